@@ -1,0 +1,202 @@
+"""Every way lmsconf can fail, and the two values that say where and why.
+
+    LmsconfError                      exit 1 unless a class below says otherwise
+    ├── ProblemsFound                 manifests, project file, references: all of them at once
+    ├── UsageError                    64, the command line
+    ├── StalePlan                     3, the plan no longer fits the workspace, or was changed
+    ├── Stopped                       4, a guard or a foretold refusal
+    └── ApiError                      a call that did not do what was asked
+        ├── Unreachable               8, no answer to be had, or rate-limited to the end
+        ├── Unauthorized              7, the credential was refused
+        ├── Rejected                  the service said no to this one call (4xx)
+        ├── AnswerLost                sent, but nobody knows whether it was done
+        └── BadAnswer                 an answer that cannot be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Exit(IntEnum):
+    """The exit codes. When several hold, `worst` picks the one that is given."""
+
+    OK = 0
+    ERROR = 1
+    CHANGES = 2
+    STALE = 3
+    STOPPED = 4
+    PARTIAL = 5
+    DIVERGED = 6
+    UNAUTHORIZED = 7
+    UNREACHABLE = 8
+    USAGE = 64
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+    @staticmethod
+    def worst(codes: Sequence[Exit]) -> Exit:
+        """The one exit code that stands for several."""
+        return min(codes, key=_PRECEDENCE.index, default=Exit.OK)
+
+
+_PRECEDENCE = [
+    Exit.USAGE,
+    Exit.INTERRUPTED,
+    Exit.TERMINATED,
+    Exit.ERROR,
+    Exit.UNAUTHORIZED,
+    Exit.UNREACHABLE,
+    Exit.STALE,
+    Exit.STOPPED,
+    Exit.PARTIAL,
+    Exit.DIVERGED,
+    Exit.CHANGES,
+    Exit.OK,
+]
+
+
+class Severity(StrEnum):
+    """How much a problem matters: an error stops, a warning is shown, a note may be ignored."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Where:
+    """A place in a file of the project: path relative to the project, line and column from 1."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something a person should know: what, where, and what to do next. Codes are stable, messages may improve."""
+
+    code: str
+    message: str
+    severity: Severity = Severity.ERROR
+    hint: str | None = None
+    source: Where | None = None
+    address: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, raised in the main thread like Ctrl-C is, so that both take one way out."""
+
+    exit = Exit.TERMINATED
+
+
+class LmsconfError(Exception):
+    """The root: its text is for people, `exit` is for scripts."""
+
+    exit: Exit = Exit.ERROR
+    code: str = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return (Problem(code=self.code, message=self.message, hint=self.hint),)
+
+
+class ProblemsFound(LmsconfError):
+    """Problems gathered over all files, raised together."""
+
+    def __init__(self, problems: Sequence[Problem], *, exit: Exit = Exit.ERROR) -> None:
+        super().__init__(f"{len(problems)} problem{'s' * (len(problems) != 1)}")
+        self._problems = tuple(problems)
+        self.exit = exit
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self._problems
+
+
+class UsageError(LmsconfError):
+    """The command line asks for something that makes no sense."""
+
+    exit = Exit.USAGE
+    code = "usage"
+
+
+class StalePlan(LmsconfError):
+    """The plan was made for another state, another workspace, or was edited."""
+
+    exit = Exit.STALE
+    code = "plan/stale"
+
+
+class Stopped(LmsconfError):
+    """A guard or a foretold refusal stands in the way; nothing was sent."""
+
+    exit = Exit.STOPPED
+    code = "guard/stopped"
+
+
+class ApiError(LmsconfError):
+    """A call that did not do what was asked."""
+
+    code = "api/error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        operation: str | None = None,
+        status: int | None = None,
+        body: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.operation = operation
+        self.status = status
+        self.body = body
+
+
+class Unreachable(ApiError):
+    """Nobody answered, or only "later" until patience ran out; the call was certainly not carried out."""
+
+    exit = Exit.UNREACHABLE
+    code = "api/unreachable"
+
+
+class Unauthorized(ApiError):
+    """401, or a 403 that is about the credential."""
+
+    exit = Exit.UNAUTHORIZED
+    code = "api/unauthorized"
+
+
+class Rejected(ApiError):
+    """The service understood and said no: any other 4xx."""
+
+    code = "api/rejected"
+
+
+class AnswerLost(ApiError):
+    """The call went out and its answer never came whole: it may or may not have been carried out."""
+
+    code = "api/answer-lost"
+
+
+class BadAnswer(ApiError):
+    """A success whose body is not what the specification describes."""
+
+    code = "api/bad-answer"

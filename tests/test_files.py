@@ -1,0 +1,85 @@
+"""Files are whole or not there, private, and never written through a link."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+from pathlib import Path
+
+import pytest
+
+from lmsconf.errors import LmsconfError
+from lmsconf.files import read_text, write_atomically
+
+
+def test_writes_whole_private_files(tmp_path: Path) -> None:
+    """The file holds the text byte for byte, may be read by its owner alone, and nothing is left beside it."""
+    path = tmp_path / "plan.json"
+    write_atomically(path, "Å\r\n")
+    write_atomically(path, "Ö\r\n")
+    assert path.read_bytes() == "Ö\r\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+    assert read_text(path) == "Ö\r\n"
+
+
+def test_mode_may_be_another(tmp_path: Path) -> None:
+    """A caller may say that everybody can read the file, whatever the umask."""
+    before = os.umask(0o077)
+    try:
+        write_atomically(tmp_path / "a", "", mode=0o644)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
+
+
+def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
+    """What a symbolic link points to is not touched."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("precious")
+    link.symlink_to(target)
+    write_atomically(link, "new")
+    assert target.read_text() == "precious"
+    assert not link.is_symlink()
+    assert link.read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["missing/file", "folder", "file/below"])
+def test_what_cannot_be_written_is_a_kind_error(tmp_path: Path, name: str) -> None:
+    """The error names the path and a way out; no half file is left."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(LmsconfError, match="cannot be written") as caught:
+        write_atomically(tmp_path / name, "x")
+    assert caught.value.hint
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """When there is no room for the new text, the old file stays and nothing is left beside it."""
+    path = tmp_path / "a"
+    write_atomically(path, "old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(LmsconfError, match="cannot be written: File too large"):
+            write_atomically(path, "x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read: No such file"), (b"\xff\xfe", "is not UTF-8")],
+    ids=["missing", "binary"],
+)
+def test_what_cannot_be_read_is_a_kind_error(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """The error says whether the file is missing or not text."""
+    path = tmp_path / "a"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(LmsconfError, match=said):
+        read_text(path)
