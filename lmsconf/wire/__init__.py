@@ -1,0 +1,87 @@
+"""The API as data: what calls there are, what they carry, and which names a project says its service uses.
+
+Nothing here sends anything. `Wire` is what client, sandbox and kinds hold; `Operation` is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from urllib.parse import unquote
+
+from lmsconf.wire.dialect import Dialect
+from lmsconf.wire.operations import Operation, Schema, description, segment
+
+__all__ = ["Operation", "Schema", "Wire", "segment"]
+
+
+class Wire:
+    """The operations in the words of one project's dialect."""
+
+    def __init__(self, dialect: Mapping[str, str | int] | None = None) -> None:
+        self._dialect = Dialect(description(), dialect or {})
+        self.operations: Mapping[str, Operation] = {
+            id: operation.renamed(names) if (names := self._dialect.names(id)) else operation
+            for id, operation in description().operations.items()
+        }
+
+    @staticmethod
+    @cache
+    def default() -> Wire:
+        """The wire of a project that overrides nothing."""
+        return Wire()
+
+    def __getitem__(self, operation: str) -> Operation:
+        return self.operations[operation]
+
+    def behaviour(self, key: str) -> str:
+        """What the dialect says of a behaviour, as text. A body's names have keys too and are found the same way."""
+        return self._dialect[key]
+
+    def number(self, key: str) -> int:
+        """A behaviour that is a whole number."""
+        return int(self._dialect[key])
+
+    def body(self, operation: str, /, **values: object) -> dict[str, object]:
+        """The body with its canonical names turned into wire names; values are passed on untouched."""
+        names = self[operation].names
+        if unknown := values.keys() - names.keys():
+            raise ValueError(f"{operation} has no body property {sorted(unknown)}")
+        return {names[name]: value for name, value in values.items()}
+
+    def dialect_keys(self, operation: str) -> tuple[str, ...]:
+        """The dialect keys that this operation leans on: what to look at when a call had no effect."""
+        return self[operation].leans_on
+
+    def route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+        """The operation that a request is for, with its decoded path parameters; None where there is none."""
+        parts = tuple(unquote(part) for part in path.split("/"))
+        for id, template in _routes().get((method, len(parts)), ()):
+            found = _match(template, parts)
+            if found is not None:
+                return self.operations[id], found
+        return None
+
+
+Template = tuple[tuple[str, bool], ...]
+"""A path in parts: each a text, and whether it is a parameter's name."""
+
+
+@cache
+def _routes() -> Mapping[tuple[str, int], list[tuple[str, Template]]]:
+    """Method and number of parts → operations, those with fixed parts before those with parameters."""
+    routes: dict[tuple[str, int], list[tuple[str, Template]]] = {}
+    for operation in description().operations.values():
+        template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
+        routes.setdefault((operation.method, len(template)), []).append((operation.id, template))
+    for candidates in routes.values():
+        candidates.sort(key=lambda candidate: [is_parameter for _, is_parameter in candidate[1]])
+    return routes
+
+
+def _match(template: Template, parts: tuple[str, ...]) -> dict[str, str] | None:
+    """The parameters, where the parts fit the template. A parameter is never empty."""
+    pairs = list(zip(template, parts, strict=True))
+    if any(not part if is_parameter else part != text for (text, is_parameter), part in pairs):
+        return None
+    return {text: part for (text, is_parameter), part in pairs if is_parameter}

@@ -1,0 +1,175 @@
+"""Wire: routes, paths and bodies in the words of a project's dialect."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmsconf.core.address import Address, Ref
+from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.wire import Operation, Wire
+
+WIRE = Wire.default()
+
+
+def problem(dialect: dict[str, object]) -> Problem:
+    """The one problem that a dialect has."""
+    with pytest.raises(ProblemsFound) as caught:
+        Wire(dialect)  # type: ignore[arg-type]
+    (found,) = caught.value.problems
+    return found
+
+
+@pytest.mark.parametrize("operation", WIRE.operations.values(), ids=lambda operation: operation.id)
+def test_a_filled_path_leads_back(operation: Operation) -> None:
+    """Whatever characters ids hold, a request is routed to its own operation with the same ids."""
+    for value in ("u-1", "a/b", "a b?c#d%2F", "..a", "é😀", "{groupId}", "extended-info.", "+&=;"):
+        path = dict.fromkeys(operation.path_names, value)
+        found = WIRE.route(operation.method, operation.fill(path))
+        assert found is not None
+        assert (found[0].id, found[1]) == (operation.id, path)
+
+
+@given(st.text(min_size=1))
+def test_a_segment_stays_a_segment(value: str) -> None:
+    """An id is either refused or stands in the path as exactly one segment that decodes to it."""
+    try:
+        filled = WIRE["users.get"].fill({"userId": value})
+    except ValueError:
+        return
+    assert filled.startswith("/users/")
+    assert "/" not in filled[7:]
+    assert unquote(filled[7:]) == value
+    assert filled[7:] not in (".", "..")
+    assert filled.isascii()
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "\x00", "\x7f", "\x85", "\ud800"])
+def test_ids_that_could_reach_elsewhere_are_refused(value: str) -> None:
+    """Empty ids, dots, control characters and half characters never become a path."""
+    with pytest.raises(ValueError, match=r"path|surrogates"):
+        WIRE["users.get"].fill({"userId": value})
+
+
+@pytest.mark.parametrize("path", [{}, {"groupId": "g", "userId": "u"}, {"userId": "u"}])
+def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> None:
+    """A missing, other or additional path parameter is refused."""
+    with pytest.raises(ValueError, match=r"manual-groups\.rename takes the path parameters \['groupId'\]"):
+        WIRE["manual-groups.rename"].fill(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation"),
+    [
+        ("GET", "/users/extended-info", "users.extended-info"),
+        ("GET", "/users/u-1", "users.get"),
+        ("GET", "/content/all", "content.list"),
+        ("GET", "/content/targets", "content-targets.list"),
+        ("GET", "/content/c-1", "content.get"),
+        ("DELETE", "/content/targets", "content-targets.delete"),
+    ],
+)
+def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str) -> None:
+    """A path that is one by itself is never taken for another one's parameter."""
+    found = WIRE.route(method, path)
+    assert found is not None
+    assert found[0].id == operation
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/users/"),
+        ("DELETE", "/groups/"),
+        ("GET", "/nothing"),
+        ("PATCH", "/groups"),
+        ("GET", "/groups/g/members/"),
+        ("GET", ""),
+    ],
+)
+def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
+    """An unknown path, a wrong method or an empty parameter is no operation."""
+    assert WIRE.route(method, path) is None
+
+
+def test_a_dialect_renames_in_schema_and_body() -> None:
+    """An override of a wire name changes what is sent and what is expected, and nothing else."""
+    wire = Wire({"manual-groups.rename.name": "newName"})
+    assert wire.body("manual-groups.rename", name="A") == {"newName": "A"}
+    body = wire["manual-groups.rename"].body
+    assert body is not None
+    assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])  # type: ignore[call-overload]
+    assert wire.behaviour("manual-groups.rename.name") == "newName"
+    assert wire.body("smart-groups.rename", name="A") == {"name": "A"}
+    assert WIRE.body("manual-groups.rename", name="A") == {"name": "A"}
+
+
+def test_a_body_keeps_what_it_is_given() -> None:
+    """Values pass untouched, names that still wait for their id too; a name that the body lacks is refused."""
+    ref = Ref(Address.of("group", "Sales"))
+    assert WIRE.body("content-targets.create", contentId="c", targetId=ref, startTime=None) == {
+        "contentId": "c",
+        "targetId": ref,
+        "startTime": None,
+    }
+    with pytest.raises(ValueError, match=r"content-targets\.create has no body property \['dueDate'\]"):
+        WIRE.body("content-targets.create", dueDate="2026-01-05")
+
+
+def test_behaviours_have_defaults_and_overrides() -> None:
+    """A behaviour is its default until the project says otherwise; numbers may be written as text."""
+    assert (WIRE.behaviour("content-targets.everyone"), WIRE.number("paging.limit")) == ("EVERYONE", 100)
+    wire = Wire({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
+    assert wire.behaviour("content-targets.everyone") == "ALL"
+    assert (wire.behaviour("paging.limit"), wire.number("manual-groups.add.batch")) == ("50", 20)
+
+
+def test_an_operation_knows_what_it_leans_on() -> None:
+    """The keys to look at when a call had no effect: its assumed names and behaviours."""
+    assert WIRE.dialect_keys("manual-groups.rename") == ("manual-groups.rename.name",)
+    assert "content-targets.on-existing" in WIRE.dialect_keys("content-targets.create")
+    assert WIRE.dialect_keys("smart-groups.rename") == ()
+
+
+def test_an_unknown_key_is_told_with_the_nearest() -> None:
+    """A key that does not exist is an error that offers the one that was probably meant."""
+    found = problem({"manual-groups.rename.nmae": "x"})
+    assert (found.code, found.message) == ("dialect/unknown-key", "dialect has no key 'manual-groups.rename.nmae'")
+    assert found.hint == "Did you mean manual-groups.rename.name?"
+    assert problem({"zzz": "x"}).hint == "Keys look like paging.limit."
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hint"),
+    [
+        ("content-targets.on-existing", "replace", "It is one of update, recreate."),
+        ("paging.limit", 0, "It is a whole number from 1."),
+        ("paging.limit", True, "It is a whole number from 1."),
+        ("paging.limit", "many", "It is a whole number from 1."),
+        ("manual-groups.rename.name", "", "It is a text that is not empty."),
+        ("manual-groups.rename.name", 5, 'It is a text that is not empty, such as "5".'),
+        ("content-targets.everyone", None, "It is a text that is not empty."),
+    ],
+)
+def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hint: str) -> None:
+    """Enumerations, numbers and names are checked, and the way out is said."""
+    found = problem({key: value})
+    assert (found.code, found.message, found.hint) == ("dialect/value", f"dialect {key} cannot be {value!r}", hint)
+
+
+def test_two_parts_of_a_body_cannot_share_a_name() -> None:
+    """A wire name that another part of the same body has would lose one of the two."""
+    assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
+    assert Wire({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}).body(
+        "content-targets.create", startTime="a", finishTime="b"
+    ) == {"finishTime": "a", "end": "b"}
+
+
+def test_all_problems_of_a_dialect_are_told_together() -> None:
+    """Two mistakes are two problems in one run."""
+    with pytest.raises(ProblemsFound) as caught:
+        Wire({"nothing": "x", "paging.limit": -1})
+    assert [found.code for found in caught.value.problems] == ["dialect/unknown-key", "dialect/value"]
