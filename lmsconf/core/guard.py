@@ -1,0 +1,100 @@
+"""What stops an apply: too much deleted or taken away, what looks like a rename, likely refusals, protected things.
+
+A plan holds what the guards measure, so that a saved plan is judged again by the limits of the day it is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lmsconf.core.names import matches
+from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.values import Action, Change, Guard, Json, Measure
+from lmsconf.errors import Problem
+
+SMALL: Final = 20
+"""Lists shorter than this have no share limit: half of four people is two people."""
+
+NAMES: Final = ("deletes", "removals", "recreates", "refusals")
+
+
+def judge(measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent]) -> tuple[Guard, ...]:
+    """How a plan stands to each guard that is on."""
+    given = list(consents)
+    return tuple(
+        _judge(name, limit, [one for one in measures if one.guard == name], given)
+        for name, limit in _limits(guards)
+        if limit is not None
+    )
+
+
+def _limits(guards: Guards) -> Iterator[tuple[str, Limit | None]]:
+    yield "deletes", guards.deletes
+    yield "removals", guards.removals
+    yield "recreates", guards.recreates
+    yield "refusals", guards.refusals
+
+
+def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent]) -> Guard:
+    total = sum(one.taken for one in measures)
+    reason = _reason(name, limit, total, measures)
+    consent = next((one for one in consents if one.guard == name and one.number == total), None)
+    shown: dict[str, Json] = {"count": limit.count}
+    if limit.share is not None:
+        shown["share"] = limit.share
+    return Guard(
+        name=name,
+        limit=shown,
+        total=total,
+        tripped=reason is not None and consent is None,
+        allow=f"{name}={total}" if reason else None,
+        reason=reason,
+        allowed_by=None if consent is None or reason is None else consent.reason or "--allow",
+    )
+
+
+def _reason(name: str, limit: Limit, total: int, measures: Sequence[Measure]) -> str | None:
+    """Why the guard stops, in words; None when it does not."""
+    if limit.count is not None and total > limit.count:
+        return f"{_counted(name, total)}, and the limit is {limit.count}"
+    for one in measures:
+        if limit.share is not None and one.size >= SMALL and one.taken > limit.share * one.size:
+            return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share:.0%}"
+    return None
+
+
+def _counted(name: str, total: int) -> str:
+    """`214 removals`, `1 removal`."""
+    return f"{total:,} {name[:-1] if total == 1 else name}"
+
+
+def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
+    """What a plan may not do to protected resources; nothing lifts it."""
+    for change in changes:
+        if not patterns or not matches(str(change.address), patterns):
+            renamed = [one for one in change.fields if one.path == "name" and patterns]
+            old = f"{change.address.kind}/{renamed[0].before}" if renamed else None
+            if old is None or not matches(old, patterns):
+                continue
+        harm = _harm(change)
+        if harm:
+            yield Problem(
+                code="refusal/protected",
+                message=f"{change.address}: it is protected, and the plan would {harm}",
+                hint="Take that out of the manifests, or the resource out of `guards.protect`.",
+                source=change.source,
+                address=str(change.address),
+            )
+
+
+def _harm(change: Change) -> str | None:
+    if change.action in (Action.DELETE, Action.REPLACE):
+        return f"{change.action} it"
+    if change.action is Action.UPDATE:
+        if any(one.path == "name" for one in change.fields):
+            return "rename it"
+        taken = next((one for one in change.fields if one.removed), None)
+        if taken is not None:
+            return f"take {len(taken.removed)} out of its {taken.path}"
+    return None

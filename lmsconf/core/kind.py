@@ -1,0 +1,105 @@
+"""The two protocols that keep the core free of kinds and of HTTP: Kind and Api."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Protocol
+
+from lmsconf.core.planning import Planner
+from lmsconf.core.values import Absent, Declared, Json, Places
+from lmsconf.errors import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One item of a manifest section, checked against its kind's schema, with lists of people read from their files.
+
+    `report` takes what only a kind can find wrong; parsing goes on, so that all problems are told together.
+    """
+
+    body: Mapping[str, Json]
+    places: Places
+    timezone: tzinfo | None
+    report: Callable[[Problem], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A listing as read: its rows without repeats, and `incomplete` saying why it may not be all of them.
+
+    total: what `matchCount` or `total` said, None where the listing has neither.
+    """
+
+    rows: tuple[dict[str, Json], ...]
+    total: int | None = None
+    incomplete: str | None = None
+
+
+Request = tuple[Mapping[str, str], Mapping[str, Json]]
+"""The path parameters and the query of one read."""
+
+
+class Api(Protocol):
+    """Reads from the workspace. It cannot write: an operation that would raises ValueError before anything is sent.
+
+    Every method may raise ApiError. All of them may be called from several threads at once.
+    """
+
+    def get(
+        self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
+    ) -> Json:
+        """One answer."""
+        ...
+
+    def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
+        """One answer a request, in their order; requests run side by side."""
+        ...
+
+    def rows(
+        self,
+        operation: str,
+        listing: str,
+        *,
+        id: str,
+        total: str | None = None,
+        query: Mapping[str, Json] | None = None,
+        on_first: Callable[[int | None, int], None] | None = None,
+    ) -> Rows:
+        """Every row of a paged listing; `on_first` hears the total and the rows of the first page as it arrives."""
+        ...
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        """Runs jobs that wait for answers side by side; the first failure is raised when all have ended."""
+        ...
+
+
+class Kind(Planner, Protocol):
+    """A kind of resource: all that is known of it stands in one module.
+
+    rank: kinds of a lower rank are planned first, because others name them.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def schema(self) -> Mapping[str, Json]: ...
+    @property
+    def absent_schema(self) -> Mapping[str, Json]: ...
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """The declarations of one manifest entry."""
+        ...
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """What one entry under `absent` wants gone."""
+        ...
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """What can be wrong between declarations, without the workspace; `everything` maps kind to declarations."""
+        ...

@@ -1,0 +1,103 @@
+"""What the guards count in a plan: deletions, removals, likely renames, likely refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from lmsconf.core.kind import Kind
+from lmsconf.core.planning import Identified, Sides
+from lmsconf.core.values import Action, Call, Change, Json, Measure
+from lmsconf.errors import Problem, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The measures of a plan, and the problems that explain them."""
+
+    measures: tuple[Measure, ...]
+    problems: tuple[Problem, ...]
+
+
+def measure(
+    kinds: Mapping[str, Kind],
+    changes: Sequence[tuple[Change, Sides]],
+    found: Mapping[str, Identified],
+    calls: Sequence[Call],
+) -> Measured:
+    """Everything that a guard has an opinion on."""
+    renames = [*_like_resources(kinds, changes), *_like_choices(changes)]
+    risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
+    measures = [
+        *_deleted(kinds, changes, found),
+        *(one for change, sides in changes for one in _removed(change, sides)),
+        *(Measure(guard="recreates", of=problem.address or "", taken=1, size=0) for problem in renames),
+        *(Measure(guard="refusals", of=address, taken=1, size=0) for address in risky),
+    ]
+    return Measured(tuple(measures), tuple(renames))
+
+
+def _deleted(
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+) -> Iterator[Measure]:
+    """By kind: what is deleted of what is live. Kinds whose deletion is a removal count there."""
+    gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
+    for kind, taken in sorted(gone.items()):
+        guard = "removals" if kinds[kind].is_relation else "deletes"
+        yield Measure(guard=guard, of=f"all {kinds[kind].noun}s", taken=taken, size=found[kind].live)
+
+
+def _removed(change: Change, sides: Sides) -> Iterator[Measure]:
+    """What is taken out of the lists of a resource that stays, or leaves with one that goes."""
+    if change.action is Action.DELETE:
+        for key, size in sides.sizes.items():
+            if size and key in ("members", "managers"):
+                yield Measure(guard="removals", of=f"{change.address} {key}", taken=size, size=size)
+    for one in change.fields:
+        if one.removed:
+            size = sides.sizes.get(one.path, 0)
+            yield Measure(guard="removals", of=f"{change.address} {one.path}", taken=len(one.removed), size=size)
+
+
+def _like_resources(kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
+    """A deletion beside a creation of like content, each counted once."""
+    gone: dict[object, list[Change]] = {}
+    for change, sides in changes:
+        if change.action is Action.DELETE and sides.before is not None:
+            like = kinds[change.address.kind].likeness(sides.before)
+            if like is not None:
+                gone.setdefault((change.address.kind, like), []).append(change)
+    for change, sides in changes:
+        if change.action is Action.CREATE and sides.after is not None:
+            like = kinds[change.address.kind].likeness(sides.after)
+            pair = gone.get((change.address.kind, like)) if like is not None else None
+            if pair:
+                yield _possible_rename(change, pair.pop(0).address.name, change.address.name)
+
+
+def _like_choices(changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
+    """A choice that goes while another comes takes its answers along; the likest names are paired."""
+    for change, _ in changes:
+        for one in change.fields:
+            if one.path == "choices" and one.added and one.removed:
+                new = list(one.added)
+                for old in one.removed[: len(new)]:
+                    best = max(new, key=lambda name, old=old: SequenceMatcher(None, str(old), str(name)).ratio())  # type: ignore[misc]
+                    new.remove(best)
+                    yield _possible_rename(change, str(old), str(best), choice=True)
+
+
+def _possible_rename(change: Change, old: str, new: Json, *, choice: bool = False) -> Problem:
+    noun, more = ("choice ", "") if choice else ("", " with like content")
+    what = f'{noun}"{old}" goes and {noun}"{new}" comes{more}'
+    line = f'- {{name: "{new}", previously: ["{old}"]}}' if choice else f'previously: ["{old}"]'
+    return Problem(
+        code="guard/possible-rename",
+        severity=Severity.WARNING,
+        message=f"{change.address}: {what}; if that is a rename, the old one's people and answers would be lost",
+        hint=f"To rename it, write {line}. To delete and create, allow `recreates`.",
+        source=change.source,
+        address=str(change.address),
+    )

@@ -1,0 +1,207 @@
+"""Declared + snapshot + policy → Plan. A pure function: equal inputs give equal plans, whatever the order of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lmsconf.core.additive import additions_only
+from lmsconf.core.address import Address
+from lmsconf.core.calls import arrange
+from lmsconf.core.canonical import sha256
+from lmsconf.core.diff import differences
+from lmsconf.core.forms import plain
+from lmsconf.core.guard import judge, protected
+from lmsconf.core.kind import Kind
+from lmsconf.core.measure import measure
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
+from lmsconf.core.policy import Policy
+from lmsconf.core.select import Selection
+from lmsconf.core.snapshot import Snapshot, row_json
+from lmsconf.core.values import Absent, Action, Change, Declared, Plan, Step, Unmanaged
+from lmsconf.errors import Problem, ProblemsFound
+
+NOT_LIVE = sha256(None)
+"""The fingerprint of what is not there yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifests:
+    """What the manifests say, with the digest of all the files that said it."""
+
+    declared: tuple[Declared, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    files: tuple[str, ...] = ()
+    digest: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Item:
+    """One resource that changes, on its way to being a Change and its calls."""
+
+    address: Address
+    subject: Match | Gone
+    sides: Sides
+    action: Action
+    steps: list[Step] = field(default_factory=list)
+    change: Change | None = None
+
+
+def make_plan(
+    kinds: Mapping[str, Kind],
+    manifests: Manifests,
+    snapshot: Snapshot,
+    policy: Policy,
+    terms: Terms,
+    *,
+    created_at: str,
+    offline: bool = False,
+) -> Plan:
+    """What it takes to make the workspace match. Raises ProblemsFound, with all of them, when that cannot be told."""
+    here = [one for one in manifests.declared if one.only_in is None or policy.workspace in one.only_in]
+    gone = [one for one in manifests.absent if one.only_in is None or policy.workspace in one.only_in]
+    selection = Selection(kinds, here, policy)
+    planning = Planning(snapshot, policy, terms, selection)
+    found: dict[str, Identified] = {}
+    items: list[Item] = []
+    left_out: list[Address] = []
+    for name, kind in kinds.items():
+        mine = sorted((one for one in here if one.address.kind == name), key=lambda one: one.address)
+        if not mine and name not in snapshot.listings:
+            continue
+        away = sorted((one for one in gone if one.address.kind == name), key=lambda one: one.address)
+        found[name] = kind.identify(planning, mine, away)
+        items.extend(_items(kind, planning, found[name], left_out))
+    for name, identified in found.items():
+        kinds[name].conclude(planning, identified)
+    planning.problems.extend(selection.problems(_known(here, gone, found)))
+    for item in items:
+        item.steps = _steps(kinds[item.address.kind], planning, item)
+    arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
+    problems = [*manifests.problems, *_relevant(planning, selection)]
+    if any(problem.is_error and not problem.code.startswith("refusal/") for problem in problems):
+        raise ProblemsFound(problems)
+    changes = tuple(_change(item) for item in items)
+    sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
+    measures = measure(kinds, sides, found, arranged)
+    problems.extend([*measures.problems, *protected(changes, policy.guards.protect)])
+    changes, problems = _handed_out(changes, problems)
+    return Plan(
+        workspace=snapshot.workspace,
+        url=snapshot.url,
+        people=snapshot.people,
+        created_at=created_at,
+        manifests_digest=manifests.digest,
+        manifests_files=manifests.files,
+        partial=bool(policy.only or policy.excluded),
+        offline=offline,
+        timezone=policy.timezone_name,
+        changes=changes,
+        calls=arranged,
+        guards=judge(measures.measures, policy.guards, policy.consents),
+        unmanaged=tuple(_unmanaged(found)),
+        fingerprints={str(item.address): _fingerprint(item) for item in items},
+        problems=tuple(problems),
+        left_out=tuple(left_out),
+        measures=measures.measures,
+    )
+
+
+def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Address]) -> list[Item]:
+    """The resources of one kind that change, by address."""
+    out: list[Item] = []
+    for match in found.matches:
+        if not planning.chosen(match.address):
+            continue
+        sides = kind.compare(planning, match)
+        if sides is None or sides.before == sides.after:
+            continue
+        if planning.policy.additive and sides.before is not None:
+            reduced = additions_only(sides)
+            if reduced.after != sides.after:
+                left_out.append(match.address)
+            sides = reduced
+            if sides.before == sides.after:
+                continue
+        action = Action.CREATE if match.row is None else kind.action(planning, match)
+        out.append(Item(address=match.address, subject=match, sides=sides, action=action))
+    for gone in found.gone:
+        if not planning.chosen(gone.address) and not (gone.with_ and planning.chosen(gone.with_)):
+            continue
+        if planning.policy.additive:
+            left_out.append(gone.address)
+            continue
+        sides = kind.farewell(planning, gone)
+        out.append(Item(address=gone.address, subject=gone, sides=sides, action=Action.DELETE))
+    return sorted(out, key=lambda item: (item.address, item.action))
+
+
+def _steps(kind: Kind, planning: Planning, item: Item) -> list[Step]:
+    if isinstance(item.subject, Gone):
+        return kind.delete_steps(planning, item.subject)
+    return kind.steps(planning, item.subject, item.sides)
+
+
+def _change(item: Item) -> Change:
+    subject, sides = item.subject, item.sides
+    declared = subject.declared if isinstance(subject, Match) else None
+    absent = subject.absent if isinstance(subject, Gone) else None
+    source = declared.source if declared else absent.source if absent else None
+    both = sides.before is not None and sides.after is not None
+    return Change(
+        address=item.address,
+        action=item.action,
+        id=None if subject.row is None else subject.row.id,
+        about=declared.about if declared else None,
+        source=source,
+        before=plain(sides.before),
+        after=plain(sides.after),
+        fields=differences(sides.before or {}, sides.after or {}) if both else (),
+        defaults=sides.defaults,
+        reason=_reason(subject),
+    )
+
+
+def _reason(subject: Match | Gone) -> str | None:
+    """Why something goes that no manifest names."""
+    if isinstance(subject, Match) or subject.absent is not None:
+        return None
+    return f"it goes with {subject.with_}" if subject.with_ else "it is owned, and no manifest declares it"
+
+
+def _handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
+    """Gives each change the problems that are about it; the others are the plan's own."""
+    mine: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
+    rest = [problem for problem in problems if problem.address not in mine]
+    for problem in problems:
+        if problem.address in mine:
+            mine[problem.address].append(problem)
+    return tuple(replace(change, problems=tuple(mine[str(change.address)])) for change in changes), rest
+
+
+def _fingerprint(item: Item) -> str:
+    return NOT_LIVE if item.subject.row is None else sha256(row_json(item.subject.row))
+
+
+def _relevant(planning: Planning, selection: Selection) -> Iterator[Problem]:
+    """Problems of what is planned; those of a resource that is not chosen wait until it is."""
+    for problem in planning.problems:
+        if problem.address is None or selection(Address.parse(problem.address)):
+            yield problem
+
+
+def _known(here: Sequence[Declared], gone: Sequence[Absent], found: Mapping[str, Identified]) -> Iterator[Address]:
+    yield from (one.address for one in here)
+    yield from (one.address for one in gone)
+    for identified in found.values():
+        yield from identified.unmanaged
+        yield from (one.address for one in identified.gone)
+
+
+def _unmanaged(found: Mapping[str, Identified]) -> Iterator[Unmanaged]:
+    for kind, identified in found.items():
+        if identified.unmanaged or identified.left_alone:
+            yield Unmanaged(
+                kind=kind, addresses=tuple(sorted(identified.unmanaged)), left_alone=identified.left_alone
+            )

@@ -1,0 +1,109 @@
+"""The report of a run as a file: `lmsconf.apply/1`, sealed, as evidence of what was and was not done."""
+
+from __future__ import annotations
+
+from lmsconf.core.address import Address
+from lmsconf.core.document import (
+    TOOL,
+    Reader,
+    change_json,
+    change_value,
+    changed,
+    expect_format,
+    expect_seal,
+    parse,
+    problem_json,
+    problem_value,
+    render,
+    sealed,
+)
+from lmsconf.core.values import ApplyReport, Json, Outcome, Status
+from lmsconf.errors import StalePlan
+
+FORMAT = "lmsconf.apply/1"
+
+
+def dumps(report: ApplyReport) -> str:
+    """The report as the text of a file."""
+    return _text(report, TOOL)
+
+
+def loads(text: str) -> ApplyReport:
+    """The report that `dumps` wrote. A text that was changed since is refused: StalePlan, exit 3."""
+    document = parse(text)
+    expect_format(document, FORMAT)
+    expect_seal(document)
+    try:
+        report = _report(Reader(document))
+        same = _text(report, document.get("tool")) == text
+    except (ValueError, RecursionError) as error:
+        raise StalePlan(f"the file does not hold an apply report: {error}") from error
+    if not same:
+        raise changed()
+    return report
+
+
+def _text(report: ApplyReport, tool: Json) -> str:
+    return render(sealed(_document(report, tool)))
+
+
+def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
+    return {
+        "format": FORMAT,
+        "digest": report.plan_digest,
+        "seal": "",
+        "tool": tool,
+        "workspace": {"name": report.workspace, "url": report.url},
+        "people": report.people,
+        "started_at": report.started_at,
+        "finished_at": report.finished_at,
+        "meta": dict(sorted(report.meta.items())),
+        "summary": {status.value: report.count(status) for status in Status},
+        "outcomes": [_outcome_json(outcome) for outcome in report.outcomes],
+        "converged": report.converged,
+        "residue": [change_json(change) for change in report.residue],
+        "problems": [problem_json(problem) for problem in report.problems],
+        "exit": int(report.exit),
+    }
+
+
+def _report(at: Reader) -> ApplyReport:
+    workspace = at.reader("workspace")
+    return ApplyReport(
+        plan_digest=at.text("digest"),
+        workspace=workspace.text("name"),
+        url=workspace.text("url"),
+        people=at.maybe("people", at.number),
+        started_at=at.text("started_at"),
+        finished_at=at.text("finished_at"),
+        outcomes=at.each("outcomes", _outcome_value),
+        converged=at.maybe("converged", at.flag),
+        residue=at.each("residue", change_value),
+        problems=at.each("problems", problem_value),
+        meta=at.text_map("meta"),
+        exit=at.number("exit"),
+    )
+
+
+def _outcome_json(outcome: Outcome) -> Json:
+    return {
+        "call": outcome.call,
+        "address": str(outcome.address),
+        "operation": outcome.operation,
+        "status": outcome.status.value,
+        "reason": outcome.reason,
+        "hint": outcome.hint,
+        "id": outcome.id,
+    }
+
+
+def _outcome_value(at: Reader) -> Outcome:
+    return Outcome(
+        call=at.text("call"),
+        address=Address.parse(at.text("address")),
+        operation=at.text("operation"),
+        status=Status(at.text("status")),
+        reason=at.maybe("reason", at.text),
+        hint=at.maybe("hint", at.text),
+        id=at.maybe("id", at.text),
+    )

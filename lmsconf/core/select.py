@@ -1,0 +1,57 @@
+"""Which part of the manifests is planned: `--only` with all that it needs, and `--except`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from lmsconf.core.address import Address
+from lmsconf.core.planning import Planner
+from lmsconf.core.policy import Policy
+from lmsconf.core.values import Declared
+from lmsconf.errors import Problem
+
+
+class Selection:
+    """Says of every address whether it is planned. Without `--only` and `--except`, all are."""
+
+    def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[Declared], policy: Policy) -> None:
+        self._only, self._excluded = policy.only, policy.excluded
+        self._needed: set[Address] = set()
+        if self._only:
+            self._add_needs(kinds, {one.address: one for one in declared})
+
+    def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, Declared]) -> None:
+        todo = [one for one in declared if _fits(one, self._only)]
+        while todo:
+            address = todo.pop()
+            if address not in self._needed and address in declared:
+                self._needed.add(address)
+                todo.extend(kinds[address.kind].leans_on(declared[address]))
+
+    def __call__(self, address: Address) -> bool:
+        """Whether it is planned."""
+        if self._excluded and _fits(address, self._excluded):
+            return False
+        return not self._only or address in self._needed or _fits(address, self._only)
+
+    def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
+        """An address that fits nothing declared, absent or live is an error."""
+        names = [str(address) for address in known]
+        for option, patterns in (("--only", self._only), ("--except", self._excluded)):
+            for pattern in patterns:
+                if not any(_fit(name, pattern) for name in names):
+                    yield Problem(
+                        code="select/nothing",
+                        message=f"{option} {pattern}: nothing declared, absent or live has such an address",
+                        hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * fits any text.",
+                    )
+
+
+def _fits(address: Address, patterns: Iterable[str]) -> bool:
+    name = str(address)
+    return any(_fit(name, pattern) for pattern in patterns)
+
+
+def _fit(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)

@@ -1,0 +1,55 @@
+"""What was read from a workspace, as one plain value: rows by kind, and whether each listing is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lmsconf.core.identity import HasName
+from lmsconf.core.values import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The rows of one kind, in the order of their ids, and why they may not be all, or None when they are."""
+
+    rows: tuple[HasName, ...] = ()
+    incomplete: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a workspace held. A kind without a listing was not read.
+
+    people: how many the workspace says it has, None when it did not say.
+    """
+
+    workspace: str
+    url: str
+    taken_at: str
+    people: int | None
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+
+    def of(self, kind: str) -> Listing:
+        """The listing of a kind; an empty one marked incomplete where the kind was not read."""
+        return self.listings.get(kind, _NOT_READ)
+
+
+_NOT_READ = Listing(incomplete="it was not read")
+
+
+def row_json(value: object) -> Json:
+    """A row as JSON: its fields by name, sets sorted, what is None left out."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, frozenset):
+        return sorted((row_json(item) for item in value), key=str)
+    if hasattr(value, "_asdict"):
+        return {key: row_json(item) for key, item in value._asdict().items() if item is not None}
+    if isinstance(value, tuple):
+        return [row_json(item) for item in value]
+    return {
+        name: row_json(item)
+        for name in value.__dataclass_fields__  # type: ignore[attr-defined]  # a row is a dataclass
+        if (item := getattr(value, name)) is not None
+    }

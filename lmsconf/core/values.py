@@ -1,0 +1,299 @@
+"""The values that flow from manifests to calls. All are frozen; None means "not said", empty means empty.
+
+    Declared   what a manifest says of one resource
+    Live       what the workspace holds of one resource, in the manifest's words
+    FieldChange, Change    how the two differ, for people
+    Step       one API call as data, with names where ids will go
+    Call       a Step with its place in the order
+    Plan       changes + calls + all that a reviewer must know
+    Outcome    what became of one Call
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.errors import Problem, Where
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+class Places(Protocol):
+    """Where the parts of a manifest entry stand."""
+
+    def at(self, *path: str | int) -> Where:
+        """The place of the value at `path` below the entry, or the nearest one above it that has a place."""
+
+    def find(self, text: str, *path: str | int) -> Where:
+        """The place of the list item that reads `text` at or below `path`; of `path` itself if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """One resource as a manifest declares it.
+
+    `spec` is the kind's own frozen value. `pins` maps a workspace name to an id; the key "" holds for every workspace.
+    """
+
+    address: Address
+    spec: object
+    places: Places
+    pins: Mapping[str, str] = field(default_factory=dict)
+    previously: tuple[str, ...] = ()
+    only_in: frozenset[str] | None = None
+    about: Mapping[str, Json] | None = None
+
+    @property
+    def source(self) -> Where:
+        return self.places.at()
+
+    def pin(self, workspace: str) -> RemoteId | None:
+        """The id that this declaration is pinned to in that workspace."""
+        found = self.pins.get(workspace, self.pins.get(""))
+        return None if found is None else RemoteId(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """One resource that a manifest wants gone."""
+
+    address: Address
+    spec: object
+    places: Places
+    pins: Mapping[str, str] = field(default_factory=dict)
+    until: date | None = None
+    only_in: frozenset[str] | None = None
+
+    @property
+    def source(self) -> Where:
+        return self.places.at()
+
+
+class Action(StrEnum):
+    """What happens to a resource."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One key that changes. A single value has before and after; a list without order has what is added and removed.
+
+    All values are JSON in manifest form: an address of e-mail for a person, a name for everything else.
+    """
+
+    path: str
+    before: Json = None
+    after: Json = None
+    added: tuple[Json, ...] = ()
+    removed: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What happens to one resource. `before` is None for a creation, `after` for a deletion.
+
+    defaults: the keys of a creation that no manifest speaks of, and that the service decides.
+    reason: why it changes where no manifest says so by itself: it is owned, or goes with something else.
+    """
+
+    address: Address
+    action: Action
+    id: RemoteId | None
+    about: Mapping[str, Json] | None
+    source: Where | None
+    before: Json
+    after: Json
+    fields: tuple[FieldChange, ...]
+    problems: tuple[Problem, ...] = ()
+    defaults: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call as data. Values of `path` and leaves of `body` may be Refs, where an id is not known yet.
+
+    makes   what exists, or is free, once this call is done        → before everything that uses it
+    uses    what must exist, or be free, before this call
+    frees   what this call stops leaning on                        → before everything that ends it
+    ends    what is gone once this call is done
+    revokes what people had is taken away: among equals, such calls come last
+    """
+
+    operation: str
+    path: Mapping[str, str | Ref] = field(default_factory=dict)
+    query: Mapping[str, Json] = field(default_factory=dict)
+    body: object = None
+    makes: frozenset[Ref] = frozenset()
+    uses: frozenset[Ref] = frozenset()
+    frees: frozenset[Ref] = frozenset()
+    ends: frozenset[Ref] = frozenset()
+    may_be_refused: bool = False
+    revokes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A Step in its place. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an id to come.
+
+    Calls stand in the plan in an order in which they can be sent; `needs` names those that must be done before.
+    """
+
+    id: str
+    address: Address
+    operation: str
+    method: str
+    path: str
+    query: Mapping[str, Json]
+    body: object
+    needs: tuple[str, ...] = ()
+    may_be_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """One limit and how the plan stands to it. `allow` is the exact consent that would lift it: `removals=356`."""
+
+    name: str
+    limit: Mapping[str, Json]
+    total: int
+    tripped: bool
+    allow: str | None
+    reason: str | None = None
+    allowed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What one guard counts at one place: `taken` of the `size` that are live in `of`."""
+
+    guard: str
+    of: str
+    taken: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmanaged:
+    """What is live in one kind and no manifest speaks of; `left_alone` more are only counted."""
+
+    kind: str
+    addresses: tuple[Address, ...]
+    left_alone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """How many resources are created, updated, replaced and deleted, with how many calls."""
+
+    create: int
+    update: int
+    replace: int
+    delete: int
+    calls: int
+
+    @property
+    def changes(self) -> int:
+        return self.create + self.update + self.replace + self.delete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What apply would do, whole. Equal inputs give equal plans, byte for byte (`created_at` and `seal` aside).
+
+    people: how many the workspace has, None when it did not say.
+    fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
+    offline: made from a snapshot file, so it can be shown and not applied.
+    left_out: what `--additive` would have changed otherwise. measures: what the guards count.
+    """
+
+    workspace: str
+    url: str
+    people: int | None
+    created_at: str
+    manifests_digest: str
+    manifests_files: tuple[str, ...]
+    partial: bool
+    offline: bool
+    timezone: str | None
+    changes: tuple[Change, ...]
+    calls: tuple[Call, ...]
+    guards: tuple[Guard, ...]
+    unmanaged: tuple[Unmanaged, ...]
+    fingerprints: Mapping[str, str]
+    problems: tuple[Problem, ...]
+    left_out: tuple[Address, ...] = ()
+    measures: tuple[Measure, ...] = ()
+
+    @property
+    def summary(self) -> Summary:
+        counts = dict.fromkeys(Action, 0)
+        for change in self.changes:
+            counts[change.action] += 1
+        return Summary(
+            create=counts[Action.CREATE],
+            update=counts[Action.UPDATE],
+            replace=counts[Action.REPLACE],
+            delete=counts[Action.DELETE],
+            calls=len(self.calls),
+        )
+
+    @property
+    def all_problems(self) -> tuple[Problem, ...]:
+        """The plan's own problems and those of its changes."""
+        return (*self.problems, *(problem for change in self.changes for problem in change.problems))
+
+
+class Status(StrEnum):
+    """What became of a call. `blocked`: something it needs failed. `not_attempted`: the run stopped before it."""
+
+    DONE = "done"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    NOT_ATTEMPTED = "not_attempted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one call, with the reason when it was not done. `id`: what the service called the new resource."""
+
+    call: str
+    address: Address
+    operation: str
+    status: Status
+    reason: str | None = None
+    hint: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyReport:
+    """The end of a run: one outcome a call in the order of the plan, and whether the workspace now matches.
+
+    converged: None when the run could not look. `residue` is what a fresh plan of the same resources still wants.
+    """
+
+    plan_digest: str
+    workspace: str
+    url: str
+    people: int | None
+    started_at: str
+    finished_at: str
+    outcomes: tuple[Outcome, ...]
+    converged: bool | None
+    residue: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    meta: Mapping[str, str]
+    exit: int
+
+    def count(self, status: Status) -> int:
+        return sum(outcome.status is status for outcome in self.outcomes)

@@ -1,0 +1,345 @@
+"""A plan file gives back the plan it was made from, and nothing else passes for one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmsconf.core import planfile
+from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.canonical import canonical, sha256
+from lmsconf.core.document import render_canonical
+from lmsconf.core.values import (
+    Action,
+    Call,
+    Change,
+    FieldChange,
+    Guard,
+    Json,
+    Measure,
+    Plan,
+    Unmanaged,
+)
+from lmsconf.errors import Exit, LmsconfError, Problem, Severity, StalePlan, Where
+
+WORDS = st.text(max_size=12)
+NUMBERS = st.integers(0, 10**9)
+ADDRESSES = st.builds(Address.of, st.sampled_from(["group", "smart_group", "user"]), WORDS) | st.just(
+    Address("everyone", "")
+)
+REFS = st.builds(Ref, ADDRESSES, st.none() | WORDS)
+KEYS = WORDS.filter(lambda key: key != "$ref")
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=5
+)
+BODIES = st.recursive(
+    SCALARS | REFS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=5
+)
+FORMS = st.none() | st.dictionaries(WORDS, VALUES, max_size=3)
+PLACES = st.builds(Where, WORDS, NUMBERS, NUMBERS)
+PROBLEMS = st.builds(
+    Problem,
+    code=WORDS,
+    message=WORDS,
+    severity=st.sampled_from(Severity),
+    hint=st.none() | WORDS,
+    source=st.none() | PLACES,
+    address=st.none() | WORDS,
+)
+
+
+def some(items: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(items, max_size=2).map(tuple)
+
+
+FIELDS = st.builds(FieldChange, path=WORDS, before=VALUES, after=VALUES, added=some(VALUES), removed=some(VALUES))
+CHANGES = st.builds(
+    Change,
+    address=ADDRESSES,
+    action=st.sampled_from(Action),
+    id=st.none() | WORDS.map(RemoteId),
+    about=FORMS,
+    source=st.none() | PLACES,
+    before=FORMS,
+    after=FORMS,
+    fields=some(FIELDS),
+    problems=some(PROBLEMS),
+)
+CALLS = st.builds(
+    Call,
+    id=WORDS,
+    address=ADDRESSES,
+    operation=WORDS,
+    method=st.sampled_from(["POST", "PUT", "DELETE"]),
+    path=WORDS,
+    query=st.dictionaries(WORDS, VALUES, max_size=2),
+    body=BODIES,
+    needs=some(WORDS),
+    may_be_refused=st.booleans(),
+)
+GUARDS = st.builds(
+    Guard,
+    name=WORDS,
+    limit=st.dictionaries(WORDS, VALUES, max_size=2),
+    total=NUMBERS,
+    tripped=st.booleans(),
+    allow=st.none() | WORDS,
+    reason=st.none() | WORDS,
+    allowed_by=st.none() | WORDS,
+)
+PLANS = st.builds(
+    Plan,
+    workspace=WORDS,
+    url=WORDS,
+    people=st.none() | NUMBERS,
+    created_at=WORDS,
+    manifests_digest=WORDS,
+    manifests_files=some(WORDS),
+    partial=st.booleans(),
+    offline=st.booleans(),
+    timezone=st.none() | WORDS,
+    changes=some(CHANGES),
+    calls=some(CALLS),
+    guards=some(GUARDS),
+    unmanaged=some(st.builds(Unmanaged, kind=WORDS, addresses=some(ADDRESSES), left_alone=NUMBERS)),
+    fingerprints=st.dictionaries(WORDS, WORDS, max_size=2),
+    problems=some(PROBLEMS),
+    left_out=some(ADDRESSES),
+    measures=some(st.builds(Measure, guard=WORDS, of=WORDS, taken=NUMBERS, size=NUMBERS)),
+)
+
+GROUP = Address.of("group", "Å/B")
+PLAN = Plan(
+    workspace="sandbox",
+    url="sandbox:",
+    people=3,
+    created_at="2026-03-01T08:00:00Z",
+    manifests_digest="ab",
+    manifests_files=("groups.yaml",),
+    partial=False,
+    offline=False,
+    timezone=None,
+    changes=(
+        Change(
+            address=GROUP,
+            action=Action.CREATE,
+            id=None,
+            about={"owner": "hr"},
+            source=Where("groups.yaml", 3, 5),
+            before=None,
+            after={"members": ["a@b.c"]},
+            fields=(),
+            problems=(Problem(code="x", message="y", source=Where("groups.yaml", 4)),),
+        ),
+    ),
+    calls=(
+        Call(
+            id="c1",
+            address=GROUP,
+            operation="manual-groups.create",
+            method="POST",
+            path="/groups",
+            query={},
+            body={"name": "Å/B", "field": Ref(GROUP), "choice": [Ref(GROUP, "No/rth")]},
+        ),
+    ),
+    guards=(),
+    unmanaged=(),
+    fingerprints={"group/A": "00"},
+    problems=(),
+)
+TEXT = planfile.dumps(PLAN)
+
+
+@settings(max_examples=150, deadline=None)
+@given(PLANS)
+def test_loads_gives_back_what_dumps_wrote(plan: Plan) -> None:
+    """Any plan survives the way through a file."""
+    assert planfile.loads(planfile.dumps(plan)) == plan
+
+
+def test_refs_are_written_as_names() -> None:
+    """What has no id yet stands in a body as its address, a choice with its name."""
+    body = json.loads(TEXT)["calls"][0]["body"]
+    assert body["field"] == {"$ref": "group/Å\\/B"}
+    assert body["choice"] == [{"$ref": "group/Å\\/B", "choice": "No/rth"}]
+
+
+def test_every_changed_byte_is_refused() -> None:
+    """A file in which any one byte was changed is stale, or no plan at all."""
+    raw = TEXT.encode()
+    for position in range(len(raw)):
+        flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
+        with pytest.raises(LmsconfError):
+            planfile.loads(flipped.decode("utf-8", "surrogateescape"))
+
+
+def test_every_cut_is_refused() -> None:
+    """A file that ends too early is stale."""
+    for end in range(0, len(TEXT), 7):
+        with pytest.raises(StalePlan):
+            planfile.loads(TEXT[:end])
+
+
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The path of every value inside a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(leaf for key, item in items for leaf in leaves(item, (*path, key)))]
+
+
+def edited() -> Iterator[dict[str, Json]]:
+    """The document with each of its values replaced in turn, by values of every type."""
+    for path in leaves(json.loads(TEXT))[1:]:
+        for value in ("another", None, 7, [], {}):
+            document = json.loads(TEXT)
+            at = document
+            for key in path[:-1]:
+                at = at[key]
+            if at[path[-1]] != value:
+                at[path[-1]] = value
+                yield document
+
+
+def test_every_edited_value_is_refused() -> None:
+    """No value of a plan file can be replaced by another."""
+    for document in edited():
+        with pytest.raises(LmsconfError):
+            planfile.loads(render_canonical(document))
+
+
+def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
+    """Whoever seals an edited file anew is refused, or has written a whole plan with the digest of what it does."""
+    for document in edited():
+        document["seal"] = sha256({**document, "seal": ""})
+        # Any other exception would be the traceback that this test looks for.
+        with contextlib.suppress(LmsconfError):
+            assert planfile.plan_digest(planfile.loads(render_canonical(document))) == document["digest"]
+
+
+def test_an_edited_call_with_a_new_seal_is_refused() -> None:
+    """The digest, which the reviewer saw, guards the calls beside the seal."""
+    document = json.loads(TEXT)
+    document["calls"][0]["path"] = "/elsewhere"
+    document["seal"] = sha256({**document, "seal": ""})
+    with pytest.raises(StalePlan, match="changed after lmsconf wrote it"):
+        planfile.loads(render_canonical(document))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not a whole document"),
+        ("[]", "no format"),
+        ('{"format": 1}', "no format"),
+        ('{"format": "lmsconf.plan/1", "format": "lmsconf.plan/1"}', "a key stands there twice"),
+        ('{"format": "lmsconf.plan/1", "people": NaN}', "NaN is not JSON"),
+        ('{"format": "lmsconf.plan/2"}', "the format 'lmsconf.plan/2', not 'lmsconf.plan/1'"),
+        ('{"format": "lmsconf.apply/1"}', "the format 'lmsconf.apply/1'"),
+        ('{"format": "lmsconf.plan/1"}', "changed after"),
+        ("[" * 100_000, "not a whole document"),
+        ('{"format": "lmsconf.plan/1", "people": ' + "1" * 5000 + "}", "not a whole document"),
+    ],
+    ids=range(10),
+)
+def test_what_is_no_plan_file_is_refused_kindly(text: str, said: str) -> None:
+    """Other texts are refused with the reason and a way out, never with a traceback."""
+    with pytest.raises(LmsconfError) as caught:
+        planfile.loads(text)
+    assert said in caught.value.message
+    assert caught.value.hint
+    assert caught.value.exit in {Exit.ERROR, Exit.STALE}
+
+
+def without_places(plan: Plan) -> Plan:
+    change = plan.changes[0]
+    problem = replace(change.problems[0], source=None)
+    return replace(plan, changes=(replace(change, source=None, about=None, problems=(problem,)),))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        without_places(PLAN),
+        replace(PLAN, created_at="later", manifests_digest="cd", manifests_files=("b.yaml",)),
+        replace(PLAN, people=4, partial=True),
+    ],
+    ids=["places", "files", "circumstances"],
+)
+def test_equal_plans_have_equal_digests(other: Plan) -> None:
+    """Moving a resource to another file or line, or planning later, keeps the digest that was approved."""
+    assert planfile.plan_digest(other) == planfile.plan_digest(PLAN)
+    assert json.loads(TEXT)["digest"] == planfile.plan_digest(PLAN)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda plan: replace(plan, workspace="production"),
+        lambda plan: replace(plan, url="https://lms.example"),
+        lambda plan: replace(plan, fingerprints={}),
+        lambda plan: replace(plan, calls=()),
+        lambda plan: replace(plan, changes=(replace(plan.changes[0], after={"members": []}),)),
+    ],
+    ids=["workspace", "url", "fingerprints", "calls", "after"],
+)
+def test_other_plans_have_other_digests(edit: Callable[[Plan], Plan]) -> None:
+    """What would be done, where, and to what state of it are all in the digest."""
+    assert planfile.plan_digest(edit(PLAN)) != planfile.plan_digest(PLAN)
+
+
+def test_digest_is_over_the_documented_parts() -> None:
+    """Anybody can compute the digest from the document with a JSON tool."""
+    document = json.loads(TEXT)
+    for change in document["changes"]:
+        del change["source"], change["about"]
+        for problem in change["problems"]:
+            del problem["source"]
+    parts = {key: document[key] for key in ("format", "workspace", "changes", "calls", "fingerprints")}
+    assert document["digest"] == sha256(parts)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("people", True), ("people", 3.0), ("partial", 0), ("workspace", "sandbox")]
+)
+def test_values_of_a_like_type_are_refused(key: str, value: Json) -> None:
+    """`true` is no number and 0 is no boolean, even in a file that was sealed anew."""
+    document = {**json.loads(TEXT), key: value}
+    document["seal"] = sha256({**document, "seal": ""})
+    with pytest.raises(StalePlan, match="does not hold a plan"):
+        planfile.loads(render_canonical(document))
+
+
+def test_a_plan_of_another_version_is_read() -> None:
+    """The format's version decides whether a file can be read, not the tool's."""
+    document = json.loads(TEXT)
+    document["tool"]["version"] = "99"
+    document["seal"] = sha256({**document, "seal": ""})
+    assert planfile.loads(render_canonical(document)) == PLAN
+
+
+def test_bodies_hold_json_and_refs_alone() -> None:
+    """What JSON lacks, and a key that would read back as a Ref, is refused when the plan is written."""
+    with pytest.raises(TypeError):
+        planfile.body_json({"ids": {"u-1"}})
+    with pytest.raises(ValueError, match="key \\$ref"):
+        planfile.body_json({"$ref": "group/A"})
+
+
+@given(st.dictionaries(WORDS, VALUES))
+def test_canonical_json_ignores_order(value: dict[str, Json]) -> None:
+    """Equal values have the same canonical bytes, in whichever order their keys came."""
+    assert canonical(value) == canonical(dict(reversed(value.items())))
+
+
+def test_canonical_json_is_compact_utf8() -> None:
+    """Sorted keys, no spaces, UTF-8 as it is; NaN is refused."""
+    assert canonical({"b": [1, "Å"], "a": None}) == '{"a":null,"b":[1,"Å"]}'.encode()
+    with pytest.raises(ValueError, match="JSON"):
+        canonical(float("nan"))

@@ -1,0 +1,69 @@
+"""An apply report survives the way through a file, and an edited one is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lmsconf.core import reportfile
+from lmsconf.core.address import Address
+from lmsconf.core.canonical import sha256
+from lmsconf.core.document import render
+from lmsconf.core.values import ApplyReport, Outcome, Status
+from lmsconf.errors import LmsconfError, Problem, StalePlan
+
+REPORT = ApplyReport(
+    plan_digest="ab" * 32,
+    workspace="sandbox",
+    url="sandbox:",
+    people=None,
+    started_at="2026-03-01T08:00:00Z",
+    finished_at="2026-03-01T08:00:01Z",
+    outcomes=(
+        Outcome(
+            call="c1", address=Address.of("group", "A"), operation="manual-groups.create", status=Status.DONE, id="g"
+        ),
+        Outcome(
+            call="c2",
+            address=Address.of("group", "B"),
+            operation="manual-groups.create",
+            status=Status.FAILED,
+            reason="400",
+            hint="Look.",
+        ),
+    ),
+    converged=None,
+    residue=(),
+    problems=(Problem(code="x", message="y"),),
+    meta={"commit": "9f3c"},
+    exit=5,
+)
+TEXT = reportfile.dumps(REPORT)
+
+
+@pytest.mark.parametrize("converged", [None, True, False])
+def test_loads_gives_back_what_dumps_wrote(converged: bool | None) -> None:
+    """A report is read as it was written, whether or not the run could look at the end."""
+    report = replace(REPORT, converged=converged)
+    assert reportfile.loads(reportfile.dumps(report)) == report
+
+
+def test_every_changed_byte_is_refused() -> None:
+    """Evidence in which one byte was changed is none."""
+    raw = TEXT.encode()
+    for position in range(len(raw)):
+        flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
+        with pytest.raises(LmsconfError):
+            reportfile.loads(flipped.decode("utf-8", "surrogateescape"))
+
+
+@pytest.mark.parametrize(("key", "value"), [("outcomes", None), ("exit", "5"), ("summary", {}), ("converged", 1)])
+def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
+    """A sealed document of another shape, or with other sums, is refused."""
+    document = json.loads(TEXT)
+    document[key] = value
+    document["seal"] = sha256({**document, "seal": ""})
+    with pytest.raises(StalePlan):
+        reportfile.loads(render(document))
