@@ -1,0 +1,139 @@
+"""Client: one call at a time, checked against the description, tried again where that is safe, its answer decoded.
+
+It knows no manifest. What it raises is ours: misuse is ValueError, everything that a service can do is an ApiError.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from lmsconf.client.http import MAX_BYTES, Answer, Door, Lost, NotSent
+from lmsconf.client.request import Asked, anything, asked_of
+from lmsconf.client.retry import Retry
+from lmsconf.client.trace import Exchange
+from lmsconf.client.verdict import failed, judge
+from lmsconf.core.values import Json
+from lmsconf.wire import Wire
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class Client:
+    """One connection to the service. Not for several threads at once: a crew gives each its own.
+
+    seconds: how long one try may take. on_call hears of every try. The token shows in nothing that this returns,
+    raises or tells.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        wire: Wire | None = None,
+        transport: httpx.BaseTransport | None = None,
+        retry: Retry | None = None,
+        on_call: Callable[[Exchange], None] | None = None,
+        seconds: float = 60.0,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes)
+        self.wire = wire or Wire.default()
+        self._retry = retry or Retry()
+        self._on_call = on_call
+
+    def __repr__(self) -> str:
+        return f"Client({self._door.host})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._door.close()
+
+    def call(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        query: Mapping[str, Json] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> Json:
+        """The answer to one operation; None where it answers nothing. Raises ValueError for what is not such a call."""
+        known = self.wire[operation]
+        return self._perform(asked_of(known, known.fill(path or {}), query or {}, body))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Json] | None = None,
+        body: object = None,
+        operation: str | None = None,
+    ) -> Json:
+        """The answer to a call whose path is already filled in.
+
+        With an operation, the request has to be one of it; without, any path below the service's URL goes.
+        """
+        if operation is None:
+            return self._perform(anything(method, path, query or {}, body))
+        route = self.wire.route(method, path)
+        if route is None or route[0].id != operation:
+            raise ValueError(f"{method} {path} is not {operation}")
+        return self._perform(asked_of(route[0], path, query or {}, body))
+
+    def _perform(self, asked: Asked) -> Json:
+        """Sends it, and again while that is safe and patience lasts."""
+        tried, waited = 0, 0.0
+        while True:
+            tried += 1
+            outcome = self._attempt(asked, tried)
+            after = outcome.retry_after if isinstance(outcome, Answer) else None
+            pause = self._retry.pause(tried, waited, after) if self._may_repeat(asked, outcome) else None
+            if pause is None:
+                break
+            self._retry.sleep(pause)
+            waited += pause
+        if isinstance(outcome, Answer):
+            return judge(asked, outcome, self._door, tried)
+        raise failed(asked, outcome, self._door, tried) from outcome.__cause__
+
+    def _attempt(self, asked: Asked, tried: int) -> Answer | NotSent | Lost:
+        """One try and what came of it."""
+        start = time.perf_counter()
+        outcome: Answer | NotSent | Lost
+        try:
+            outcome = self._door.ask(asked.method, asked.target, asked.body)
+        except (NotSent, Lost) as failure:
+            outcome = failure
+        if self._on_call:
+            self._on_call(self._exchange(asked, outcome, tried, time.perf_counter() - start))
+        return outcome
+
+    def _may_repeat(self, asked: Asked, outcome: Answer | NotSent | Lost) -> bool:
+        """Whether sending it again cannot do anything twice, and may help."""
+        if isinstance(outcome, Answer):
+            return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
+        if isinstance(outcome, NotSent):
+            return not outcome.final
+        return not asked.writes
+
+    def _exchange(self, asked: Asked, outcome: Answer | NotSent | Lost, tried: int, seconds: float) -> Exchange:
+        return Exchange(
+            operation=asked.operation.id if asked.operation else None,
+            method=asked.method,
+            path=asked.path,
+            query=asked.query,
+            attempt=tried,
+            seconds=seconds,
+            status=outcome.status if isinstance(outcome, Answer) else None,
+            failure=None if isinstance(outcome, Answer) else str(outcome),
+        )

@@ -1,0 +1,114 @@
+"""Listings, page after page, and whether what came is provably all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lmsconf.core.kind import Rows
+from lmsconf.core.values import Json
+from lmsconf.errors import ApiError, Unauthorized, Unreachable
+
+Ask = Callable[[Mapping[str, Json]], Json]
+"""Fetches one page: its query → the answer."""
+Heard = Callable[[int | None, int], None]
+"""Hears the total and the number of rows of the first page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
+
+    paged: whether there is more than one page to ask for.
+    """
+
+    rows: str
+    id: str
+    total: str | None
+    limit: int
+    paged: bool = True
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One reading from the first page to the last."""
+
+    rows: dict[str, dict[str, Json]] = field(default_factory=dict)
+    totals: set[int] = field(default_factory=set)
+    received: int = 0
+
+
+class _Unfit(Exception):
+    """A page that no second reading would mend."""
+
+
+def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
+    """Every row of a listing. It never raises for a page that failed or makes no sense, but says `incomplete`.
+
+    What the service changes while it is read can shift rows from page to page; a second reading settles that.
+    A refused credential and a service that cannot be reached are raised: every other read would end the same.
+    """
+    found = _Pass()
+    reason: str | None = None
+    for _ in range(2):
+        found = _Pass()
+        try:
+            reason = _pass(ask, listing, query, found, on_first)
+        except (Unauthorized, Unreachable):
+            raise
+        except (ApiError, _Unfit) as error:
+            reason = str(error)
+            break
+        if reason is None:
+            break
+        on_first = None
+    return Rows(rows=tuple(found.rows.values()), total=max(found.totals, default=None), incomplete=reason)
+
+
+def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, on_first: Heard | None) -> str | None:
+    """Reads to the end, and says why that may not be all; None where it is. Raises ApiError and _Unfit."""
+    while True:
+        page = ask({**query, "skip": found.received, "limit": listing.limit} if listing.paged else query)
+        rows, total = _page(page, listing)
+        if found.received == 0 and on_first:
+            on_first(total, len(rows))
+        if total is not None:
+            found.totals.add(total)
+        known = len(found.rows)
+        for row in rows:
+            id = _id(row, listing)
+            found.rows.setdefault(id, row if row.get(listing.id) is not None else {**row, listing.id: id})
+        # By what came, never by what was asked for: a service may hold its pages smaller.
+        found.received += len(rows)
+        if rows and len(found.rows) == known:
+            return f"a page of {listing.rows} brought only rows that were there before"
+        if not rows or not listing.paged or len(found.rows) == total:
+            return _disagreement(listing, found)
+
+
+def _page(page: Json, listing: Listing) -> tuple[list[dict[str, Json]], int | None]:
+    """The rows and the total of one page."""
+    rows = page.get(listing.rows) if isinstance(page, dict) else None
+    if not isinstance(page, dict) or not isinstance(rows, list):
+        raise _Unfit(f"a page came without its list of {listing.rows}")
+    objects = [row for row in rows if isinstance(row, dict)]
+    if len(objects) != len(rows):
+        raise _Unfit(f"a row of {listing.rows} is not an object")
+    total = page.get(listing.total) if listing.total else None
+    return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
+
+
+def _id(row: Mapping[str, Json], listing: Listing) -> str:
+    """The id of a row as text. Where its own key is missing, plain `id` says the same, as it does for custom fields."""
+    found = row.get("id") if row.get(listing.id) is None else row[listing.id]
+    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+        raise _Unfit(f"a row of {listing.rows} came without its {listing.id}")
+    return str(found)
+
+
+def _disagreement(listing: Listing, found: _Pass) -> str | None:
+    """Why the rows are not what the service counts, or counted a page earlier; None where all agree."""
+    if found.totals <= {len(found.rows)}:
+        return None
+    said = " and then ".join(str(total) for total in sorted(found.totals))
+    return f"{len(found.rows)} {listing.rows} came, and the service counts {said}"

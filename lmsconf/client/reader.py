@@ -1,0 +1,96 @@
+"""Reader: the workspace as the core reads it, side by side on a crew. There is no way to write through it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+
+from lmsconf.client.crew import Crew
+from lmsconf.client.paging import Heard, Listing, read
+from lmsconf.client.urgency import Priority
+from lmsconf.core.kind import Request, Rows
+from lmsconf.core.values import Json
+from lmsconf.wire import Operation, Wire
+
+
+class Reader:
+    """The reads of a workspace, as the core's `Api` promises them. An operation that writes raises ValueError."""
+
+    def __init__(self, crew: Crew, wire: Wire | None = None) -> None:
+        self._crew = crew
+        self._wire = wire or Wire.default()
+
+    def get(
+        self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
+    ) -> Json:
+        """One answer, before any fan-out that is still waiting."""
+        return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
+
+    def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
+        """One answer a request, in their order. After a failure nothing more of these is sent."""
+        known = self._readable(operation)
+        futures = [self._ask(known, path, query, Priority.FAN_OUT) for path, query in requests]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in _failures(futures) or futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def rows(
+        self,
+        operation: str,
+        listing: str,
+        *,
+        id: str,
+        total: str | None = None,
+        query: Mapping[str, Json] | None = None,
+        on_first: Heard | None = None,
+    ) -> Rows:
+        """Every row of a listing, and whether that is provably all of it."""
+        known = self._readable(operation)
+        layout = Listing(
+            rows=listing, id=id, total=total, limit=self._wire.number("paging.limit"), paged="skip" in known.query
+        )
+        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN).result(), layout, query or {}, on_first)
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        """What each job returns. They only wait for answers, so each has a thread; the requests go through the crew."""
+        futures: dict[str, Future[object]] = {name: Future() for name in jobs}
+        threads = [
+            threading.Thread(target=_settle, args=(job, futures[name]), name=f"lmsconf-{name}", daemon=True)
+            for name, job in jobs.items()
+        ]
+        for thread in threads:
+            thread.start()
+        wait(futures.values())
+        return {name: future.result() for name, future in futures.items()}
+
+    def _readable(self, operation: str) -> Operation:
+        """The operation, if it only reads."""
+        known = self._wire[operation]
+        if known.writes:
+            raise ValueError(f"{operation} writes, and this only reads")
+        return known
+
+    def _ask(
+        self, operation: Operation, path: Mapping[str, str], query: Mapping[str, Json], priority: Priority
+    ) -> Future[Json]:
+        """The future of one answer."""
+        return self._crew.submit(lambda client: client.call(operation.id, path=path, query=query), priority)
+
+
+def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:
+    """The futures that have ended in an error, in order."""
+    return [future for future in futures if future.done() and not future.cancelled() and future.exception()]
+
+
+def _settle(job: Callable[[], object], future: Future[object]) -> None:
+    """Runs a job into its future."""
+    try:
+        result = job()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

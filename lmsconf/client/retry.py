@@ -1,0 +1,68 @@
+"""Which calls are tried again, and after how long. Clock, sleep and chance are passed in."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+TOO_MANY, UNAVAILABLE = 429, 503
+_PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
+"""Statuses after which a read may do better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How patient a client is.
+
+    tries         how often one call is sent at most
+    bidden        the same, while the answers say when to come again: a busy service may send one caller away for long
+    first         the longest wait before the second try, in seconds; it doubles with each further try
+    longest_ask   what of a Retry-After is heeded at most
+    patience      how long one call waits between its tries, all waits together
+    now           seconds since the epoch, for a Retry-After that is a date
+    chance        a random number from 0 to 1
+    """
+
+    tries: int = 4
+    bidden: int = 20
+    first: float = 0.5
+    longest_ask: float = 60.0
+    patience: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.time
+    chance: Callable[[], float] = random.random
+
+    def heeds(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
+        """Whether a call that got this answer may be sent again.
+
+        A write may only where the service says that it did nothing: "too many", or "unavailable until".
+        """
+        if not writes:
+            return status in _PASSING
+        return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
+
+    def pause(self, tried: int, waited: float, retry_after: str | None = None) -> float | None:
+        """Seconds until the next try, after `tried` of them and `waited` seconds; None: enough."""
+        left = self.patience - waited
+        asked = self._asked(retry_after)
+        if left <= 0 or tried >= (self.tries if asked is None else max(self.tries, self.bidden)):
+            return None
+        # Full jitter: clients that failed together should not come back together.
+        delay = self.chance() * self.first * 2 ** (tried - 1) if asked is None else asked
+        return min(delay, left)
+
+    def _asked(self, retry_after: str | None) -> float | None:
+        """The seconds that a Retry-After header asks for, bounded; None where it says nothing readable."""
+        text = (retry_after or "").strip()
+        if text.isascii() and text.isdigit():
+            return min(float(text[:9]), self.longest_ask)
+        try:
+            date = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.now(), UTC)
+        return min(max(until.total_seconds(), 0.0), self.longest_ask)

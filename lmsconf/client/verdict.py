@@ -1,0 +1,140 @@
+"""What an answer, or the lack of one, means: a value for the caller, or the one error that says what is known."""
+
+from __future__ import annotations
+
+import unicodedata
+from urllib.parse import urlsplit
+
+from lmsconf.client.decode import decode
+from lmsconf.client.http import Answer, Door, Lost, NotSent
+from lmsconf.client.request import Asked
+from lmsconf.client.retry import TOO_MANY, UNAVAILABLE
+from lmsconf.core.values import Json
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
+
+_SHOWN = 300
+_MISUNDERSTOOD = (400, 409, 422)
+"""The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
+_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
+_LATER_HINT = "Try again later; a lower --parallelism asks less at a time."
+_LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
+_JSON_TYPES = {"object": dict, "array": list}
+
+
+def judge(asked: Asked, answer: Answer, door: Door, tried: int) -> Json:
+    """The value that an answer carries. Raises the ApiError that it stands for otherwise."""
+    if 200 <= answer.status < 300:
+        return _value(asked, answer, door)
+    raise _refusal(asked, answer, door, tried)
+
+
+def failed(asked: Asked, failure: NotSent | Lost, door: Door, tried: int) -> ApiError:
+    """The error for a call that got no answer: whether it may have been carried out makes the difference."""
+    message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
+    if isinstance(failure, Lost) and asked.writes:
+        return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
+    return Unreachable(message, hint="Check the workspace's url and the network.", operation=_id(asked))
+
+
+def _value(asked: Asked, answer: Answer, door: Door) -> Json:
+    """The decoded body of a success; None where the operation answers nothing. Raises BadAnswer."""
+    if asked.operation is None:
+        empty = answer.unreadable is None and not answer.body.strip()
+        return None if empty else _decoded(asked, answer, door)
+    expected = asked.operation.success
+    if expected is None:
+        return None
+    value = _decoded(asked, answer, door)
+    if not isinstance(value, _JSON_TYPES.get(str(expected.get("type")), object)):
+        raise _bad(asked, answer, door, f"it is not a JSON {expected.get('type')}")
+    return value
+
+
+def _decoded(asked: Asked, answer: Answer, door: Door) -> Json:
+    """The body as a value. Raises BadAnswer where it cannot be one."""
+    if answer.unreadable is not None:
+        raise _bad(asked, answer, door, answer.unreadable)
+    try:
+        return decode(answer.body)
+    except ValueError as error:
+        raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
+
+
+def _bad(asked: Asked, answer: Answer, door: Door, reason: str) -> BadAnswer:
+    excerpt = _excerpt(answer, door)
+    return BadAnswer(
+        f"{_place(asked, door)} answered {answer.status} with a body that cannot be used: {_safe(door.clean(reason))}",
+        hint=f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
+        operation=_id(asked),
+        status=answer.status,
+        body=excerpt,
+    )
+
+
+def _refusal(asked: Asked, answer: Answer, door: Door, tried: int) -> ApiError:
+    """The error that an answer other than a success stands for."""
+    excerpt = _excerpt(answer, door)
+    kind, hint = _meaning(asked, answer, door)
+    said = f": {excerpt}" if excerpt else ""
+    return kind(
+        f"{_place(asked, door)} answered {answer.status}{_times(tried)}{said}",
+        hint=hint,
+        operation=_id(asked),
+        status=answer.status,
+        body=excerpt,
+    )
+
+
+def _meaning(asked: Asked, answer: Answer, door: Door) -> tuple[type[ApiError], str | None]:
+    """Which error a status stands for, and the way out of it."""
+    status = answer.status
+    if status < 400:
+        return Rejected, _moved_hint(answer, door)
+    if status == 401 or (status == 403 and not asked.writes):
+        return Unauthorized, _ACCESS_HINT
+    if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
+        return Unreachable, _LATER_HINT
+    if status < 500:
+        return Rejected, _dialect_hint(asked, status)
+    return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, _LATER_HINT)
+
+
+def _moved_hint(answer: Answer, door: Door) -> str:
+    """Names the host that a redirect points to. It is never followed: the token belongs to one host."""
+    try:
+        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    except ValueError:
+        other = ""
+    to = f" to {_safe(door.clean(other))}" if other else ""
+    return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
+
+
+def _dialect_hint(asked: Asked, status: int) -> str | None:
+    """Where to look when the service may use other words than the ones sent."""
+    if asked.operation is None or not asked.writes or not asked.operation.leans_on or status not in _MISUNDERSTOOD:
+        return None
+    return f"If the service uses other names, say so under `dialect:` ({', '.join(asked.operation.leans_on)})."
+
+
+def _place(asked: Asked, door: Door) -> str:
+    return f"{asked.method} {asked.path} at {door.host}"
+
+
+def _times(tried: int) -> str:
+    return "" if tried == 1 else f" (tried {tried} times)"
+
+
+def _id(asked: Asked) -> str | None:
+    return asked.operation.id if asked.operation else None
+
+
+def _excerpt(answer: Answer, door: Door) -> str:
+    """The beginning of a body, fit for a terminal."""
+    return _safe(door.clean(answer.body.decode("utf-8", "replace")).strip()[:_SHOWN])
+
+
+def _safe(text: str) -> str:
+    """The text on one line, with everything that a terminal would act upon made visible."""
+    return "".join(
+        char if char == " " or unicodedata.category(char)[0] not in "CZ" else f"\\u{ord(char):04x}" for char in text
+    )

@@ -1,0 +1,376 @@
+"""One call: what is sent, what is refused before, and what each answer means."""
+
+from __future__ import annotations
+
+import gzip
+import ssl
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from lmsconf.client.client import Client
+from lmsconf.client.trace import Exchange
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Exit, LmsconfError, Rejected, Unauthorized, Unreachable
+
+from .network import CANARY, Clock, Network, client, raw, said
+
+What = tuple[str, dict[str, str], dict[str, object] | None]
+
+READ: What = ("manual-groups.members", {"groupId": "g-1"}, None)
+WRITE: What = ("manual-groups.rename", {"groupId": "g-1"}, {"name": "Sales"})
+CREATE: What = ("manual-groups.create", {}, {"name": "Sales"})
+
+
+def perform(by: Client, what: What) -> object:
+    """Makes one of the calls above."""
+    operation, path, body = what
+    return by.call(operation, path=path, body=body)
+
+
+def failure(what: What, *script: httpx.Response | Exception) -> ApiError:
+    """The error that a call ends in."""
+    with pytest.raises(ApiError) as caught:
+        perform(client(*script), what)
+    return caught.value
+
+
+def test_a_call_is_one_request_as_described() -> None:
+    """Method, path, query, credential and JSON body are those of the operation, under the service's URL."""
+    network = Network(said(200, {"groupId": "g-7"}))
+    made = Client("https://lms.example/api/", CANARY + "\n", transport=network)
+    assert made.call("manual-groups.create", body={"name": "Säljare"}) == {"groupId": "g-7"}
+    (request,) = network.requests
+    assert (request.method, str(request.url)) == ("POST", "https://lms.example/api/groups")
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.content == '{"name":"Säljare"}'.encode()
+
+
+def test_queries_are_written_as_the_service_reads_them() -> None:
+    """None is left out, booleans are true and false, a list is one pair an item, everything else is encoded."""
+    network = Network(said(200, {"courses": []}))
+    client(network=network).call(
+        "content.list", query={"groupIds[]": ["a&b", "c"], "skip": 0, "limit": None, "onlySellable": True}
+    )
+    assert network.requests[0].url.query == b"groupIds%5B%5D=a%26b&groupIds%5B%5D=c&skip=0&onlySellable=true"
+
+
+def test_a_delete_carries_its_body() -> None:
+    """DELETE /content/targets sends its three names as JSON."""
+    network = Network(raw(204))
+    body = {"targetId": "g", "targetType": "GROUP", "contentId": "c"}
+    assert client(network=network).call("content-targets.delete", body=body) is None
+    assert (network.requests[0].method, network.requests[0].content) == (
+        "DELETE",
+        b'{"targetId":"g","targetType":"GROUP","contentId":"c"}',
+    )
+
+
+def test_names_of_the_dialect_are_the_names_that_go() -> None:
+    """With an override, the wire name is the one that a body may have; the canonical one is misuse."""
+    network = Network(raw(200))
+    renamed = client(network=network, dialect={"manual-groups.rename.name": "newName"})
+    renamed.call("manual-groups.rename", path={"groupId": "g"}, body={"newName": "A"})
+    assert network.requests[0].content == b'{"newName":"A"}'
+    with pytest.raises(ValueError, match=r"no body property \['name'\]"):
+        renamed.call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "reason"),
+    [
+        ("users.list", {"query": {"sort": "x"}}, r"no query parameter \['sort'\]"),
+        ("content-targets.list", {}, r"needs the query parameter \['contentId'\]"),
+        ("users.get", {}, r"takes the path parameters \['userId'\]"),
+        ("users.get", {"path": {"userId": ".."}}, r"cannot stand in a path"),
+        ("users.list", {"body": {}}, r"takes no body"),
+        ("smart-groups.rename", {"path": {"smartGroupId": "s"}}, r"takes a JSON object"),
+        ("smart-groups.rename", {"path": {"smartGroupId": "s"}, "body": {}}, r"needs the body property \['name'\]"),
+        ("smart-groups.rename", {"path": {"smartGroupId": "s"}, "body": {"name": ("a",)}}, r"is no JSON value"),
+        ("smart-groups.rename", {"path": {"smartGroupId": "s"}, "body": {"name": float("nan")}}, r"not JSON compliant"),
+        ("users.list", {"query": {"filter": {"a": 1}}}, r"cannot be the query parameter filter"),
+    ],
+)
+def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str, object], reason: str) -> None:
+    """Names that an operation lacks, missing ones and values that are no JSON are a ValueError, and no request."""
+    network = Network(raw(200))
+    with pytest.raises(ValueError, match=reason):
+        client(network=network).call(operation, **given)  # type: ignore[arg-type]
+    assert network.requests == []
+
+
+def test_a_planned_call_is_sent_as_it_stands() -> None:
+    """A filled path is sent unchanged, and only for the operation that it belongs to."""
+    network = Network(raw(204))
+    sender = client(network=network)
+    sender.send("DELETE", "/groups/a%2Fb/members/u", operation="manual-groups.remove-member")
+    assert network.requests[0].url.raw_path == b"/groups/a%2Fb/members/u"
+    with pytest.raises(ValueError, match=r"DELETE /groups/g is not manual-groups\.remove-member"):
+        sender.send("DELETE", "/groups/g", operation="manual-groups.remove-member")
+
+
+@pytest.mark.parametrize(
+    "path", ["groups", "//evil.example/x", "/../users", "/a/..", "/a?b=c", "/a#b", "https://evil.example", "/a b", "/"]
+)
+def test_no_path_leads_elsewhere(path: str) -> None:
+    """What could reach another host, carry a query or step upwards is refused, also without an operation."""
+    network = Network(raw(200))
+    with pytest.raises(ValueError, match="no path below"):
+        client(network=network).send("GET", path)
+    assert network.requests == []
+
+
+def test_what_no_operation_describes_can_be_sent() -> None:
+    """Without an operation any path goes, and the JSON of the answer comes back."""
+    assert client(said(200, [1])).send("GET", "/analyse/new", query={"a": 1}) == [1]
+    assert client(raw(200)).send("POST", "/auth", body={"userId": "u"}) is None
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_any_2xx_is_success(status: int) -> None:
+    """The exact success status does not matter, nor does a body that nobody needs."""
+    assert perform(client(raw(status, b"<html>")), WRITE) is None
+    assert perform(client(raw(status)), WRITE) is None
+    assert perform(client(said(status, {"userIds": []})), READ) == {"userIds": []}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>Sign in</html>",
+        b'{"userIds": []',
+        b'{"userIds": [], "userIds": ["u"]}',
+        b'{"userIds": [NaN]}',
+        b'{"userIds": [1e999]}',
+        b'{"userIds": ["\\ud800"]}',
+        b'{"userIds": ["\xff"]}',
+        b"[" * 100_000,
+        b"1" * 5_000,
+        b'["u-1"]',
+        b"null",
+    ],
+    ids=lambda body: repr(body[:30]),
+)
+@pytest.mark.parametrize("what", [READ, CREATE], ids=["read", "create"])
+def test_an_answer_that_cannot_be_used_is_a_bad_answer(what: What, body: bytes) -> None:
+    """A needed answer that is not the JSON it should be, to a read or to a write, is BadAnswer and never a value."""
+    error = failure(what, raw(200, body))
+    assert isinstance(error, BadAnswer)
+    assert (error.status, error.operation) == (200, what[0])
+
+
+def test_answers_are_read_leniently() -> None:
+    """Unknown keys, nulls, a byte order mark and whole surrogate pairs are fine."""
+    body = b'\xef\xbb\xbf{"userIds": null, "more": "\\ud83d\\ude00"}'
+    assert perform(client(raw(200, body)), READ) == {"userIds": None, "more": "😀"}
+
+
+STATUSES = [
+    (301, Rejected, Rejected),
+    (307, Rejected, Rejected),
+    (400, Rejected, Rejected),
+    (401, Unauthorized, Unauthorized),
+    (403, Unauthorized, Rejected),
+    (404, Rejected, Rejected),
+    (409, Rejected, Rejected),
+    (418, Rejected, Rejected),
+    (429, Unreachable, Unreachable),
+    (500, Unreachable, AnswerLost),
+    (501, Unreachable, AnswerLost),
+    (502, Unreachable, AnswerLost),
+    (503, Unreachable, AnswerLost),
+    (504, Unreachable, AnswerLost),
+]
+
+
+@pytest.mark.parametrize(("status", "on_read", "on_write"), STATUSES)
+def test_every_status_means_one_thing(status: int, on_read: type[ApiError], on_write: type[ApiError]) -> None:
+    """A refusal, a refused credential, nobody there, or nobody knows: the kind of error says which."""
+    for what, kind in ((READ, on_read), (WRITE, on_write)):
+        error = failure(what, said(status, {"error": "why"}))
+        assert type(error) is kind
+        assert (error.status, error.body, error.operation) == (status, '{"error": "why"}', what[0])
+        assert str(status) in error.message
+        assert "sandbox" in error.message
+
+
+def test_unavailable_until_is_not_a_lost_answer() -> None:
+    """503 with Retry-After says that a write was not done."""
+    assert type(failure(WRITE, said(503, None, Retry_After="1"))) is Unreachable
+
+
+def leaves(kind: type[httpx.TransportError]) -> list[type[httpx.TransportError]]:
+    """Every transport error of httpx, the abstract ones too."""
+    return [kind, *(leaf for child in kind.__subclasses__() for leaf in leaves(child))]
+
+
+NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"}
+
+
+@pytest.mark.parametrize("kind", leaves(httpx.TransportError), ids=lambda kind: kind.__name__)
+def test_no_transport_error_of_httpx_slips_by(kind: type[httpx.TransportError]) -> None:
+    """What surely was not sent is Unreachable; any other loss is AnswerLost for a write. The cause is kept."""
+    read, write = failure(READ, kind("gone")), failure(WRITE, kind("gone"))
+    assert type(read) is Unreachable
+    assert type(write) is (Unreachable if kind.__name__ in NOT_SENT else AnswerLost)
+    assert isinstance(write.__cause__, kind)
+    assert "POST /groups/g-1/rename at sandbox: gone" in write.message
+
+
+def test_a_redirect_is_told_and_never_followed() -> None:
+    """The token goes to one host: the other one is named, without what it may hide."""
+    network = Network(raw(302, b"", location="https://me:secret@evil.example/x"))
+    with pytest.raises(Rejected) as caught:
+        perform(client(network=network), READ)
+    assert len(network.requests) == 1
+    assert "redirects to evil.example" in str(caught.value.hint)
+    assert "secret" not in str(caught.value.hint)
+
+
+def test_a_refused_write_names_the_dialect_keys() -> None:
+    """Where names are assumed, the error says which keys to look at."""
+    assert "manual-groups.rename.name" in str(failure(WRITE, said(400)).hint)
+    assert failure(WRITE, said(404)).hint is failure(READ, said(400)).hint is None
+
+
+def test_errors_show_a_safe_excerpt() -> None:
+    """At most 300 characters of a body are shown, on one line, with nothing that a terminal would act upon."""
+    body = "\x1b[31mno\r\n\u202eevil\u2028" + "x" * 5_000
+    error = failure(WRITE, raw(400, body.encode()))
+    assert error.body is not None
+    assert error.body.startswith("\\u001b[31mno\\u000d\\u000a\\u202eevil\\u2028xxx")
+    assert error.body.count("x") < 300
+    assert error.message.isprintable()
+
+
+def test_the_token_shows_nowhere() -> None:
+    """Neither errors, nor repr, nor the trace hold it, even where the service or the network echoes it."""
+    told: list[Exchange] = []
+    echoing = client(raw(400, f"you sent {CANARY}".encode()), told=told)
+    with pytest.raises(ApiError) as refused:
+        perform(echoing, WRITE)
+    with pytest.raises(ApiError) as lost:
+        perform(client(httpx.ReadError(f"at {CANARY}"), told=told), WRITE)
+    late = failure(WRITE, raw(400, b" " * 2_390 + CANARY.encode()))
+    shown = [repr(echoing), repr(told), *map(str, (refused.value, lost.value, refused.value.hint, late))]
+    assert not [text for text in shown if "canary" in text]
+    assert "you sent ***" in refused.value.message
+
+
+def test_the_trace_hears_of_every_try() -> None:
+    """Each try is told, with its status or why there is none."""
+    told: list[Exchange] = []
+    perform(client(said(503), httpx.ReadTimeout("slow"), said(200, {"userIds": []}), told=told), READ)
+    assert [(one.attempt, one.status, one.failure) for one in told] == [
+        (1, 503, None),
+        (2, None, "slow"),
+        (3, 200, None),
+    ]
+    assert {(one.operation, one.method, one.path) for one in told} == {(READ[0], "GET", "/groups/g-1/members")}
+
+
+def test_compressed_answers_are_read() -> None:
+    """gzip is asked for and understood; what was not asked for or ends early is a bad answer."""
+    packed = gzip.compress(b'{"userIds": ["u"]}')
+
+    def answer(content: bytes, encoding: str) -> httpx.Response:
+        return httpx.Response(200, stream=httpx.ByteStream(content), headers={"Content-Encoding": encoding})
+
+    assert perform(client(answer(packed, "gzip")), READ) == {"userIds": ["u"]}
+    for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br")):
+        assert type(failure(READ, answer(content, encoding))) is BadAnswer
+
+
+def test_an_answer_is_never_held_beyond_its_limit() -> None:
+    """A body that is too long, as sent or once unpacked, is a bad answer before it is in memory."""
+    for headers, body in (({}, b"x" * 2_000), ({"Content-Encoding": "gzip"}, gzip.compress(b" " * 10_000_000))):
+        network = Network(httpx.Response(200, stream=httpx.ByteStream(body), headers=headers))
+        small = Client("http://sandbox", CANARY, transport=network, max_bytes=1_000)
+        with pytest.raises(BadAnswer, match=r"longer than 1,000 bytes"):
+            perform(small, READ)
+
+
+def test_a_dripping_answer_ends_with_the_deadline() -> None:
+    """A service that never quite falls silent is given up: the read as unreachable, the write as lost."""
+
+    class Drip(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                yield b" "
+
+    network = Network(answering=lambda _: httpx.Response(200, stream=Drip()))
+    impatient = Client("http://sandbox", CANARY, transport=network, retry=Clock().retry(tries=1), seconds=0.02)
+    with pytest.raises(Unreachable, match=r"no whole answer within 0\.02 s"):
+        perform(impatient, READ)
+    with pytest.raises(AnswerLost):
+        perform(impatient, WRITE)
+
+
+def test_a_certificate_is_not_asked_for_twice() -> None:
+    """A certificate that does not fit ends the call at once: it will not fit the next time either."""
+    wrong = httpx.ConnectError("bad certificate")
+    wrong.__cause__ = ssl.SSLCertVerificationError("bad certificate")
+    network = Network(wrong)
+    with pytest.raises(Unreachable):
+        perform(client(network=network), READ)
+    assert len(network.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://lms.example",
+        "ftp://lms.example",
+        "lms.example",
+        "",
+        "https://",
+        "https://me:secret@lms.example",
+        "https://lms.example@evil.example",
+        "https://lms.example?x=secret",
+        "https://lms.example/#secret",
+        "https://lms.example:0",
+        "https://lms.example:99999",
+        "https://lms.example\\@evil.example",
+        "https://lms .example",
+        "https://lms.exämple",
+        "https://[::1",
+        "http://127.0.0.1.evil.example",
+        "http://localhost.evil.example",
+        "https://lms.example\n",
+    ],
+)
+def test_only_safe_urls_are_given_a_token(url: str) -> None:
+    """https, or http to this machine, and nothing but a host and a path; what the URL hides is not repeated."""
+    with pytest.raises(LmsconfError) as caught:
+        Client(url, CANARY, transport=Network(raw(200)))
+    assert caught.value.exit == Exit.ERROR
+    assert "secret" not in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8080", "http://localhost/api", "http://[::1]:1", "https://lms.example"]
+)
+def test_safe_urls_need_no_transport(url: str) -> None:
+    """This machine by http and any host by https; `sandbox` is a host only where a transport stands behind it."""
+    Client(url, CANARY).close()
+    with pytest.raises(LmsconfError, match="would show the token"):
+        Client("http://sandbox", CANARY)
+
+
+@pytest.mark.parametrize("token", ["", "\n", "two\nlines", "a b", "tok\ten", "tokén", "a\x00", "a\n\n"])
+def test_tokens_that_are_none_are_refused_unseen(token: str) -> None:
+    """One newline at the end is a file's; anything else that no header may hold is refused without repeating it."""
+    with pytest.raises(LmsconfError, match="token") as caught:
+        Client("http://sandbox", token, transport=Network(raw(200)))
+    assert not token.strip() or token not in caught.value.message
+
+
+def test_a_transport_that_was_given_stays_open() -> None:
+    """A crew's clients share a sandbox: closing one of them does not close it for the others."""
+    network = Network(raw(200))
+    with client(network=network):
+        pass
+    assert not network.closed

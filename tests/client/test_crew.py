@@ -1,0 +1,250 @@
+"""The crew and the reader over it: side by side, in order of urgency, and never a write."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from lmsconf.client.client import Client
+from lmsconf.client.crew import Crew
+from lmsconf.client.reader import Reader
+from lmsconf.client.urgency import Priority
+from lmsconf.core.kind import Api, Request
+from lmsconf.errors import LmsconfError, Rejected, Unreachable
+
+from .network import CANARY, Clock, Network, client, pages, raw, said
+
+
+class Slow(Network):
+    """Answers every request after a moment, and counts how many it holds at once."""
+
+    def __init__(self, seconds: float, **more: object) -> None:
+        super().__init__(**more)  # type: ignore[arg-type]
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self.held = self.most = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with self._lock:
+            self.held += 1
+            self.most = max(self.most, self.held)
+        time.sleep(self._seconds)
+        with self._lock:
+            self.held -= 1
+        return super().handle_request(request)
+
+
+def echo(request: httpx.Request) -> httpx.Response:
+    """Answers with the path that was asked for."""
+    return said(200, {"userIds": [request.url.path]})
+
+
+def members(*groups: str) -> list[Request]:
+    """Requests for the members of these groups."""
+    return [({"groupId": group}, {}) for group in groups]
+
+
+def hold(crew: Crew, opened: threading.Event) -> None:
+    """Keeps one worker of the crew busy until the event is set."""
+    begun = threading.Event()
+
+    def job(_: Client) -> None:
+        begun.set()
+        opened.wait(5)
+
+    crew.submit(job, Priority.CHAIN)
+    begun.wait(5)
+
+
+@contextmanager
+def gate() -> Iterator[tuple[Crew, threading.Event]]:
+    """A crew of one whose worker is held until the event is set."""
+    opened = threading.Event()
+    with Crew(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
+        hold(crew, opened)
+        yield crew, opened
+
+
+def test_answers_come_in_the_order_of_their_requests() -> None:
+    """However the crew runs them, each answer stands where its request stood, and never too many run at once."""
+    network = Slow(0.002, answering=echo)
+    with Crew(lambda: client(network=network), parallelism=3) as crew:
+        answers = Reader(crew).each("manual-groups.members", members(*map(str, range(30))))
+    assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]
+    assert network.most == 3
+
+
+def test_the_reader_is_what_the_core_reads_through() -> None:
+    """It keeps the core's protocol."""
+    with Crew(lambda: client(said(200, {"userIds": []}))) as crew:
+        api: Api = Reader(crew)
+        assert api.get("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+        assert api.each("manual-groups.members", []) == []
+
+
+@pytest.mark.parametrize("operation", [one.id for one in client(raw(200)).wire.operations.values() if one.writes])
+def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
+    """Every operation that writes is refused by every way of reading, before anything is sent."""
+    network = Network(raw(200))
+    with Crew(lambda: client(network=network)) as crew:
+        reader = Reader(crew)
+        for attempt in (
+            lambda: reader.get(operation),
+            lambda: reader.each(operation, [({}, {})]),
+            lambda: reader.rows(operation, "users", id="userId"),
+        ):
+            with pytest.raises(ValueError, match="writes, and this only reads"):
+                attempt()
+    assert network.requests == []
+
+
+def test_a_chain_goes_before_a_fan_out() -> None:
+    """What another request waits for is taken first; among equals, first come, first served."""
+    order: list[str] = []
+    with gate() as (crew, opened):
+        for name, priority in (("a", Priority.FAN_OUT), ("b", Priority.FAN_OUT), ("c", Priority.CHAIN)):
+            crew.submit(lambda _, name=name: order.append(name), priority)  # type: ignore[misc]
+        opened.set()
+    assert order == ["c", "a", "b"]
+
+
+def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
+    """The error is raised at once, and what has not begun never begins."""
+    network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
+    crew = Crew(lambda: client(network=network), parallelism=1)
+    with crew, pytest.raises(Rejected, match="/groups/3/members"):
+        Reader(crew).each("manual-groups.members", members(*map(str, range(2_000))))
+    assert len(network.requests) < 2_000
+
+
+def test_jobs_run_side_by_side_and_all_end() -> None:
+    """Jobs that wait for each other's answers do not block the crew; a failure is raised once all have ended."""
+    ended = []
+    with Crew(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
+        reader = Reader(crew)
+        meeting = threading.Barrier(8, timeout=5)
+
+        def job(number: int) -> object:
+            meeting.wait()
+            answer = reader.get("manual-groups.members", path={"groupId": str(number)})
+            ended.append(number)
+            return answer
+
+        def fail() -> object:
+            raise Unreachable("gone")
+
+        found = reader.together({str(number): lambda number=number: job(number) for number in range(8)})  # type: ignore[misc]
+        assert found["3"] == {"userIds": ["/groups/3/members"]}
+        ended.clear()
+        with pytest.raises(Unreachable, match="gone"):
+            reader.together({"fails": fail, **{str(number): lambda number=number: job(number) for number in range(8)}})  # type: ignore[misc]
+    assert sorted(ended) == list(range(8))
+
+
+def test_progress_counts_up_to_what_was_asked() -> None:
+    """Each finished request is told, with how many there are so far, never two at a time."""
+    told: list[tuple[int, int]] = []
+    with Crew(
+        lambda: client(network=Network(answering=echo)), progress=lambda done, of: told.append((done, of))
+    ) as crew:
+        Reader(crew).each("manual-groups.members", members(*map(str, range(20))))
+    assert [done for done, _ in told] == list(range(1, 21))
+    assert told[-1] == (20, 20)
+
+
+def test_what_a_job_raises_is_raised_where_it_is_waited_for() -> None:
+    """A worker outlives the failures of its jobs."""
+    with Crew(lambda: client(raw(200)), parallelism=1) as crew:
+        broken = crew.submit(lambda _: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            broken.result()
+        assert crew.submit(lambda each: repr(each)).result() == "Client(sandbox)"
+
+
+def test_a_crew_that_is_abandoned_ends_at_once() -> None:
+    """After an interrupt, what has not begun is cancelled and nobody waits for what runs."""
+    opened = threading.Event()
+
+    def interrupted() -> None:
+        with Crew(lambda: client(raw(200)), parallelism=1) as crew:
+            hold(crew, opened)
+            waiting.append(crew.submit(lambda _: None))
+            raise KeyboardInterrupt
+
+    waiting: list = []  # type: ignore[type-arg]
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    opened.set()
+    assert waiting[0].cancelled()
+    assert time.perf_counter() - start < 2
+
+
+def test_a_closed_crew_takes_no_more() -> None:
+    """Work for nobody is refused, not forgotten; a crew of nobody as well."""
+    crew = Crew(lambda: client(raw(200)))
+    crew.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        crew.submit(lambda _: None)
+    with pytest.raises(ValueError, match="at least one"):
+        Crew(lambda: client(raw(200)), parallelism=0)
+
+
+def test_a_wrong_url_is_told_to_whoever_asks() -> None:
+    """A client that cannot be made is an error of the request, not a silent worker."""
+    with Crew(lambda: Client("http://lms.example", CANARY)) as crew, pytest.raises(LmsconfError, match="url"):
+        crew.submit(lambda _: None)
+
+
+def test_reading_takes_little_longer_than_it_must() -> None:
+    """With slow answers: the larger of all requests shared among the workers, and the longest chain, plus 15 %."""
+    latency = 0.02
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return listing(request) if request.url.path == "/users" else echo(request)
+
+    listing = pages("users", "userId", [f"u{number}" for number in range(1_500)], total="matchCount")
+    with Crew(lambda: client(network=Slow(latency, answering=answer)), parallelism=4) as crew:
+        reader = Reader(crew)
+        start = time.perf_counter()
+        reader.together(
+            {
+                "members": lambda: reader.each("manual-groups.members", members(*map(str, range(50)))),
+                "users": lambda: reader.rows("users.list", "users", id="userId", total="matchCount"),
+            }
+        )
+        took = time.perf_counter() - start
+    assert took < 1.15 * max(65 * latency / 4, 15 * latency) + latency
+
+
+@contextmanager
+def server(*answers: bytes) -> Iterator[str]:
+    """A real socket on this machine that gives each connection the next of these bytes, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+        thread.join(5)
+
+
+def test_a_real_connection_is_spoken_over() -> None:
+    """Without a transport the client opens its own; an answer that breaks off is tried again, nobody is unreachable."""
+    whole = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{"userIds": []}'
+    with server(whole[:-5], b"", whole) as url, Client(url, CANARY, retry=Clock().retry()) as spoken:
+        assert spoken.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+    with Client(url, CANARY, retry=Clock().retry()) as nobody, pytest.raises(Unreachable):
+        nobody.call("manual-groups.members", path={"groupId": "g"})

@@ -1,0 +1,165 @@
+"""Listings: read to their proven end, or said to be incomplete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from lmsconf.client.crew import Crew
+from lmsconf.client.reader import Reader
+from lmsconf.core.kind import Rows
+from lmsconf.errors import Unauthorized, Unreachable
+
+from .network import Network, client, pages, said
+
+
+def rows(
+    network: Network,
+    *,
+    total: str | None = "matchCount",
+    heard: list[tuple[int | None, int]] | None = None,
+    limit: int = 2,
+) -> Rows:
+    """The users that such a network lists, in pages of two."""
+    on_first = None if heard is None else (lambda *first: heard.append(first))
+    with Crew(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
+        reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).wire)
+        return reader.rows("users.list", "users", id="userId", total=total, on_first=on_first)
+
+
+def ids(found: Rows) -> list[str]:
+    return [str(row["userId"]) for row in found.rows]
+
+
+def skips(network: Network) -> list[int]:
+    return [int(request.url.params["skip"]) for request in network.requests]
+
+
+def users(*ids: object, total: object = None) -> httpx.Response:
+    """One page."""
+    return said(200, {"users": [{"userId": one} for one in ids], "matchCount": total})
+
+
+def test_a_listing_ends_when_all_that_are_counted_came() -> None:
+    """With a total, no page is asked for beyond it."""
+    network = Network(answering=pages("users", "userId", "abcd", total="matchCount"))
+    found = rows(network)
+    assert (ids(found), found.total, found.incomplete) == (list("abcd"), 4, None)
+    assert skips(network) == [0, 2]
+    assert {request.url.params["limit"] for request in network.requests} == {"2"}
+
+
+def test_without_a_total_only_an_empty_page_is_the_end() -> None:
+    """A short page proves nothing; an empty one does."""
+    network = Network(answering=pages("users", "userId", "abc"))
+    found = rows(network, total=None)
+    assert (ids(found), found.total, found.incomplete) == (list("abc"), None, None)
+    assert skips(network) == [0, 2, 3]
+
+
+def test_smaller_pages_than_asked_for_lose_nobody() -> None:
+    """`skip` advances by what came: a service that caps its pages silently is read whole."""
+    network = Network(answering=pages("users", "userId", "abcdefg", total="matchCount", cap=3))
+    assert ids(rows(network, limit=5)) == list("abcdefg")
+    assert skips(network) == [0, 3, 6]
+
+
+def test_the_first_page_is_heard_of() -> None:
+    """Total and size of the first page are told once, as it arrives."""
+    heard: list[tuple[int | None, int]] = []
+    rows(Network(users("a", "b", total=3), users("c", total=4), users(total=4), users("a", "b", total=3)), heard=heard)
+    assert heard == [(3, 2)]
+
+
+def test_an_empty_listing_is_complete() -> None:
+    """Nobody there is an answer, also without a total."""
+    for total in (0, None):
+        found = rows(Network(users(total=total)))
+        assert (found.rows, found.incomplete) == ((), None)
+
+
+def test_numbers_are_ids_too_and_repeats_are_one_row() -> None:
+    """An id may be a number; a row that shifted onto a second page counts once."""
+    network = Network(users(1, 2, total=3), users("2", 3, total=3))
+    found = rows(network)
+    assert (ids(found), found.incomplete) == (["1", "2", "3"], None)
+
+
+def test_a_count_that_settles_at_the_second_reading_is_complete() -> None:
+    """Somebody joined while the first reading ran: it is read once more, and then all agree."""
+    network = Network(
+        users("a", "b", total=3),
+        users("c", total=4),
+        users(total=4),
+        users("a", "b", total=4),
+        users("c", "d", total=4),
+    )
+    found = rows(network)
+    assert (ids(found), found.incomplete) == (list("abcd"), None)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        [users("a", "b", total=4), users("d", total=3)],
+        [users("b", "c", total=3), users("x", total=4), users("y", total=4)],
+    ],
+)
+def test_a_count_that_moved_between_pages_is_not_believed(first: list[httpx.Response]) -> None:
+    """The number fits at the end, perhaps by chance: somebody may have been skipped, so it is read again."""
+    network = Network(*first, users("b", "c", total=3), users("d", total=3))
+    assert ids(rows(network)) == list("bcd")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            [users("a", total=3), users(total=3), users("a", total=3), users(total=3)],
+            "1 users came, and the service counts 3",
+        ),
+        ([users("a", "b", total=9)], "a page of users brought only rows that were there before"),
+        ([users("a", "b", total=3), said(200, {"users": [{"name": "x"}]})], "a row of users came without its userId"),
+        ([users(None, total=1)], "a row of users came without its userId"),
+        ([users("", total=1)], "a row of users came without its userId"),
+        ([users(True, total=1)], "a row of users came without its userId"),
+        ([said(200, {"people": []})], "a page came without its list of users"),
+        ([said(200, {"users": None})], "a page came without its list of users"),
+        ([said(200, {"users": ["a"]})], "a row of users is not an object"),
+    ],
+)
+def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], reason: str) -> None:
+    """Counts that disagree twice, pages that repeat, rows without ids, pages without rows: said, never raised."""
+    assert rows(Network(*script)).incomplete == reason
+
+
+@pytest.mark.parametrize("broken", [said(404), httpx.Response(200, content=b"<html>")])
+def test_a_page_that_fails_makes_the_listing_incomplete(broken: httpx.Response | Exception) -> None:
+    """What came before is kept, with the reason why it is not all."""
+    found = rows(Network(users("a", "b", total=3), broken))
+    assert ids(found) == ["a", "b"]
+    assert found.incomplete is not None
+    assert "GET /users" in found.incomplete
+
+
+@pytest.mark.parametrize("gone", [said(500), httpx.ReadTimeout("slow")])
+def test_a_service_that_is_gone_is_raised(gone: httpx.Response | Exception) -> None:
+    """A page that never came, however often it was asked for, ends the reading: there is nothing to plan from."""
+    with pytest.raises(Unreachable):
+        rows(Network(users("a", "b", total=3), gone))
+
+
+def test_a_refused_credential_is_raised() -> None:
+    """Nothing else could be read either."""
+    with pytest.raises(Unauthorized):
+        rows(Network(users("a", total=3), said(401)))
+
+
+def test_the_largest_page_is_the_dialects() -> None:
+    """`paging.limit` is what is asked for."""
+    answering: Callable[[httpx.Request], httpx.Response] = pages("users", "userId", "abc", total="matchCount")
+    network = Network(answering=answering)
+    rows(network, limit=500)
+    assert network.requests[0].url.params["limit"] == "500"

@@ -1,0 +1,114 @@
+"""What is tried again, and after how long."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from lmsconf.client.retry import Retry
+from lmsconf.errors import ApiError, Unreachable
+
+from .network import Clock, Network, client, raw, said
+
+FINE = said(200, {"userIds": []})
+
+
+def read(*script: httpx.Response | Exception, clock: Clock | None = None) -> int:
+    """How many times a read was sent."""
+    network = Network(*script)
+    with suppress(ApiError):
+        client(network=network, clock=clock).call("manual-groups.members", path={"groupId": "g"})
+    return len(network.requests)
+
+
+def write(*script: httpx.Response | Exception, clock: Clock | None = None) -> int:
+    """How many times a write was sent."""
+    network = Network(*script)
+    with suppress(ApiError):
+        client(network=network, clock=clock).call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
+    return len(network.requests)
+
+
+@pytest.mark.parametrize("passing", [429, 500, 502, 503, 504])
+def test_a_read_is_tried_again_after_what_passes(passing: int) -> None:
+    """A read may always be repeated: at most four times, and no more once it is answered."""
+    assert read(said(passing), FINE) == 2
+    assert read(said(passing)) == 4
+
+
+@pytest.mark.parametrize("lasting", [301, 400, 401, 403, 404, 501])
+def test_what_lasts_is_not_tried_again(lasting: int) -> None:
+    """Asking again does not change a refusal."""
+    assert read(said(lasting)) == write(said(lasting)) == 1
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ConnectError])
+def test_a_read_is_tried_again_after_silence(error: type[httpx.TransportError]) -> None:
+    """Whatever the network did to a read, it may be repeated."""
+    assert read(error("gone"), FINE) == 2
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
+def test_a_write_that_never_left_is_tried_again(error: type[httpx.TransportError]) -> None:
+    """Where nothing was sent, nothing can happen twice."""
+    assert write(error("no"), raw(200)) == 2
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [httpx.ReadTimeout("t"), httpx.WriteError("w"), httpx.RemoteProtocolError("p"), said(500), said(502), said(503)],
+)
+def test_a_write_that_may_have_been_done_is_never_repeated(lost: httpx.Response | Exception) -> None:
+    """A lost answer to a write is for somebody who can look at what is there."""
+    assert write(lost, raw(200)) == 1
+
+
+def test_a_write_is_repeated_where_the_service_says_it_was_not_done() -> None:
+    """429, and 503 with a Retry-After, mean "later", not "perhaps"."""
+    assert write(said(429), raw(200)) == 2
+    assert write(said(503, None, Retry_After="1"), raw(200)) == 2
+
+
+def test_waits_grow_with_full_jitter() -> None:
+    """The longest wait doubles with each try, and chance takes any part of it."""
+    clock = Clock()
+    read(said(500), clock=clock)
+    assert clock.waits == [0.5, 1.0, 2.0]
+    assert Retry(chance=lambda: 0.25).pause(3, 0.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        (" 3 ", 3.0),
+        ("Tue, 14 Nov 2023 22:13:25 GMT", 5.0),
+        ("Tue, 14 Nov 2023 22:13:25", 5.0),
+        ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0),
+        ("86400", 60.0),
+        ("9" * 400, 60.0),
+        ("Tue, 14 Nov 2033 22:13:25 GMT", 60.0),
+        ("soon", 0.5),
+        ("-5", 0.5),
+        ("1.5", 0.5),
+        ("NaN", 0.5),
+        ("٣", 0.5),
+        ("", 0.5),
+        (None, 0.5),
+        ("Tue, 99 Nov 2023 22:13:25 GMT", 0.5),
+    ],
+)
+def test_retry_after_is_heeded_within_reason(header: str | None, seconds: float) -> None:
+    """Seconds or a date, at most a minute; what cannot be read is as if it were not there."""
+    assert Clock().retry(patience=100.0).pause(1, 0.0, header) == seconds
+
+
+def test_patience_is_bounded() -> None:
+    """However long the service asks to wait, half a minute in all is the end, and the end is Unreachable."""
+    clock = Clock()
+    with pytest.raises(Unreachable, match="tried 3 times"):
+        client(said(429, None, Retry_After="20"), clock=clock).call("users.list")
+    assert clock.waits == [20.0, 10.0]
