@@ -1,0 +1,133 @@
+"""Is a request what the API description says it must be? Everything that is not is refused with 400, by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Final, cast
+from urllib.parse import unquote_plus
+
+import fastjsonschema
+
+from lmsconf.sandbox.desk import Json, Request
+from lmsconf.sandbox.refusal import bad_request
+from lmsconf.wire import Operation, Schema
+
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
+_INT32: Final = range(-(2**31), 2**31)
+_TRUTH: Final = {"true": True, "false": False}
+
+
+class Checker:
+    """Checks one operation's requests. The body's schema is compiled once."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+        self._canonical = {wire: canonical for canonical, wire in operation.names.items()}
+        self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
+
+    def check(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
+        """The request, with the description's own names. Raises Refusal for one that is not as described."""
+        return Request(path, self._query(query), self._body(content_type, body))
+
+    def _query(self, text: str) -> dict[str, Json]:
+        """The query's values by name: known names only, each once unless it is a list, each of its type."""
+        known = self._operation.query
+        found: dict[str, Json] = {}
+        for name, value in _pairs(text):
+            if name not in known:
+                raise bad_request(f"unknown query parameter {name!r}")
+            if known[name]["type"] == "array":
+                found[name] = [*cast("list[Json]", found.get(name, [])), value]
+            elif name in found:
+                raise bad_request(f"query parameter {name!r} is given twice")
+            else:
+                found[name] = _parameter(name, value, known[name])
+        if missing := sorted(self._operation.required_query - found.keys()):
+            raise bad_request(f"query parameter {missing[0]!r} is missing")
+        return found
+
+    def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
+        """The body's values by canonical name."""
+        if self._validate is None:
+            if body:
+                raise bad_request(f"{self._operation.method} {self._operation.path} takes no body")
+            return {}
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
+        value = parse_json(body)
+        self._validate(value)
+        return {self._canonical[name]: part for name, part in cast("dict[str, Json]", value).items()}
+
+
+def parse_json(body: bytes) -> Json:
+    """The JSON in a body, read strictly: UTF-8, no key twice, no NaN, nothing that is half a character."""
+    try:
+        value: Json = json.loads(body.decode(), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not JSON: {error}") from error
+    return value
+
+
+def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    """Names and values of a query, percent-decoded."""
+    for pair in text.split("&") if text else ():
+        name, _, value = pair.partition("=")
+        try:
+            yield unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
+        except UnicodeDecodeError as error:
+            raise bad_request(f"the query is not UTF-8: {pair}") from error
+
+
+def _parameter(name: str, value: str, schema: Schema) -> Json:
+    """One query value as its type. Raises Refusal where it is none of that type."""
+    if schema["type"] == "boolean":
+        if value not in _TRUTH:
+            raise bad_request(f"query parameter {name!r} must be true or false, not {value!r}")
+        return _TRUTH[value]
+    if schema["type"] != "integer":
+        return value
+    if not _WHOLE_NUMBER.fullmatch(value) or int(value) not in _INT32:
+        raise bad_request(f"query parameter {name!r} must be a whole number, not {value!r}")
+    if int(value) < cast(int, schema.get("minimum", _INT32.start)):
+        raise bad_request(f"query parameter {name!r} must be at least {schema['minimum']}, not {value}")
+    return int(value)
+
+
+@cache
+def _compiled(schema: str) -> Callable[[Json], None]:
+    """A function that refuses what does not fit the schema, naming the place in the body."""
+    # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
+    validate = fastjsonschema.compile(json.loads(schema), use_default=False)
+
+    def check(value: Json) -> None:
+        try:
+            validate(value)
+        except fastjsonschema.JsonSchemaValueException as error:
+            raise bad_request(_wording(error)) from error
+
+    return check
+
+
+def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """What is wrong, speaking of the body. A choice between names lists them."""
+    if error.rule == "oneOf":
+        names = [name for branch in error.rule_definition for name in branch.get("required", [])]
+        return f"body must contain exactly one of {', '.join(names)}"
+    return "body" + str(error.message).removeprefix("data")

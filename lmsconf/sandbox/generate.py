@@ -1,0 +1,209 @@
+"""Made-up workspaces of any size, in the shape of a seed file: equal arguments give equal bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import count
+from random import Random
+from typing import Final, TypeAlias
+
+Entry: TypeAlias = "dict[str, object]"
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
+_FIRST: Final = _listed(
+    "Anna, Bo, Cy, Dina, Erik, Freja, Gustav, Hanna, Ida, Jonas, Karin, Lars, Maja, Nils, Olga, Per, Rosa, Sven, "
+    "Tove, Ulla, Viktor, Wilma, Ylva, Åsa, Özge, Amir, Beatriz, Chen, Dmitri, Emeka, Fatima, Giulia, Hiroshi, Ines, "
+    "Jamal, Katarzyna, Liam, Mei, Noor, Omar"
+)
+_LAST: Final = _listed(
+    "Berg, Ek, Dahl, Lind, Holm, Nyström, Öberg, Sjögren, Åkesson, Lund, Strand, Falk, Hall, Norén, Ström, Wik, "
+    "Haddad, Silva, Wang, Ivanov, Okafor, Rossi, Tanaka, García, Kowalska, Murphy, Khan, Nguyen, Schmidt, Dubois, "
+    "Novak, Jensen, Hansen, Virtanen"
+)
+_FIELDS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    (
+        "Department",
+        "CHOICE",
+        ("Sales", "Engineering", "Finance", "Support", "Operations", "People and Culture", "Legal"),
+    ),
+    ("Country", "CHOICE", ("SE", "NO", "FI", "DK", "DE", "ES", "UK")),
+    ("Skills", "MULTI_SELECT", ("Python", "SQL", "Negotiation", "First aid", "Forklift", "Excel", "Welding")),
+    ("Seniority", "CHOICE", ("Junior", "Regular", "Senior", "Lead")),
+    ("Employment", "CHOICE", ("Permanent", "Temporary", "Contractor", "Intern")),
+    ("Site", "CHOICE", ("Stockholm", "Göteborg", "Oslo", "Helsinki", "København", "Remote")),
+    ("Languages", "MULTI_SELECT", ("Swedish", "English", "Finnish", "Norwegian", "German", "Spanish")),
+    ("Shift", "CHOICE", ("Day", "Evening", "Night")),
+    ("Contract year", "CHOICE", ("2022", "2023", "2024", "2025", "2026")),
+    ("Badge number", "TEXT", ()),
+)
+_TOPICS: Final = _listed(
+    "GDPR basics, Fire safety, First aid, Onboarding, Code of conduct, Security awareness, Forklift licence, Sales "
+    "methods, Leadership, Data protection, Anti-bribery, Accessibility, Incident response, Feedback, Project "
+    "planning, Work at height"
+)
+_TEAMS: Final = _listed(
+    "Onboarding coaches, Safety officers, Works council, Mentors, Key users, Reviewers, Instructors, Night crew, "
+    "Trainees, Project office, First responders, Language café"
+)
+_KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
+
+
+def generate(
+    *,
+    users: int = 400,
+    groups: int = 25,
+    smart_groups: int = 25,
+    fields: int = 9,
+    contents: int = 40,
+    assignments: int = 120,
+    seed: int = 0,
+) -> dict[str, list[Entry]]:
+    """The values of a seed file. Raises ValueError for more fields than a workspace can have."""
+    if not 0 <= fields <= len(_FIELDS):
+        raise ValueError(f"a workspace has at most {len(_FIELDS)} custom fields")
+    dice = Random(seed)  # noqa: S311  made-up people need no secrecy
+    people = [_person(dice, number, fields) for number in range(users)]
+    emails = [str(person["email"]) for person in people]
+    made_groups = [_group(dice, name, emails) for name in _names(_TEAMS, groups)]
+    made_smart_groups = list(_smart_groups(dice, smart_groups, fields, emails))
+    made_contents = [_content(dice, name) for name in _names(_TOPICS, contents)]
+    audiences = _audiences(made_groups, made_smart_groups, emails)
+    return {
+        "custom_fields": [_field(*field) for field in _FIELDS[:fields]],
+        "people": people,
+        "groups": made_groups,
+        "smart_groups": made_smart_groups,
+        "content": made_contents,
+        "content_targets": list(_assignments(dice, assignments, made_contents, audiences)),
+    }
+
+
+def dump(values: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
+    """The values as the text of a seed file, an entry a line."""
+    lines: list[str] = []
+    for section, entries in values.items():
+        lines.append(f"{section}:")
+        lines.extend(f"  - {_flow(entry)}" for entry in entries)
+    return "\n".join([*lines, ""])
+
+
+def _field(name: str, type: str, choices: tuple[str, ...]) -> Entry:
+    return {"name": name, "type": type} | ({"choices": list(choices)} if choices else {})
+
+
+def _person(dice: Random, number: int, fields: int) -> Entry:
+    """Somebody with a name, an address of their own, and answers to most fields."""
+    first, last = dice.choice(_FIRST), dice.choice(_LAST)
+    answers: Entry = {}
+    for name, type, choices in _FIELDS[:fields]:
+        if dice.random() < 0.1:
+            continue
+        if type == "MULTI_SELECT":
+            answers[name] = dice.sample(choices, dice.randint(1, 3))
+        else:
+            answers[name] = dice.choice(choices) if choices else f"B-{10_000 + number}"
+    person: Entry = {"email": f"{_plain(first)}.{_plain(last)}.{number + 1}@acme.example"}
+    person |= {"first_name": first, "last_name": last, "answers": answers}
+    if number % 100 == 0:
+        person["admin"] = True
+    if number % 20 == 0:
+        person["manager"] = True
+    if number % 50 == 49:
+        person["archived"] = True
+    return person
+
+
+def _group(dice: Random, name: str, emails: list[str]) -> Entry:
+    return {
+        "name": name,
+        "members": dice.sample(emails, min(len(emails), dice.randint(2, 30))),
+        "managers": dice.sample(emails, min(len(emails), dice.randint(0, 2))),
+    }
+
+
+def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> Iterator[Entry]:
+    """Smart groups of one or two conditions, no two with the same name. Without a field to ask for there are none."""
+    usable = [field for field in _FIELDS[:fields] if field[2]]
+    numbers: dict[str, count[int]] = {}
+    for _ in range(wanted if usable else 0):
+        asked = dice.sample(usable, min(len(usable), dice.randint(1, 2)))
+        conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in asked]
+        name = ", ".join(" or ".join(choices) for _, choices in conditions)
+        number = next(numbers.setdefault(name, count(1)))
+        yield {
+            "name": name if number == 1 else f"{name} {number}",
+            "conditions": [{"field": field, "choices": choices} for field, choices in conditions],
+            "managers": dice.sample(emails, min(len(emails), dice.randint(0, 2))),
+        }
+
+
+def _content(dice: Random, name: str) -> Entry:
+    return {
+        "name": name,
+        "type": dice.choice(_KINDS),
+        "description": f"What everybody should know: {name}",
+        "price": dice.choice((0, 0, 0, 490)),
+    }
+
+
+def _audiences(groups: list[Entry], smart_groups: list[Entry], emails: list[str]) -> list[object]:
+    """Everyone, every group, and some people: whom content can be assigned to."""
+    named = [("group", group) for group in groups] + [("smart_group", group) for group in smart_groups]
+    return ["everyone", *({kind: group["name"]} for kind, group in named), *({"user": email} for email in emails[:20])]
+
+
+def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: list[object]) -> Iterator[Entry]:
+    """Assignments, content after content, none of them twice. There are never more than content times audiences."""
+    per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
+    for place, content in enumerate(contents):
+        for audience in dice.sample(audiences, per_content + (place < more)):
+            entry: Entry = {"content": content["name"], "assign_to": [audience]}
+            if dice.random() < 0.5:
+                entry["mandatory"] = True
+            if dice.random() < 0.3:
+                entry["visible_from"] = f"2026-{dice.randint(1, 12):02}-01T00:00:00Z"
+            if dice.random() < 0.2:
+                entry["visible_until"] = f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"
+            yield entry
+
+
+def _names(words: Iterable[str], wanted: int) -> list[str]:
+    """That many names, no two alike: `Mentors`, and `Mentors 2` when the words have run out."""
+    known = list(words)
+    rounds = (divmod(place, len(known)) for place in range(wanted))
+    return [known[word] if lap == 0 else f"{known[word]} {lap + 1}" for lap, word in rounds]
+
+
+_PLAIN: Final = str.maketrans("åäöøéíó", "aaooeio")
+_BARE: Final = re.compile(r"[^\W\d_][\w.@+-]*(?: [\w.@+-]+)*")
+_TAKEN: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"))
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
+    return name.lower().translate(_PLAIN)
+
+
+def _flow(value: object) -> str:
+    """A value in YAML's flow style."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join([f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join([_flow(item) for item in value]) + "]"
+    return _scalar(value) if isinstance(value, str) else json.dumps(value)
+
+
+@lru_cache(maxsize=65536)
+def _scalar(text: str) -> str:
+    """A text as it is where every reader of YAML takes it for one, else in quotes."""
+    if _BARE.fullmatch(text) and text.lower() not in _TAKEN:
+        return text
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -1,0 +1,16 @@
+"""Who carries out which operation: one module an endpoint group of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.sandbox.desk import Handler
+from lmsconf.sandbox.handlers import content, custom_fields, manual_groups, smart_groups, targets, users
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    operation: handler
+    for group in (users, manual_groups, smart_groups, custom_fields, content, targets)
+    for operation, handler in group.HANDLERS.items()
+}
+"""Operation id → the function that does it."""

@@ -1,0 +1,167 @@
+"""Custom Fields: at most ten, replaced as a whole, and closed to change while a smart group leans on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.refusal import bad_request, forbidden, not_found
+from lmsconf.sandbox.store import Value, ids_text
+
+AT_MOST: Final = 10
+_TEXT: Final = "TEXT"
+_FLAGS: Final = ("isHidden", "isLocked", "isOptional")
+_COLUMNS: Final = "id, name, type, description, hidden, locked, optional"
+_Choice = tuple[str | None, str]  # its id, if it has one already, and its name
+
+
+def listing(desk: Desk, request: Request) -> Entry:
+    """Every field with its choices, in the order they were made."""
+    choices: dict[Value, list[Json]] = {}
+    for field, id, name in desk.ledger.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
+        choices.setdefault(field, []).append({"choiceId": id, "name": name})
+    rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields ORDER BY seq")  # noqa: S608
+    return {"customFields": [_entry(row, choices.get(row[0], [])) for row in rows]}
+
+
+def create(desk: Desk, request: Request) -> Entry:
+    """A new field, whose choices all get ids. Refuses the eleventh."""
+    if desk.ledger.number("SELECT count(*) FROM fields") >= AT_MOST:
+        raise bad_request(f"a workspace can have at most {AT_MOST} custom fields, and it has {AT_MOST}")
+    choices = _choices(request)
+    field = desk.ledger.new_id("f")
+    desk.ledger.run(
+        f"INSERT INTO fields ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        field,
+        request.text("name"),
+        request.text("type"),
+        *_details(request),
+    )
+    _write_choices(desk, field, choices)
+    return _show(desk, field)
+
+
+def replace(desk: Desk, request: Request) -> Entry:
+    """The field as the request says, whole: what it leaves out is gone, and answers with the choices that go."""
+    field = request.path["customFieldId"]
+    type = _type(desk, field)
+    if request.text("type") != type:
+        raise bad_request(f"the type of a custom field cannot change: it is {type}")
+    choices = _choices(request)
+    gone = _gone(desk, field, choices)
+    _refuse_if_in_use(desk, field, gone)
+    desk.ledger.run(
+        "UPDATE fields SET name = ?, description = ?, hidden = ?, locked = ?, optional = ? WHERE id = ?",
+        request.text("name"),
+        *_details(request),
+        field,
+    )
+    _drop_choices(desk, field, gone)
+    _write_choices(desk, field, choices)
+    return _show(desk, field)
+
+
+def delete(desk: Desk, request: Request) -> None:
+    """Takes a field away with its choices and everybody's answers to it."""
+    field = request.path["customFieldId"]
+    _type(desk, field)
+    _refuse_if_in_use(desk, field, None)
+    for table in ("choices", "answers", "conditions", "condition_choices"):
+        desk.ledger.run(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608
+    desk.ledger.run("DELETE FROM fields WHERE id = ?", field)
+
+
+def _type(desk: Desk, field: str) -> str:
+    found = desk.ledger.column("SELECT type FROM fields WHERE id = ?", field)
+    if not found:
+        raise not_found("custom field", field)
+    return found[0]
+
+
+def _choices(request: Request) -> list[_Choice]:
+    """The choices of the body. A TEXT field has none, the others must say theirs."""
+    entries = request.entries("choices")
+    if request.text("type") == _TEXT and entries:
+        raise bad_request("a TEXT field has no choices")
+    if request.text("type") != _TEXT and "choices" not in request.body:
+        raise bad_request(f"choices are required for {request.text('type')}")
+    return [(cast("str | None", entry.get("choiceId")), cast(str, entry["name"])) for entry in entries]
+
+
+def _gone(desk: Desk, field: str, choices: list[_Choice]) -> list[str]:
+    """The ids of the choices that the request leaves out. Refuses ids that the field does not have, and repeats."""
+    live = desk.ledger.column("SELECT id FROM choices WHERE field = ? ORDER BY position", field)
+    named = [id for id, _ in choices if id is not None]
+    unknown = sorted(set(named) - set(live))
+    if unknown:
+        raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+    if len(set(named)) < len(named):
+        raise bad_request("choices name the same choiceId twice")
+    return [id for id in live if id not in named]
+
+
+def _refuse_if_in_use(desk: Desk, field: str, gone: list[str] | None) -> None:
+    """403 where the dialect says that the field is in use. `gone`: the choices that go; None: all of it goes."""
+    rule = desk.behaviour("custom-fields.in-use")
+    if rule == "never":
+        return
+    naming, values = "c.field = ?", [field]
+    if rule == "removed-choice" and gone is not None:
+        naming = "c.grp IN (SELECT grp FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?)))"
+        values = [ids_text(gone)]
+    groups = desk.ledger.column(
+        f"SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp WHERE {naming} ORDER BY g.seq",  # noqa: S608
+        *values,
+    )
+    if groups:
+        raise forbidden(f"the custom field is in use by {', '.join(groups[:5])}")
+
+
+def _drop_choices(desk: Desk, field: str, gone: list[str]) -> None:
+    ids = ids_text(gone)
+    desk.ledger.run("DELETE FROM choices WHERE id IN (SELECT value FROM json_each(?))", ids)
+    desk.ledger.run("DELETE FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))", field, ids)
+    desk.ledger.run("DELETE FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?))", ids)
+
+
+def _write_choices(desk: Desk, field: str, choices: list[_Choice]) -> None:
+    """Puts the choices in the order given, and gives ids to those that have none."""
+    for position, (id, name) in enumerate(choices):
+        if id is None:
+            values = (desk.ledger.new_id("ch"), field, position, name)
+            desk.ledger.run("INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)", *values)
+        else:
+            desk.ledger.run("UPDATE choices SET position = ?, name = ? WHERE id = ?", position, name, id)
+
+
+def _details(request: Request) -> tuple[Value, ...]:
+    """Description and flags as columns. Left out, null or empty, there is no description."""
+    return cast("str | None", request.body.get("description")) or None, *(
+        cast("bool | None", request.body.get(flag)) for flag in _FLAGS
+    )
+
+
+def _show(desk: Desk, field: str) -> Entry:
+    row = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608
+    choices = desk.ledger.rows("SELECT id, name FROM choices WHERE field = ? ORDER BY position", field)
+    return _entry(row, [{"choiceId": id, "name": name} for id, name in choices])
+
+
+def _entry(row: tuple[Value, ...], choices: list[Json]) -> Entry:
+    """A field as the API shows it. What was never said is left out."""
+    id, name, type, description, *flags = row
+    entry: Entry = {"customFieldId": id, "id": id, "type": type, "name": name}
+    if type != _TEXT:
+        entry["choices"] = choices
+    if description is not None:
+        entry["description"] = description
+    return entry | {key: bool(value) for key, value in zip(_FLAGS, flags, strict=True) if value is not None}
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "custom-fields.list": listing,
+    "custom-fields.create": create,
+    "custom-fields.replace": replace,
+    "custom-fields.delete": delete,
+}

@@ -1,0 +1,58 @@
+"""What manual and smart groups have in common: a name, managers, and an end that takes their targets along."""
+
+from __future__ import annotations
+
+from lmsconf.sandbox.desk import Desk, Entry, Page
+from lmsconf.sandbox.store import Value
+
+
+def named(desk: Desk, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
+    """Id and name of the groups of a kind, in the order they were made."""
+    rows = desk.ledger.rows(
+        "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
+        "ORDER BY seq LIMIT ? OFFSET ?",
+        kind,
+        filter,
+        filter.casefold(),
+        page.limit,
+        page.skip,
+    )
+    return [{key: id, "name": name} for id, name in rows]
+
+
+def create(desk: Desk, kind: str, prefix: str, name: str) -> str:
+    """The id of a new group. Names need not be unique."""
+    id = desk.ledger.new_id(prefix)
+    desk.ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, kind, name)
+    return id
+
+
+def rename(desk: Desk, id: str, name: str) -> None:
+    """Gives a group another name; everything else stays."""
+    desk.ledger.run("UPDATE groups SET name = ? WHERE id = ?", name, id)
+
+
+def delete(desk: Desk, id: str, kind: str) -> None:
+    """Takes a group away, with who was in it and what was assigned to it. One that is not there is no error."""
+    if not desk.ledger.run("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
+        return
+    for table in ("members", "managers", "conditions", "condition_choices"):
+        desk.ledger.run(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names stand above
+    desk.ledger.run("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
+
+
+def people(desk: Desk, table: str, id: str) -> list[Value]:
+    """The user ids in one of a group's lists, `members` or `managers`."""
+    return [row[0] for row in desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)]  # noqa: S608
+
+
+def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
+    """Adds people to one of a group's lists. Who is there already stays."""
+    known = desk.known_people(people)
+    desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", [(id, person) for person in known])  # noqa: S608
+
+
+def remove(desk: Desk, table: str, id: str, person: str) -> None:
+    """Takes one person out of one of a group's lists; one who is not in it is no error."""
+    desk.check_person(person)
+    desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608

@@ -1,0 +1,139 @@
+"""Smart Groups: membership computed from conditions on people's answers; members cannot be put in by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from lmsconf.sandbox.desk import SMART_GROUP, Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.handlers import groups
+from lmsconf.sandbox.handlers.membership import members
+from lmsconf.sandbox.refusal import bad_request
+from lmsconf.sandbox.store import ids_text
+
+IS_ANY: Final = "IS_ANY"
+
+
+def listing(desk: Desk, request: Request) -> Entry:
+    """A page of the groups' ids and names, of those only whose name has the filter in it."""
+    return {"smartGroups": groups.named(desk, SMART_GROUP, "smartGroupId", desk.page(request), request.filter)}
+
+
+def create(desk: Desk, request: Request) -> Entry:
+    """A new group with its conditions, and its managers if there are any."""
+    id = groups.create(desk, SMART_GROUP, "sg", request.text("name"))
+    write_conditions(desk, id, request.entries("conditions"))
+    groups.add(desk, "managers", id, request.texts("managers"))
+    return {"smartGroupId": id}
+
+
+def get(desk: Desk, request: Request) -> Entry:
+    """One group with conditions and managers, and with its members if they are asked for."""
+    id = request.path["smartGroupId"]
+    entry: Entry = {"smartGroupId": id, "name": desk.group(id, SMART_GROUP)}
+    entry |= {"conditions": conditions(desk, id), "managers": groups.people(desk, "managers", id)}
+    if request.asked("includeMembers"):
+        entry["members"] = members(desk, id)
+    return entry
+
+
+def delete(desk: Desk, request: Request) -> None:
+    """Takes the group away; one that does not exist is no error."""
+    groups.delete(desk, request.path["smartGroupId"], SMART_GROUP)
+
+
+def rename(desk: Desk, request: Request) -> None:
+    """Gives the group another name."""
+    groups.rename(desk, _id(desk, request), request.text("name"))
+
+
+def replace_conditions(desk: Desk, request: Request) -> None:
+    """Puts new conditions in the place of all that there were."""
+    write_conditions(desk, _id(desk, request), request.entries("conditions"))
+
+
+def managers(desk: Desk, request: Request) -> Entry:
+    """The user ids of the group's managers."""
+    return {"userIds": groups.people(desk, "managers", _id(desk, request))}
+
+
+def add_managers(desk: Desk, request: Request) -> None:
+    """Adds managers to the group."""
+    groups.add(desk, "managers", _id(desk, request), request.texts("userIds"))
+
+
+def remove_manager(desk: Desk, request: Request) -> None:
+    """Takes one manager from the group."""
+    groups.remove(desk, "managers", _id(desk, request), request.path["userId"])
+
+
+def conditions(desk: Desk, group: str) -> list[Json]:
+    """The conditions of a group, in the order they were given."""
+    choices: dict[object, list[Json]] = {}
+    rows = desk.ledger.rows(
+        "SELECT position, choice FROM condition_choices WHERE grp = ? ORDER BY position, place", group
+    )
+    for position, choice in rows:
+        choices.setdefault(position, []).append(choice)
+    found: list[Json] = []
+    for position, field, system in desk.ledger.rows(
+        "SELECT position, field, system_condition FROM conditions WHERE grp = ? ORDER BY position", group
+    ):
+        entry: Entry = {"customFieldId": field, "choiceIds": choices.get(position, [])}
+        found.append(entry if system is None else entry | {"systemCondition": system})
+    return found
+
+
+def write_conditions(desk: Desk, group: str, entries: Sequence[Mapping[str, Json]]) -> None:
+    """Puts conditions in the place of all that the group has, once each fits the field that it names."""
+    if not entries:
+        raise bad_request("a smart group needs at least one condition")
+    desk.ledger.run("DELETE FROM conditions WHERE grp = ?", group)
+    desk.ledger.run("DELETE FROM condition_choices WHERE grp = ?", group)
+    for position, entry in enumerate(entries):
+        field = cast(str, entry["customFieldId"])
+        choices = list(dict.fromkeys(cast("list[str]", entry.get("choiceIds", []))))
+        system = cast("str | None", entry.get("systemCondition"))
+        _check(desk, f"conditions[{position}]", field, choices, system)
+        any_answer = system == IS_ANY and not choices
+        desk.ledger.run("INSERT INTO conditions VALUES (?, ?, ?, ?, ?)", group, position, field, system, any_answer)
+        desk.ledger.add(
+            "INSERT INTO condition_choices VALUES (?, ?, ?, ?, ?)",
+            [(group, position, place, field, choice) for place, choice in enumerate(choices)],
+        )
+
+
+def _check(desk: Desk, at: str, field: str, choices: list[str], system: str | None) -> None:
+    """Refuses a condition that does not fit the custom fields there are."""
+    if not desk.ledger.number("SELECT count(*) FROM fields WHERE id = ?", field):
+        raise bad_request(f"{at}: there is no custom field {field!r}")
+    if not choices and not system:
+        raise bad_request(f"{at}: a condition needs choiceIds or a systemCondition")
+    known = desk.ledger.column(
+        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))",
+        field,
+        ids_text(choices),
+    )
+    unknown = [choice for choice in choices if choice not in known]
+    if unknown:
+        raise bad_request(f"{at}: custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+
+
+def _id(desk: Desk, request: Request) -> str:
+    """The group's id, once it is known to exist."""
+    id = request.path["smartGroupId"]
+    desk.group(id, SMART_GROUP)
+    return id
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "smart-groups.list": listing,
+    "smart-groups.create": create,
+    "smart-groups.get": get,
+    "smart-groups.delete": delete,
+    "smart-groups.rename": rename,
+    "smart-groups.replace-conditions": replace_conditions,
+    "smart-groups.managers": managers,
+    "smart-groups.add-managers": add_managers,
+    "smart-groups.remove-manager": remove_manager,
+}

@@ -1,0 +1,137 @@
+"""Content Targeting: which content is assigned to whom, mandatory or not, and from when to when it is visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.handlers.times import read_time, show_time
+from lmsconf.sandbox.refusal import bad_request, conflict, not_found
+from lmsconf.sandbox.store import Ledger, Value
+
+USER: Final = "USER"
+EVERYONE: Final = "EVERYONE"
+_BY: Final = "api"
+_WITH_NAMES: Final = """
+    SELECT t.audience, t.kind, c.type, t.mandatory, t.start, t.finish, t.created_at, t.updated_at,
+        coalesce(g.name, nullif(trim(p.first_name || ' ' || p.last_name), ''), p.email, 'Everyone')
+    FROM targets t JOIN contents c ON c.id = t.content
+        LEFT JOIN groups g ON g.id = t.audience AND t.kind = g.kind
+        LEFT JOIN people p ON p.id = t.audience AND t.kind = 'USER'
+    WHERE t.content = ? ORDER BY t.seq
+"""
+
+
+def listing(desk: Desk, request: Request) -> Entry:
+    """Every target of one content."""
+    content = str(request.query["contentId"])
+    _content(desk, content)
+    return {"targets": [_entry(desk, content, row) for row in desk.ledger.rows(_WITH_NAMES, content)]}
+
+
+def create(desk: Desk, request: Request) -> None:
+    """Assigns content to one audience; what the body leaves out is false, or open.
+
+    An assignment that exists becomes what the body says, unless the dialect wants it deleted first: then 409.
+    """
+    content = request.text("contentId")
+    if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
+        raise bad_request(f"there is no content {content!r}")
+    kind, audience = _audience(desk, request)
+    value = (bool(request.body.get("mandatory")), _time(desk, request, "startTime"), _time(desk, request, "finishTime"))
+    assign(
+        desk.ledger, content, (kind, audience), value, replace=desk.behaviour("content-targets.on-existing") == "update"
+    )
+
+
+def delete(desk: Desk, request: Request) -> None:
+    """Takes an assignment away."""
+    key = (request.text("contentId"), request.text("targetType"), request.text("targetId"))
+    if not desk.ledger.run("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
+        raise not_found("target", " ".join(key))
+
+
+def assign(
+    ledger: Ledger,
+    content: str,
+    audience: tuple[str, str],
+    value: tuple[bool, int | None, int | None],
+    *,
+    replace: bool,
+) -> None:
+    """Stores an assignment as one whole value. Refuses with 409 where it exists and is not to be replaced."""
+    now = ledger.now()
+    renewed = ledger.run(
+        "UPDATE targets SET mandatory = ?, start = ?, finish = ?, updated_at = ? "
+        "WHERE content = ? AND kind = ? AND audience = ? AND ?",
+        *value,
+        now,
+        content,
+        *audience,
+        replace,
+    )
+    if renewed:
+        return
+    made = ledger.run(
+        "INSERT OR IGNORE INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(content, *audience, *value, now, now),
+    )
+    if not made:
+        raise conflict("the content is assigned to this audience already: delete the target first")
+
+
+def _content(desk: Desk, id: str) -> None:
+    if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", id):
+        raise not_found("content", id)
+
+
+def _audience(desk: Desk, request: Request) -> tuple[str, str]:
+    """Kind and id of whom the body names: a user, a group of either kind, or everyone."""
+    if "userId" in request.body:
+        return USER, desk.known_people([request.text("userId")])[0]
+    id = request.text("targetId")
+    if id == desk.behaviour("content-targets.everyone"):
+        return EVERYONE, id
+    for kind in desk.ledger.column("SELECT kind FROM groups WHERE id = ?", id):
+        return kind, id
+    raise bad_request(f"there is no group {id!r}")
+
+
+def _time(desk: Desk, request: Request, key: str) -> int | None:
+    """The instant under `key`; None: open. Empty opens too, where the dialect says so."""
+    value = request.body.get(key)
+    if value is None or (value == "" and desk.behaviour("content-targets.clear-time") == "empty"):
+        return None
+    try:
+        return read_time(value, desk.behaviour("content-targets.time-format"))
+    except (ValueError, OverflowError) as error:
+        raise bad_request(f"{key}: {error}") from error
+
+
+def _entry(desk: Desk, content: str, row: tuple[Value, ...]) -> Entry:
+    """A target as the API shows it. A side of the window that is open is left out."""
+    audience, kind, content_type, mandatory, start, finish, created_at, updated_at, name = row
+    format, now = desk.behaviour("content-targets.time-format"), desk.ledger.now()
+    times = {"startTime": start, "finishTime": finish, "createdAt": created_at, "updatedAt": updated_at}
+    entry: Entry = {
+        "targetId": audience,
+        "targetType": kind,
+        "contentId": content,
+        "contentType": content_type,
+        "mandatory": bool(mandatory),
+        "name": name,
+        "scheduleTriggerIsActive": start is not None or finish is not None,
+        "visibilityIsActive": (start is None or cast(int, start) <= now)
+        and (finish is None or now < cast(int, finish)),
+        "updatedBy": _BY,
+    }
+    return entry | {key: show_time(cast(int, time), format) for key, time in times.items() if time is not None}
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "content-targets.list": listing,
+    "content-targets.create": create,
+    "content-targets.delete": delete,
+}

@@ -1,0 +1,33 @@
+"""The times of a content target: epoch milliseconds inside, outside the form that the dialect names."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from lmsconf.sandbox.desk import Json
+
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
+_TOO_FAR: Final = 10**15
+
+
+def read_time(value: Json, format: str) -> int:
+    """The instant that a value stands for. Raises ValueError where it is not in that form."""
+    if format == "epoch-ms-number":
+        if isinstance(value, int) and abs(value) < _TOO_FAR:
+            return value
+    elif isinstance(value, str):
+        if format == "epoch-ms" and _DIGITS.fullmatch(value):
+            return int(value)
+        if format != "epoch-ms" and _ISO.fullmatch(value):
+            return round(datetime.fromisoformat(value).timestamp() * 1000)
+    raise ValueError(f"{value!r} is no time in the form {format}")
+
+
+def show_time(instant: int, format: str) -> str:
+    """The instant as text: milliseconds where the dialect counts them, else ISO 8601 in UTC, to the second."""
+    if format in ("epoch-ms", "epoch-ms-number"):
+        return str(instant)
+    return datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

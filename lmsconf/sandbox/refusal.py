@@ -1,0 +1,38 @@
+"""How a handler says no: an HTTP status, a stable code, and a sentence for people."""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """Ends a request with an error answer; whatever the request had changed is undone."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def bad_request(message: str) -> Refusal:
+    """400: the request cannot be carried out as it is written."""
+    return Refusal(400, "bad_request", message)
+
+
+def unauthorized(message: str) -> Refusal:
+    """401: no credential, or not the right one."""
+    return Refusal(401, "unauthorized", message)
+
+
+def forbidden(message: str) -> Refusal:
+    """403: understood, and not allowed as things stand."""
+    return Refusal(403, "forbidden", message)
+
+
+def not_found(what: str, id: str) -> Refusal:
+    """404: the path or the body names something that is not there."""
+    return Refusal(404, "not_found", f"there is no {what} {id!r}")
+
+
+def conflict(message: str) -> Refusal:
+    """409: it exists already."""
+    return Refusal(409, "conflict", message)

@@ -1,0 +1,142 @@
+"""The sandbox behind a port of this machine: the standard library's HTTP server, and nothing but loopback."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Final
+
+from lmsconf.errors import LmsconfError
+from lmsconf.sandbox.faults import Lost
+from lmsconf.sandbox.service import Answer, Service, json_answer
+
+LOOPBACK: Final = "127.0.0.1"
+LARGEST_BODY: Final = 32 * 1024 * 1024
+
+
+class Server:
+    """A sandbox that listens. `serve_forever` stays until interrupted; `start` returns and serves in the background."""
+
+    def __init__(self, sandbox: Service, port: int = 0, *, latency: float = 0.0) -> None:
+        try:
+            self._http = _HTTP(sandbox, port, latency)
+        except OSError as error:
+            raise LmsconfError(
+                f"cannot listen on {LOOPBACK}:{port}: {error.strerror}", hint="Choose another port with --port"
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return f"http://{LOOPBACK}:{self._http.server_port}"
+
+    def start(self) -> Server:
+        """Serves in a thread of its own."""
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def serve_forever(self) -> None:
+        """Serves in this thread, until it is interrupted."""
+        try:
+            self._http.serve_forever()
+        finally:
+            self._http.server_close()
+
+    def stop(self) -> None:
+        """Ends what `start` began, connections that are still open as well."""
+        self._http.shutdown()
+        self._http.server_close()
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def serve(sandbox: Service, port: int = 0, *, latency: float = 0.0) -> Server:
+    """A server for that sandbox, listening already. Port 0 takes a free one; `latency`: seconds before each answer."""
+    return Server(sandbox, port, latency=latency)
+
+
+class _HTTP(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, sandbox: Service, port: int, latency: float) -> None:
+        self.sandbox = sandbox
+        self.latency = latency
+        self._open: set[socket.socket] = set()
+        super().__init__((LOOPBACK, port), _Conversation)
+
+    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
+        if isinstance(request, socket.socket):
+            self._open.add(request)
+        super().process_request(request, address)
+
+    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
+        if isinstance(request, socket.socket):
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Connections that are kept alive would otherwise hold their threads until the client goes."""
+        super().server_close()
+        for connection in list(self._open):
+            with suppress(OSError):  # the client may have gone a moment before
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
+        """A client that goes away in the middle is nothing to report."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, address)
+
+
+class _Conversation(BaseHTTPRequestHandler):
+    """One connection. Header and body leave in one packet, or each answer would wait for a delayed acknowledgement."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "lmsconf-sandbox"
+    sys_version = ""
+    wbufsize = 65536
+    disable_nagle_algorithm = True
+    server: _HTTP
+
+    def _serve(self) -> None:
+        size = self.headers.get("content-length", "0")
+        if "transfer-encoding" in self.headers or not size.isascii() or not size.isdigit():
+            return self._give_up(411, "a request says the length of its body")
+        if int(size) > LARGEST_BODY:
+            return self._give_up(413, f"a body has at most {LARGEST_BODY} bytes")
+        body = self.rfile.read(int(size))
+        time.sleep(self.server.latency)
+        path, _, query = self.path.partition("?")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            return self._send(self.server.sandbox.answer(self.command, path, query, headers, body))
+        except Lost:
+            self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the names that the library looks for
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def _give_up(self, status: int, message: str) -> None:
+        """Refuses a request whose body is not read, which is the end of the connection."""
+        self.close_connection = True
+        self._send(json_answer(status, {"error": "bad_request", "message": message}))
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Says nothing: the sandbox keeps a log of its own."""

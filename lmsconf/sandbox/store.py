@@ -1,0 +1,200 @@
+"""The door to sqlite3: opens a workspace, and lends it out one transaction at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lmsconf.errors import LmsconfError
+from lmsconf.sandbox.tables import INDEXES, TABLES, VERSION
+
+Value: TypeAlias = "str | int | None"
+IN_MEMORY: Final = ":memory:"
+_OWNERS: Final = {
+    "u": "people",
+    "f": "fields",
+    "ch": "choices",
+    "g": "groups",
+    "sg": "groups",
+    "c": "contents",
+}
+"""Prefix of a generated id → the table whose ids begin with it."""
+
+
+class Ledger:
+    """One open transaction: rows in, rows out, new ids, and the time."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Callable[[], float], ids: Callable[[str], str] | None
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._ids = ids
+
+    def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
+        """All rows of a query."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def pairs(self, sql: str, *values: Value) -> list[tuple[Value, Value]]:
+        """All rows of a query that has two columns."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def column(self, sql: str, *values: Value) -> list[str]:
+        """The first column of a query whose first column is text."""
+        return [str(row[0]) for row in self._connection.execute(sql, values)]
+
+    def number(self, sql: str, *values: Value) -> int:
+        """The one number that a query asks for; 0 where it finds nothing."""
+        row: tuple[int | None] | None = self._connection.execute(sql, values).fetchone()
+        return (row[0] or 0) if row else 0
+
+    def run(self, sql: str, *values: Value) -> int:
+        """Changes rows and says how many."""
+        return self._connection.execute(sql, values).rowcount
+
+    def add(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Changes many rows with one statement."""
+        self._connection.executemany(sql, rows)
+
+    def now(self) -> int:
+        """The present in epoch milliseconds."""
+        return int(self._clock() * 1000)
+
+    def new_id(self, prefix: str) -> str:
+        """An id that nothing else in the workspace has: `g-17`."""
+        return self.new_ids(prefix, 1)[0]
+
+    def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
+        """`count` fresh ids, none of them in the workspace or in `taken`."""
+        taken = taken | self.known(prefix) if count > 1 else taken
+        made: list[str] = []
+        last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
+        while len(made) < count:
+            last += 1
+            candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
+            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
+                made.append(candidate)
+        self.run("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
+        return made
+
+    def known(self, prefix: str) -> frozenset[str]:
+        """All ids of what gets ids with that prefix."""
+        return frozenset(self.column(f"SELECT id FROM {_OWNERS[prefix]}"))  # noqa: S608  the names are ours
+
+    def _holds(self, prefix: str, id: str) -> bool:
+        return bool(self.number(f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?", id))  # noqa: S608  ours too
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever put into this workspace."""
+        return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in set(_OWNERS.values()))  # noqa: S608
+
+    @contextmanager
+    def in_bulk(self) -> Iterator[None]:
+        """Rows that are added inside are indexed once, at the end. Only for a workspace that is empty."""
+        for name in INDEXES:
+            self.run(f"DROP INDEX {name}")
+        yield
+        for name, columns in INDEXES.items():
+            self.run(f"CREATE INDEX {name} ON {columns}")
+
+
+class Store:
+    """One workspace, in memory or in a file that any number of stores may have open at once.
+
+    A transaction that ends in an exception leaves no trace. Clients come and go: the workspace is closed when the
+    store is forgotten, or by `close`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = IN_MEMORY,
+        *,
+        clock: Callable[[], float] = time.time,
+        ids: Callable[[str], str] | None = None,
+    ) -> None:
+        self.path = str(path)
+        self._lock = threading.RLock()
+        self._connection = _open(self.path)
+        self._ledger = Ledger(self._connection, clock, ids)
+        self._closer = weakref.finalize(self, self._connection.close)
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise _unusable(self.path, str(error)) from error
+
+    def _prepare(self) -> None:
+        with self.writing() as ledger:
+            found = ledger.number("PRAGMA user_version")
+            if found not in (0, VERSION):
+                raise sqlite3.DatabaseError(f"it is of version {found}, and this program reads version {VERSION}")
+            if not found:
+                for statement in (*TABLES.split(";\n"), *_indexes(), f"PRAGMA user_version = {VERSION}"):
+                    ledger.run(statement)
+
+    @contextmanager
+    def writing(self) -> Iterator[Ledger]:
+        """A transaction that may change the workspace; nobody else changes it meanwhile."""
+        with self._lock, _transaction(self._connection, "BEGIN IMMEDIATE"):
+            yield self._ledger
+
+    @contextmanager
+    def reading(self) -> Iterator[Ledger]:
+        """A transaction that sees the workspace as it was when it began."""
+        with self._lock, _transaction(self._connection, "BEGIN"):
+            yield self._ledger
+
+    def close(self) -> None:
+        """Lets go of the file. What was in memory is gone."""
+        with self._lock:
+            self._closer()
+
+
+def ids_text(ids: Iterable[str]) -> str:
+    """Many ids as one value, for `IN (SELECT value FROM json_each(?))`."""
+    return json.dumps(list(ids))
+
+
+def _indexes() -> list[str]:
+    return [f"CREATE INDEX {name} ON {columns}" for name, columns in INDEXES.items()]
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _open(path: str) -> sqlite3.Connection:
+    # Autocommit, because the transactions are ours; any thread, because the store's lock keeps them apart.
+    try:
+        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    except sqlite3.OperationalError as error:
+        raise _unusable(path, str(error)) from error
+    connection.create_function("casefold", 1, str.casefold, deterministic=True)
+    try:
+        # With a write-ahead log readers never wait for a writer, and a commit costs no flush to the disk.
+        connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _unusable(path, str(error)) from error
+    return connection
+
+
+def _unusable(path: str, reason: str) -> LmsconfError:
+    return LmsconfError(
+        f"{path} cannot be used as a sandbox workspace: {reason}",
+        hint="Name another file, or start it afresh with: lmsconf sandbox reset",
+    )

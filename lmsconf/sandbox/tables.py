@@ -1,0 +1,64 @@
+"""The tables of the workspace. Ids are the service's own texts; `seq` keeps the order in which things were made.
+
+A person's answer to a TEXT field stands in `text` with an empty `choice`; every other answer names a choice.
+Groups of both kinds share one table, because people, managers and targets speak of them in the same way.
+Members of a smart group are computed when asked for, and so stand in no table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 1
+
+TABLES: Final = """
+CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE people (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, email TEXT NOT NULL, first_name TEXT NOT NULL,
+    last_name TEXT NOT NULL, admin INTEGER NOT NULL, manager INTEGER NOT NULL, archived_at INTEGER,
+    created_at INTEGER NOT NULL
+);
+CREATE TABLE fields (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, type TEXT NOT NULL, description TEXT,
+    hidden INTEGER, locked INTEGER, optional INTEGER
+);
+CREATE TABLE choices (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, field TEXT NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL
+);
+CREATE TABLE answers (
+    person TEXT NOT NULL, field TEXT NOT NULL, choice TEXT NOT NULL DEFAULT '', text TEXT,
+    PRIMARY KEY (person, field, choice)
+) WITHOUT ROWID;
+CREATE TABLE groups (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, name TEXT NOT NULL);
+CREATE TABLE members (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp, person)) WITHOUT ROWID;
+CREATE TABLE managers (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp, person)) WITHOUT ROWID;
+CREATE TABLE conditions (
+    grp TEXT NOT NULL, position INTEGER NOT NULL, field TEXT NOT NULL, system_condition TEXT,
+    any_answer INTEGER NOT NULL, PRIMARY KEY (grp, position)
+) WITHOUT ROWID;
+CREATE TABLE condition_choices (
+    grp TEXT NOT NULL, position INTEGER NOT NULL, place INTEGER NOT NULL, field TEXT NOT NULL, choice TEXT NOT NULL,
+    PRIMARY KEY (grp, position, choice)
+) WITHOUT ROWID;
+CREATE TABLE contents (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, type TEXT NOT NULL, name TEXT NOT NULL,
+    description TEXT NOT NULL, price INTEGER NOT NULL, updated_at INTEGER NOT NULL
+);
+CREATE TABLE targets (
+    seq INTEGER PRIMARY KEY, content TEXT NOT NULL, kind TEXT NOT NULL, audience TEXT NOT NULL,
+    mandatory INTEGER NOT NULL, start INTEGER, finish INTEGER, created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, UNIQUE (content, kind, audience)
+);
+"""
+
+INDEXES: Final = {
+    "choices_by_field": "choices (field, position)",
+    "answers_by_choice": "answers (field, choice, person)",
+    "groups_by_kind": "groups (kind, seq)",
+    "members_by_person": "members (person)",
+    "managers_by_person": "managers (person)",
+    "conditions_by_field": "conditions (field)",
+    "condition_choices_by_choice": "condition_choices (choice)",
+    "targets_by_audience": "targets (audience, content)",
+}
+"""Beside the keys. A seed is planted before they are made, which takes half the time."""

@@ -1,0 +1,25 @@
+"""The sandbox as an httpx transport: the same client, retries and errors run against it, with no socket.
+
+httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
+"""
+
+from __future__ import annotations
+
+import httpx
+
+from lmsconf.sandbox.faults import Lost
+from lmsconf.sandbox.service import Service
+
+
+class Sandbox(Service, httpx.BaseTransport):
+    """A workspace that clients in this process speak to. `log` holds every request that it saw."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answers one request. A lost answer is the error that a broken connection gives."""
+        path, _, query = request.url.raw_path.decode("ascii").partition("?")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        try:
+            answer = self.answer(request.method, path, query, headers, request.read())
+        except Lost as error:
+            raise httpx.RemoteProtocolError("the connection broke before an answer came", request=request) from error
+        return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))

@@ -1,0 +1,102 @@
+"""A small workspace and somebody who calls it, for every test of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import httpx
+import pytest
+
+from lmsconf.sandbox.faults import Faults
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.wire import Wire
+
+NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+
+SEED: Mapping[str, object] = {
+    "custom_fields": [
+        {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering", "Legal"]},
+        {"name": "Skills", "type": "MULTI_SELECT", "choices": ["Python", "SQL"]},
+        {"name": "Badge", "type": "TEXT"},
+    ],
+    "people": [
+        {
+            "email": "anna.berg@acme.example",
+            "first_name": "Anna",
+            "last_name": "Berg",
+            "answers": {"Department": "Sales", "Skills": ["Python", "SQL"], "Badge": "B-1"},
+            "admin": True,
+        },
+        {"email": "bo.ek@acme.example", "first_name": "Bo", "last_name": "Ek", "answers": {"Department": "Sales"}},
+        {
+            "email": "cy.dahl@acme.example",
+            "first_name": "Cy",
+            "last_name": "Dahl",
+            "answers": {"Department": "Engineering", "Skills": ["SQL"]},
+            "manager": True,
+        },
+        {
+            "email": "di.lund@acme.example",
+            "first_name": "Di",
+            "last_name": "Lund",
+            "answers": {"Department": "Sales", "Skills": ["SQL"]},
+            "archived": True,
+        },
+    ],
+    "groups": [{"name": "Coaches", "members": ["bo.ek@acme.example"], "managers": ["anna.berg@acme.example"]}],
+    "smart_groups": [
+        {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}], "managers": []},
+    ],
+    "content": [{"name": "GDPR basics"}, {"name": "Fire safety", "price": 490, "type": "SCORM"}],
+    "content_targets": [{"content": "GDPR basics", "assign_to": ["everyone", {"group": "Coaches"}]}],
+}
+
+
+class Caller:
+    """Somebody with the right credential. `call` gives the answer whole, `ok` its JSON, `no` its status and message."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        headers = {"authorization": "Bearer sandbox"}
+        self.client = httpx.Client(transport=sandbox, base_url="http://sandbox", headers=headers)
+
+    def call(self, method: str, path: str, body: object = None, **query: object) -> httpx.Response:
+        return self.client.request(method, path, json=body, params=query or None)  # type: ignore[arg-type]
+
+    def ok(self, method: str, path: str, body: object = None, **query: object) -> dict[str, object]:
+        answer = self.call(method, path, body, **query)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else {}
+
+    def no(self, method: str, path: str, body: object = None, **query: object) -> tuple[int, str]:
+        answer = self.call(method, path, body, **query)
+        assert answer.is_error, answer.text
+        return answer.status_code, answer.json()["message"]
+
+
+Open = Callable[..., Caller]
+
+
+@pytest.fixture
+def open_workspace() -> Iterator[Open]:
+    """Opens a seeded workspace in memory; `dialect` and `faults` may be said."""
+    opened: list[Caller] = []
+
+    def open(dialect: Mapping[str, str | int] | None = None, faults: Faults | None = None) -> Caller:
+        sandbox = Sandbox(wire=Wire(dialect), clock=lambda: NOW, faults=faults)
+        with sandbox.store.writing() as ledger:
+            plant(ledger, SEED, wire=sandbox.wire)
+        opened.append(Caller(sandbox))
+        return opened[-1]
+
+    yield open
+    for caller in opened:
+        caller.client.close()
+        caller.sandbox.shut()
+
+
+@pytest.fixture
+def api(open_workspace: Open) -> Caller:
+    """A caller of the seeded workspace."""
+    return open_workspace()

@@ -1,0 +1,183 @@
+"""`lmsconf sandbox`: what its commands do to files, and what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.sandbox.generate import dump, generate
+from lmsconf.sandbox.store import Store
+
+SEED = "groups:\n  - {name: Coaches}\n"
+
+
+@pytest.fixture
+def lmsconf(tmp_path, monkeypatch, capsys):
+    """Runs a command in a folder of its own; gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = run(app, ["sandbox", *arguments])
+        return (code, *capsys.readouterr())
+
+    return command
+
+
+def groups(db: str = "w.db") -> list[str]:
+    store = Store(db)
+    with store.reading() as ledger:
+        found = ledger.column("SELECT name FROM groups ORDER BY seq")
+    store.close()
+    return found
+
+
+def test_a_workspace_is_filled_from_its_seed(lmsconf):
+    """`seed` fills an empty workspace from the seed file, and refuses one that is not empty."""
+    assert lmsconf("seed", "--db", "w.db", "--seed", "seed.yaml") == (0, "", "w.db is filled from seed.yaml.\n")
+    assert groups() == ["Coaches"]
+    code, _, said = lmsconf("seed", "--db", "w.db", "--seed", "seed.yaml")
+    assert (code, "w.db is not empty" in said) == (1, True)
+    assert groups() == ["Coaches"]
+
+
+def test_a_workspace_is_made_up(lmsconf, tmp_path):
+    """Numbers make a workspace up: planted with --db, written as a seed with --out, always the same."""
+    sizes = [
+        "--users",
+        "5",
+        "--groups",
+        "3",
+        "--smart-groups",
+        "2",
+        "--fields",
+        "4",
+        "--contents",
+        "2",
+        "--assignments",
+        "4",
+    ]
+    expected = generate(users=5, groups=3, smart_groups=2, fields=4, contents=2, assignments=4, seed=7)
+    assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "-")[:2] == (0, dump(expected))
+    assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "made.yaml")[0] == 0
+    assert (tmp_path / "made.yaml").read_text(encoding="utf-8") == dump(expected)
+    assert lmsconf("seed", "--db", "w.db", *sizes, "--seed-number", "7")[0] == 0
+    assert groups()[:3] == [group["name"] for group in expected["groups"]]
+
+
+def test_a_workspace_begins_again(lmsconf, tmp_path):
+    """`reset --yes` throws everything away and plants the seed; nothing is left beside the file."""
+    lmsconf("seed", "--db", "w.db", "--groups", "3")
+    assert lmsconf("reset", "--db", "w.db", "--seed", "seed.yaml", "--yes")[0] == 0
+    assert groups() == ["Coaches"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seed.yaml", "w.db"]
+    assert lmsconf("reset", "--db", "w.db", "--yes")[0] == 0
+    assert groups() == []
+
+
+def test_reset_does_not_guess(lmsconf):
+    """Without a terminal and without --yes, `reset` is a wrong command line, and nothing is lost."""
+    lmsconf("seed", "--db", "w.db", "--seed", "seed.yaml")
+    assert lmsconf("reset", "--db", "w.db")[0] == 64
+    assert groups() == ["Coaches"]
+
+
+def test_a_bad_seed_costs_nothing(lmsconf, tmp_path):
+    """A seed that cannot be planted leaves the old workspace as it was."""
+    lmsconf("seed", "--db", "w.db", "--seed", "seed.yaml")
+    (tmp_path / "bad.yaml").write_text("groups: [{nme: x}]", encoding="utf-8")
+    code, _, said = lmsconf("reset", "--db", "w.db", "--seed", "bad.yaml", "--yes")
+    assert code == 1
+    assert "bad.yaml: error: groups[0]: unknown key 'nme'" in said
+    assert groups() == ["Coaches"]
+    assert not (tmp_path / "w.db.new").exists()
+
+
+def test_reset_takes_no_other_file(lmsconf, tmp_path):
+    """A file that is no database is never thrown away."""
+    code, _, said = lmsconf("reset", "--db", "seed.yaml", "--yes")
+    assert (code, "seed.yaml is no sandbox workspace" in said) == (1, True)
+    assert (tmp_path / "seed.yaml").read_text(encoding="utf-8") == SEED
+
+
+def test_a_workspace_in_memory_cannot_be_reset(lmsconf):
+    """`reset` and `seed` need a file to keep what they do."""
+    assert lmsconf("reset", "--seed", "seed.yaml", "--yes")[0] == 64
+    assert lmsconf("seed", "--seed", "seed.yaml")[0] == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["serve", "--port", "70000", "--db", "w.db"], 64),
+        (["serve", "--latency", "-1", "--db", "w.db"], 64),
+        (["serve", "--log", "missing/log", "--db", "w.db"], 1),
+        (["serve", "--seed", "missing.yaml"], 1),
+        (["seed", "--seed", "seed.yaml", "--users", "3", "--db", "w.db"], 64),
+        (["seed", "--out", "made.yaml", "--db", "w.db"], 64),
+        (["seed", "--fields", "11", "--db", "w.db"], 64),
+    ],
+)
+def test_wrong_commands_do_nothing(lmsconf, tmp_path, arguments, code):
+    """What makes no sense is an error before anything is written."""
+    assert lmsconf(*arguments)[0] == code
+    assert [path.name for path in tmp_path.iterdir()] == ["seed.yaml"]
+
+
+def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
+    """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted."""
+    program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
+    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--log", "log.jsonl"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
+    with subprocess.Popen(  # noqa: S603  our own program
+        [*program, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        lines = [server.stdout.readline() for _ in range(5)]
+        url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])[0]
+        answer = httpx.get(f"{url}/groups", headers={"authorization": "Bearer sandbox"})
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=10)
+    assert lines[1:] == [
+        "  data   w.db\n",
+        "  token  sandbox\n",
+        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN=sandbox lmsconf plan\n",
+        "Stop it with Ctrl-C.\n",
+    ]
+    assert (answer.json(), server.returncode, said) == (
+        {"groups": [{"groupId": "g-1", "name": "Coaches"}]},
+        0,
+        "\nStopped.\n",
+    )
+    (logged,) = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert json.loads(logged) == {
+        "method": "GET",
+        "path": "/groups",
+        "operation": "manual-groups.list",
+        "status": 200,
+        "writes": False,
+    }
+
+
+def test_the_project_names_the_workspace(lmsconf, tmp_path):
+    """Without --db and --seed it is the project's selected workspace, with its seed; a remote one is refused."""
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces:\n"
+        '  sandbox: {url: "sandbox:project.db", seed: seed.yaml}\n'
+        '  production: {url: "https://lms.example/api"}\n'
+        "default_workspace: sandbox\n",
+        encoding="utf-8",
+    )
+    assert lmsconf("seed")[0] == 0
+    assert groups("project.db") == ["Coaches"]
+    assert lmsconf("reset", "--yes")[0] == 0
+    assert run(app, ["--workspace", "production", "sandbox", "reset", "--yes"]) == 64
+    assert groups("project.db") == ["Coaches"]

@@ -1,0 +1,226 @@
+"""The rules of the endpoint groups Content Catalog and Content Targeting."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.wire import Wire
+
+from .conftest import Caller
+
+
+def targets(api, content: str = "c-2") -> list[dict[str, object]]:
+    return api.ok("GET", "/content/targets", contentId=content)["targets"]
+
+
+def times(target: dict[str, object]) -> tuple[object, object]:
+    return target.get("startTime"), target.get("finishTime")
+
+
+@pytest.fixture
+def big():
+    """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
+    sandbox = Sandbox(wire=Wire({"paging.limit": 1000}))
+    with sandbox.store.writing() as ledger:
+        plant(ledger, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]})
+    yield Caller(sandbox)
+    sandbox.shut()
+
+
+def test_a_catalog_page_holds_at_most_a_hundred(big):
+    """Values of `limit` above 100 are capped to 100, which is also the default; `total` counts everything."""
+    for query in ({}, {"limit": 100}, {"limit": 5000}):
+        page = big.ok("GET", "/content/all", **query)
+        assert (len(page["courses"]), page["skip"], page["limit"], page["total"]) == (100, 0, 100, 120)
+    last = big.ok("GET", "/content/all", skip=100)
+    assert [one["courseId"] for one in last["courses"]] == [f"c-{n}" for n in range(101, 121)]
+    assert big.ok("GET", "/content/all", skip=200)["courses"] == []
+
+
+def test_only_what_is_for_sale(big):
+    """onlySellable=true leaves what has a price, and counts only that."""
+    page = big.ok("GET", "/content/all", onlySellable="true", limit=7)
+    assert page["total"] == 30
+    assert {one["price"] for one in page["courses"]} == {490}
+    assert big.ok("GET", "/content/all", onlySellable="false")["total"] == 120
+
+
+def test_content_says_which_groups_see_it(api):
+    """visibleForGroups has the groups that content is assigned to, EVERYONE among them, and no single people."""
+    api.ok("POST", "/content/targets", {"contentId": "c-1", "userId": "u-1"})
+    api.ok("POST", "/content/targets", {"contentId": "c-1", "targetId": "sg-1"})
+    assert api.ok("GET", "/content/c-1")["visibleForGroups"] == ["EVERYONE", "g-1", "sg-1"]
+    assert api.ok("GET", "/content/c-2")["visibleForGroups"] == []
+
+
+def test_content_of_some_groups(api):
+    """groupIds[] leaves what at least one of the groups sees; without it there is no filter."""
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "sg-1"})
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "userId": "u-1"})
+
+    def seen(*groups: str) -> list[str]:
+        return [one["courseId"] for one in api.ok("GET", "/content/all", **{"groupIds[]": list(groups)})["courses"]]
+
+    assert seen("g-1") == ["c-1"]
+    assert seen("sg-1", "g-1") == ["c-1", "c-2"]
+    assert seen("EVERYONE") == ["c-1"]
+    assert seen("u-1") == []
+    assert seen() == ["c-1", "c-2"]
+
+
+def test_one_content_item(api):
+    """GET /content/{contentId} shows the item as the list does; one that is not there is 404."""
+    assert api.ok("GET", "/content/c-2") == api.ok("GET", "/content/all")["courses"][1]
+    assert api.ok("GET", "/content/c-2")["contentType"] == "SCORM"
+    assert api.no("GET", "/content/c-9") == (404, "there is no content 'c-9'")
+
+
+@pytest.mark.parametrize(
+    ("audience", "shown"),
+    [
+        ({"userId": "u-1"}, ("u-1", "USER", "Anna Berg")),
+        ({"targetId": "g-1"}, ("g-1", "GROUP", "Coaches")),
+        ({"targetId": "sg-1"}, ("sg-1", "SMART_GROUP", "Sales")),
+        ({"targetId": "EVERYONE"}, ("EVERYONE", "EVERYONE", "Everyone")),
+    ],
+)
+def test_content_is_assigned_to_an_audience(api, audience, shown):
+    """POST with userId or targetId assigns to a user, a group of either kind or everyone; the target has its name."""
+    assert api.call("POST", "/content/targets", {"contentId": "c-2", **audience}).status_code == 204
+    (target,) = targets(api)
+    assert (target["targetId"], target["targetType"], target["name"]) == shown
+    assert target == target | {"contentId": "c-2", "contentType": "SCORM", "mandatory": False, "updatedBy": "api"}
+    assert target["createdAt"] == target["updatedAt"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "body must contain exactly one of userId, targetId"),
+        ({"userId": "u-1", "targetId": "g-1"}, "body must contain exactly one of userId, targetId"),
+        ({"userId": "u-99"}, "there is no user 'u-99'"),
+        ({"targetId": "g-99"}, "there is no group 'g-99'"),
+        ({"targetId": "u-1"}, "there is no group 'u-1'"),
+        ({"contentId": "c-9", "userId": "u-1"}, "there is no content 'c-9'"),
+        ({"userId": "u-1", "startTime": "tomorrow"}, "startTime: 'tomorrow' is no time in the form auto"),
+        ({"userId": "u-1", "finishTime": 1767225600000}, "finishTime: 1767225600000 is no time in the form auto"),
+        ({"userId": "u-1", "finishTime": ""}, "finishTime: '' is no time in the form auto"),
+        ({"userId": "u-1", "startTime": "2026-02-30T00:00:00Z"}, "startTime: day is out of range for month"),
+    ],
+)
+def test_wrong_assignments_are_refused(api, body, message):
+    """A target needs one audience that exists, content that exists, and times that can be read."""
+    assert api.no("POST", "/content/targets", {"contentId": "c-2", **body}) == (400, message)
+    assert targets(api) == []
+
+
+def test_an_assignment_is_replaced_whole(api):
+    """POST on an existing target makes it what the body says: left out is false, and open."""
+    full = {"mandatory": True, "startTime": "2026-01-05T00:00:00+01:00", "finishTime": "2026-12-31T23:59:59Z"}
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", **full})
+    assert times(targets(api)[0]) == ("2026-01-04T23:00:00Z", "2026-12-31T23:59:59Z")
+    assert targets(api)[0]["mandatory"] is True
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", "startTime": None})
+    (target,) = targets(api)
+    assert times(target) == (None, None)
+    assert target["mandatory"] is False
+
+
+def test_an_assignment_says_when_it_changed():
+    """createdAt stays and updatedAt moves when an assignment is replaced."""
+    hours = iter(range(0, 3600 * 10, 3600))
+    caller = Caller(Sandbox(clock=lambda: next(hours)))
+    with caller.sandbox.store.writing() as ledger:
+        plant(ledger, {"content": [{"name": "Course", "id": "c-2"}], "groups": [{"name": "Coaches"}]})
+    for _ in range(2):
+        caller.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1"})
+    (target,) = targets(caller)
+    assert target["createdAt"] < target["updatedAt"]
+
+
+def test_an_assignment_may_have_to_be_made_again(open_workspace):
+    """Where the dialect says recreate, POST on an existing target is 409 and changes nothing until it is deleted."""
+    api = open_workspace({"content-targets.on-existing": "recreate"})
+    body = {"contentId": "c-1", "targetId": "g-1", "mandatory": True}
+    assert api.no("POST", "/content/targets", body)[0] == 409
+    assert [one["mandatory"] for one in targets(api, "c-1")] == [False, False]
+    api.ok("DELETE", "/content/targets", {"contentId": "c-1", "targetId": "g-1", "targetType": "GROUP"})
+    api.ok("POST", "/content/targets", body)
+    assert [one["mandatory"] for one in targets(api, "c-1")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("format", "right", "shown", "wrong"),
+    [
+        ("iso", "2026-01-05T00:00:00Z", "2026-01-05T00:00:00Z", "1767571200000"),
+        ("auto", "2026-01-05T01:00:00.250+0100", "2026-01-05T00:00:00Z", "2026-01-05"),
+        ("epoch-ms", "1767571200000", "1767571200000", "2026-01-05T00:00:00Z"),
+        ("epoch-ms-number", 1767571200000, "1767571200000", "1767571200000"),
+    ],
+)
+def test_times_have_the_form_of_the_dialect(open_workspace, format, right, shown, wrong):
+    """Times are taken in the dialect's form alone, and shown in it as texts."""
+    api = open_workspace({"content-targets.time-format": format})
+    body = {"contentId": "c-2", "targetId": "g-1"}
+    assert api.no("POST", "/content/targets", body | {"startTime": wrong})[0] == 400
+    api.ok("POST", "/content/targets", body | {"startTime": right})
+    assert times(targets(api)[0]) == (shown, None)
+
+
+def test_an_empty_time_opens_where_the_dialect_says_so(open_workspace):
+    """An empty time opens that side of the window where content-targets.clear-time is empty."""
+    api = open_workspace({"content-targets.clear-time": "empty"})
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", "startTime": ""})
+    assert times(targets(api)[0]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("start", "finish", "visible"),
+    [
+        (None, None, True),
+        ("2025-12-31T23:59:59Z", None, True),
+        ("2026-01-01T00:00:01Z", None, False),
+        (None, "2026-01-01T00:00:00Z", False),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", True),
+    ],
+)
+def test_visibility_follows_the_clock(api, start, finish, visible):
+    """visibilityIsActive: now, 2026-01-01, is inside the window; scheduleTriggerIsActive: there is one."""
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "userId": "u-1", "startTime": start, "finishTime": finish})
+    (target,) = targets(api)
+    assert target["visibilityIsActive"] is visible
+    assert target["scheduleTriggerIsActive"] is (start is not None or finish is not None)
+
+
+def test_an_assignment_is_taken_away(api):
+    """DELETE, with a JSON body, takes one target away; one that is not there is 404."""
+    body = {"contentId": "c-1", "targetId": "EVERYONE", "targetType": "EVERYONE"}
+    assert api.call("DELETE", "/content/targets", body).status_code == 204
+    assert [one["targetId"] for one in targets(api, "c-1")] == ["g-1"]
+    assert api.no("DELETE", "/content/targets", body)[0] == 404
+    assert api.no("DELETE", "/content/targets", body | {"targetId": "g-1"})[0] == 404
+
+
+@pytest.mark.parametrize("left_out", ["contentId", "targetId", "targetType"])
+def test_a_deletion_names_all_three(api, left_out):
+    """DELETE requires targetId, targetType and contentId."""
+    body = {"contentId": "c-1", "targetId": "g-1", "targetType": "GROUP"}
+    del body[left_out]
+    status, message = api.no("DELETE", "/content/targets", body)
+    assert status == 400
+    assert left_out in message
+
+
+def test_targets_are_listed_for_a_content(api):
+    """GET needs the query contentId, of content that exists."""
+    assert api.no("GET", "/content/targets") == (400, "query parameter 'contentId' is missing")
+    assert api.no("GET", "/content/targets", contentId="c-9")[0] == 404
+
+
+def test_everyone_has_the_id_of_the_dialect(open_workspace):
+    """The group of all users has the id that the dialect gives it."""
+    api = open_workspace({"content-targets.everyone": "all-users"})
+    assert api.ok("GET", "/content/c-1")["visibleForGroups"] == ["all-users", "g-1"]
+    assert api.no("POST", "/content/targets", {"contentId": "c-2", "targetId": "EVERYONE"})[0] == 400

@@ -1,0 +1,227 @@
+"""The rules of the endpoint groups Manual Groups and Smart Groups."""
+
+from __future__ import annotations
+
+import pytest
+
+SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")
+
+
+def condition(field: str, *choices: str, system: str | None = None) -> dict[str, object]:
+    said = {"customFieldId": field, "choiceIds": list(choices)}
+    return said if system is None else said | {"systemCondition": system}
+
+
+def members(api, *conditions: object) -> list[str]:
+    """Who is in a smart group with these conditions."""
+    made = api.ok("POST", "/smart-groups", {"name": "New", "conditions": list(conditions)})["smartGroupId"]
+    return api.ok("GET", f"/smart-groups/{made}", includeMembers="true")["members"]
+
+
+def test_a_group_begins_with_its_people(api):
+    """POST /groups takes first members and managers, and answers with the new id."""
+    made = api.ok("POST", "/groups", {"name": "New", "memberIds": ["u-2", "u-1", "u-2"], "managerIds": ["u-3"]})
+    assert made == {"groupId": "g-2"}
+    assert api.ok("GET", "/groups/g-2/members") == {"userIds": ["u-1", "u-2"]}
+    assert api.ok("GET", "/groups/g-2/managers") == {"userIds": ["u-3"]}
+
+
+def test_a_refused_group_is_not_made(api):
+    """A group with an unknown first member is refused whole."""
+    assert api.no("POST", "/groups", {"name": "New", "memberIds": ["u-1", "u-99"]}) == (400, "there is no user 'u-99'")
+    assert api.ok("GET", "/groups")["groups"] == [{"groupId": "g-1", "name": "Coaches"}]
+
+
+def test_group_names_may_repeat_and_are_paged(api):
+    """Names need not be unique; GET /groups is paged by skip and limit in the order of creation."""
+    for name in ("Coaches", "Zebra", "Alpha"):
+        api.ok("POST", "/groups", {"name": name})
+    names = [one["name"] for one in api.ok("GET", "/groups")["groups"]]
+    assert names == ["Coaches", "Coaches", "Zebra", "Alpha"]
+    assert api.ok("GET", "/groups", skip=1, limit=2)["groups"] == [
+        {"groupId": "g-2", "name": "Coaches"},
+        {"groupId": "g-3", "name": "Zebra"},
+    ]
+
+
+@pytest.mark.parametrize("listing", ["members", "managers"])
+def test_adding_is_a_union(api, listing):
+    """Adding people keeps who is there, and adding somebody again is no error."""
+    for ids in (["u-2", "u-3"], ["u-3", "u-4"]):
+        assert api.call("POST", f"/groups/g-1/{listing}", {"userIds": ids}).status_code == 204
+    assert set(api.ok("GET", f"/groups/g-1/{listing}")["userIds"]) >= {"u-2", "u-3", "u-4"}
+
+
+@pytest.mark.parametrize("path", ["/groups/g-1/members", "/groups/g-1/managers", "/smart-groups/sg-1/managers"])
+def test_adding_an_unknown_user_adds_nobody(api, path):
+    """An unknown user id is 400, and nobody of that call is added."""
+    before = api.ok("GET", path)
+    assert api.no("POST", path, {"userIds": ["u-3", "u-99"]}) == (400, "there is no user 'u-99'")
+    assert api.ok("GET", path) == before
+
+
+@pytest.mark.parametrize("path", ["/groups/g-1/members", "/groups/g-1/managers", "/smart-groups/sg-1/managers"])
+def test_removing_people(api, path):
+    """Removing takes one person; one who was not in it is no error, one who does not exist is 404."""
+    api.ok("POST", path, {"userIds": ["u-3", "u-4"]})
+    assert api.call("DELETE", f"{path}/u-3").status_code == 204
+    assert api.call("DELETE", f"{path}/u-3").status_code == 204
+    assert "u-3" not in api.ok("GET", path)["userIds"]
+    assert "u-4" in api.ok("GET", path)["userIds"]
+    assert api.no("DELETE", f"{path}/u-99") == (404, "there is no user 'u-99'")
+
+
+def test_renaming_keeps_everything_else(api):
+    """A renamed group keeps its id and its people."""
+    api.ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
+    assert api.ok("GET", "/groups")["groups"] == [{"groupId": "g-1", "name": "Mentors"}]
+    assert api.ok("GET", "/groups/g-1/members") == {"userIds": ["u-2"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/groups/g-9", None),
+        ("POST", "/groups/g-9/rename", {"name": "x"}),
+        ("GET", "/groups/g-9/members", None),
+        ("GET", "/groups/g-9/managers", None),
+        ("POST", "/groups/g-9/members", {"userIds": []}),
+        ("POST", "/groups/g-9/managers", {"userIds": []}),
+        ("DELETE", "/groups/g-9/members/u-1", None),
+        ("DELETE", "/groups/g-9/managers/u-1", None),
+        ("GET", "/groups/sg-1/members", None),
+        ("GET", "/smart-groups/g-1", None),
+        ("POST", "/smart-groups/sg-9/rename", {"name": "x"}),
+        ("POST", "/smart-groups/sg-9/replace-conditions", {"conditions": [condition("f-1", SALES)]}),
+        ("GET", "/smart-groups/sg-9/managers", None),
+        ("POST", "/smart-groups/sg-9/managers", {"userIds": []}),
+        ("DELETE", "/smart-groups/sg-9/managers/u-1", None),
+    ],
+)
+def test_an_unknown_group_is_not_found(api, method, path, body):
+    """Every call on a group that is not there, or is of the other kind, is 404."""
+    assert api.no(method, path, body)[0] == 404
+
+
+def test_a_deleted_group_leaves_nothing(api):
+    """A deleted group is gone from the list, from people and from the targets; a second DELETE is 404."""
+    assert api.call("DELETE", "/groups/g-1").status_code == 204
+    assert api.ok("GET", "/groups") == {"groups": []}
+    assert api.ok("GET", "/users/u-2")["memberOfGroups"] == [
+        {"groupId": "sg-1", "groupType": "SMART_GROUP", "name": "Sales"}
+    ]
+    assert [one["targetType"] for one in api.ok("GET", "/content/targets", contentId="c-1")["targets"]] == ["EVERYONE"]
+    assert api.no("DELETE", "/groups/g-1")[0] == 404
+
+
+def test_smart_groups_are_searched_by_name(api):
+    """`filter` is a part of the name without regard to case, also beyond ASCII; the list is paged."""
+    for name in ("Nordic ÅSA", "Presales", "Legal"):
+        api.ok("POST", "/smart-groups", {"name": name, "conditions": [condition("f-1", SALES)]})
+
+    def names(**query: object) -> list[str]:
+        return [one["name"] for one in api.ok("GET", "/smart-groups", **query)["smartGroups"]]
+
+    assert names(filter="sALe") == ["Sales", "Presales"]
+    assert names(filter="åsa") == ["Nordic ÅSA"]
+    assert names(filter="sale", skip=1) == ["Presales"]
+    assert names() == ["Sales", "Nordic ÅSA", "Presales", "Legal"]
+
+
+def test_a_smart_group_in_full(api):
+    """GET shows conditions and managers; members only with includeMembers=true."""
+    conditions = [condition("f-2", SQL, PYTHON, system="IS_ANY"), condition("f-1", SALES)]
+    id = api.ok("POST", "/smart-groups", {"name": "New", "conditions": conditions, "managers": ["u-2"]})["smartGroupId"]
+    whole = {"smartGroupId": id, "name": "New", "conditions": conditions, "managers": ["u-2"]}
+    assert api.ok("GET", f"/smart-groups/{id}") == whole
+    assert api.ok("GET", f"/smart-groups/{id}", includeMembers="false") == whole
+    assert api.ok("GET", f"/smart-groups/{id}", includeMembers="true") == whole | {"members": ["u-1"]}
+
+
+def test_conditions_are_joined_by_and_choices_by_or(api):
+    """A member meets every condition, by any one of its choices; archived people are no members."""
+    assert members(api, condition("f-1", SALES)) == ["u-1", "u-2"]
+    assert members(api, condition("f-1", SALES, ENGINEERING)) == ["u-1", "u-2", "u-3"]
+    assert members(api, condition("f-2", PYTHON, SQL)) == ["u-1", "u-3"]
+    assert members(api, condition("f-1", SALES, ENGINEERING), condition("f-2", SQL)) == ["u-1", "u-3"]
+    assert members(api, condition("f-2", PYTHON), condition("f-2", SQL)) == ["u-1"]
+    assert members(api, condition("f-1", LEGAL)) == []
+
+
+def test_is_any_means_any_answer(api):
+    """IS_ANY without choices is met by everybody who answered, also in text; with choices it is met by those."""
+    assert members(api, condition("f-2", system="IS_ANY")) == ["u-1", "u-3"]
+    assert members(api, condition("f-3", system="IS_ANY")) == ["u-1"]
+    assert members(api, condition("f-2", PYTHON, system="IS_ANY")) == ["u-1"]
+    assert members(api, condition("f-1", SALES), condition("f-2", system="IS_ANY")) == ["u-1"]
+    assert members(api, condition("f-2", system="SOMETHING_ELSE")) == []
+
+
+def test_both_views_of_membership_agree(api):
+    """A person's groups and a group's members tell the same."""
+    for conditions in (
+        [condition("f-2", PYTHON, SQL), condition("f-1", SALES)],
+        [condition("f-2", system="IS_ANY")],
+        [condition("f-3", system="IS_ANY"), condition("f-2", SQL)],
+    ):
+        api.ok("POST", "/smart-groups", {"name": "New", "conditions": conditions})
+    by_group = {
+        (id, person)
+        for id in ("sg-1", "sg-2", "sg-3", "sg-4")
+        for person in api.ok("GET", f"/smart-groups/{id}", includeMembers="true")["members"]
+    }
+    by_person = {
+        (group["groupId"], person["userId"])
+        for person in api.ok("GET", "/users/extended-info")["users"]
+        for group in person["memberOfGroups"]
+        if group["groupType"] == "SMART_GROUP"
+    }
+    assert by_group == by_person
+    assert len(by_group) == 6
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ([], "body.conditions must contain at least 1 items"),
+        ([condition("f-9", SALES)], "conditions[0]: there is no custom field 'f-9'"),
+        ([condition("f-1", SALES), condition("f-1", PYTHON)], "conditions[1]: custom field 'f-1' has no choice 'ch-4'"),
+        ([condition("f-1")], "conditions[0]: a condition needs choiceIds or a systemCondition"),
+        ([condition("f-3", SALES)], "conditions[0]: custom field 'f-3' has no choice 'ch-1'"),
+    ],
+)
+def test_conditions_fit_the_fields(api, conditions, message):
+    """Conditions, at least one, are checked against the fields when a group is made and when they are replaced."""
+    assert api.no("POST", "/smart-groups", {"name": "New", "conditions": conditions}) == (400, message)
+    assert api.no("POST", "/smart-groups/sg-1/replace-conditions", {"conditions": conditions}) == (400, message)
+    assert api.ok("GET", "/smart-groups/sg-1")["conditions"] == [condition("f-1", SALES)]
+    assert len(api.ok("GET", "/smart-groups")["smartGroups"]) == 1
+
+
+def test_replacing_conditions_discards_all_before(api):
+    """replace-conditions discards all previous conditions and recalculates membership."""
+    api.ok("POST", "/smart-groups/sg-1/replace-conditions", {"conditions": [condition("f-2", SQL)]})
+    group = api.ok("GET", "/smart-groups/sg-1", includeMembers="true")
+    assert (group["conditions"], group["members"]) == ([condition("f-2", SQL)], ["u-1", "u-3"])
+
+
+def test_smart_group_is_renamed(api):
+    """A renamed smart group keeps its conditions."""
+    api.ok("POST", "/smart-groups/sg-1/rename", {"name": "Sellers"})
+    group = api.ok("GET", "/smart-groups/sg-1")
+    assert (group["name"], group["conditions"]) == ("Sellers", [condition("f-1", SALES)])
+
+
+def test_deleting_a_smart_group_is_idempotent(api):
+    """DELETE of a smart group is 204, also when there is none; its targets go with it."""
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "sg-1"})
+    for _ in range(2):
+        assert api.call("DELETE", "/smart-groups/sg-1").status_code == 204
+    assert api.ok("GET", "/smart-groups") == {"smartGroups": []}
+    assert api.ok("GET", "/content/targets", contentId="c-2") == {"targets": []}
+
+
+def test_deleting_a_manual_group_as_a_smart_one_leaves_it(api):
+    """DELETE /smart-groups with a manual group's id touches nothing of that group."""
+    api.ok("DELETE", "/smart-groups/g-1")
+    assert api.ok("GET", "/groups/g-1/members") == {"userIds": ["u-2"]}

@@ -1,0 +1,161 @@
+"""What every endpoint has in common: the credential, the description that requests must fit, errors, the log."""
+
+from __future__ import annotations
+
+import httpx
+import jsonschema
+import pytest
+
+from lmsconf.sandbox.handlers import HANDLERS
+from lmsconf.wire import Wire
+
+JSON = {"content-type": "application/json"}
+TARGET = {"contentId": "c-1", "targetId": "g-1", "targetType": "GROUP"}
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic sandbox", "sandbox", "Bearer sandböx"]
+)
+@pytest.mark.parametrize("path", ["/users", "/groups/g-1", "/nowhere"])
+def test_a_credential_is_required(api, given, path):
+    """Every request needs `Authorization: Bearer` with the right credential; without it nothing else is looked at."""
+    headers = [] if given is None else [(b"authorization", given.encode())]
+    with httpx.Client(transport=api.sandbox, base_url="http://sandbox") as client:
+        answer = client.delete(path, headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["error"] == "unauthorized"
+    assert api.ok("GET", "/groups")["groups"]
+
+
+def test_unknown_paths_and_methods(api):
+    """A path that is not there is 404; a method that a path does not take is 405 and names those it takes."""
+    assert api.no("GET", "/nowhere") == (404, "there is no endpoint /nowhere")
+    assert api.no("GET", "/groups/g-1") == (405, "/groups/g-1 takes DELETE, not GET")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"name": "x", "colour": "red"}', "body must not contain {'colour'} properties"),
+        (b'{"name": 3}', "body.name must be string"),
+        (b'{"name": null}', "body.name must be string"),
+        (b"{}", "body must contain ['name'] properties"),
+        (b"[]", "body must be object"),
+        (b'{"name": "x", "memberIds": ["u-1", 2]}', "body.memberIds[1] must be string"),
+        (b'{"name": "x", "name": "y"}', "the body is not JSON: key 'name' stands twice"),
+        (b'{"name": "x", "memberIds": NaN}', "the body is not JSON: NaN is no JSON number"),
+        (b"", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
+    ],
+)
+def test_a_body_fits_the_description(api, body, message):
+    """Unknown and missing keys, wrong types, a key twice, NaN and no body at all are 400, by name."""
+    answer = api.client.post("/groups", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()) == (400, {"error": "bad_request", "message": message})
+
+
+@pytest.mark.parametrize("body", [b'{"name": "\xff"}', b'{"name": "\\ud800"}', b"[" * 100_000, b'{"name": "x"} {}'])
+def test_a_body_is_whole_json_in_utf_8(api, body):
+    """Bytes that are not UTF-8, half a character, a bottomless body and a second document are 400."""
+    assert api.client.post("/groups", content=body, headers=JSON).status_code == 400
+
+
+@pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_a_body_says_that_it_is_json(api, type):
+    """A body of another content type is 400; parameters of the type do no harm."""
+    answer = api.client.post("/groups", content=b'{"name": "x"}', headers={"content-type": type})
+    assert answer.status_code == 400
+    assert "application/json" in answer.json()["message"]
+    typed = {"content-type": "Application/JSON; charset=utf-8"}
+    assert api.client.post("/groups", content=b'{"name": "x"}', headers=typed).status_code == 200
+
+
+def test_a_call_without_a_body_takes_none(api):
+    """A body where the description has none is 400."""
+    assert api.no("DELETE", "/groups/g-1", {"really": True}) == (400, "DELETE /groups/{groupId} takes no body")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/groups?filter=x", "unknown query parameter 'filter'"),
+        ("/groups?skip=1&skip=2", "query parameter 'skip' is given twice"),
+        ("/smart-groups/sg-1?includeMembers=1", "query parameter 'includeMembers' must be true or false, not '1'"),
+        ("/smart-groups?filter=%FF", "the query is not UTF-8: filter=%FF"),
+        ("/content/targets?contentID=c-1", "unknown query parameter 'contentID'"),
+    ],
+)
+def test_a_query_fits_the_description(api, path, message):
+    """Unknown, repeated and mistyped query parameters are 400, by name."""
+    assert api.no("GET", path) == (400, message)
+
+
+def test_path_parameters_are_decoded(api):
+    """A percent-encoded id is one path parameter, whatever it holds."""
+    assert api.no("GET", "/groups/a%2Fb%20%C3%A5/members") == (404, "there is no group 'a/b å'")
+
+
+def test_a_body_has_the_names_of_the_dialect(open_workspace):
+    """Where the dialect gives a part of a body another name, that name alone is taken."""
+    api = open_workspace({"manual-groups.rename.name": "newName", "content-targets.create.mandatory": "isMandatory"})
+    assert api.no("POST", "/groups/g-1/rename", {"name": "Mentors"})[0] == 400
+    api.ok("POST", "/groups/g-1/rename", {"newName": "Mentors"})
+    assert api.ok("GET", "/groups")["groups"][0]["name"] == "Mentors"
+    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", "isMandatory": True})
+    assert api.ok("GET", "/content/targets", contentId="c-2")["targets"][0]["mandatory"] is True
+
+
+def test_names_of_all_kinds_survive(api):
+    """Any text is a name, and comes back as it was."""
+    names = ["", " x ", "Ä" * 300, "a/b -> c\\d", "'; DROP TABLE groups; --", "\u2028\U0001f600", "a\u0000b"]
+    for name in names:
+        api.ok("POST", "/groups", {"name": name})
+    assert [one["name"] for one in api.ok("GET", "/groups")["groups"][1:]] == names
+
+
+def test_every_operation_is_carried_out():
+    """There is a handler for each operation of the description, and no other."""
+    assert HANDLERS.keys() == Wire.default().operations.keys()
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ("users.list", "/users"),
+        ("users.extended-info", "/users/extended-info"),
+        ("users.get", "/users/u-4"),
+        ("manual-groups.list", "/groups"),
+        ("manual-groups.members", "/groups/g-1/members"),
+        ("manual-groups.managers", "/groups/g-1/managers"),
+        ("smart-groups.list", "/smart-groups"),
+        ("smart-groups.get", "/smart-groups/sg-1?includeMembers=true"),
+        ("smart-groups.managers", "/smart-groups/sg-1/managers"),
+        ("custom-fields.list", "/custom-fields"),
+        ("content.list", "/content/all"),
+        ("content.get", "/content/c-1"),
+        ("content-targets.list", "/content/targets?contentId=c-1"),
+    ],
+)
+def test_answers_are_as_described(api, operation, path):
+    """Every answer has the shape of the description and no key besides."""
+
+    def closed(schema: object) -> object:
+        if isinstance(schema, dict):
+            inner = {key: closed(value) for key, value in schema.items()}
+            return inner | {"additionalProperties": False} if "properties" in schema else inner
+        return [closed(item) for item in schema] if isinstance(schema, list) else schema
+
+    jsonschema.validate(api.ok("GET", path), closed(dict(Wire.default()[operation].success)))
+
+
+def test_the_log_holds_every_request(api):
+    """`log` has method, path, operation and status of each request, and whether it writes; refused ones too."""
+    api.call("GET", "/groups", skip=0)
+    api.call("POST", "/groups", {"name": "x"})
+    api.call("DELETE", "/content/targets", TARGET | {"targetId": "g-9"})
+    api.call("GET", "/nowhere")
+    assert api.sandbox.log == [
+        ("GET", "/groups", "manual-groups.list", 200, False),
+        ("POST", "/groups", "manual-groups.create", 200, True),
+        ("DELETE", "/content/targets", "content-targets.delete", 404, True),
+        ("GET", "/nowhere", None, 404, False),
+    ]

@@ -1,0 +1,294 @@
+"""Seed files: read as they look, planted whole or not at all; and workspaces that are made up."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.sandbox.generate import dump, generate
+from lmsconf.sandbox.seed import load, plant
+from lmsconf.sandbox.store import Store
+from lmsconf.sandbox.transport import Sandbox
+
+from .conftest import Caller
+
+WORKSPACE = """
+people:
+  - {id: u-7, email: Anna.Berg@acme.example, first_name: Anna, answers: {Country: NO, Since: 2026-01-05, Skills: [SQL]}}
+  - {email: bo.ek@acme.example, archived: true, manager: true}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO], description: Where, hidden: true, optional: false}
+  - {name: Since, type: TEXT}
+  - {name: Skills, type: MULTI_SELECT, choices: [Python, SQL]}
+groups:
+  - {name: Coaches, members: [ANNA.berg@acme.example], managers: [bo.ek@acme.example]}
+  - {id: lead, name: Leaders}
+smart_groups:
+  - name: Nordics
+    conditions:
+      - {field: Country, choices: [NO, SE]}
+      - {field: Since, system_condition: IS_ANY}
+    managers: [anna.berg@acme.example]
+content:
+  - {id: c-42, name: GDPR basics, type: PROGRAM, price: 490, description: Yes}
+content_targets:
+  - content: GDPR basics
+    assign_to: [everyone, {group: Leaders}, {smart_group: Nordics}, {user: bo.ek@acme.example}]
+    mandatory: true
+    visible_from: 2026-01-05T00:00:00+01:00
+"""
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """The workspace above."""
+    (tmp_path / "seed.yaml").write_text(WORKSPACE, encoding="utf-8")
+    sandbox = Sandbox(seed=tmp_path / "seed.yaml")
+    yield Caller(sandbox)
+    sandbox.shut()
+
+
+def problems(values: object) -> list[str]:
+    """What is wrong with a seed, once it is seen that nothing of it was planted."""
+    store = Store()
+    with pytest.raises(ProblemsFound) as found, store.writing() as ledger:
+        plant(ledger, values, source="seed.yaml")
+    with store.reading() as ledger:
+        assert ledger.is_empty()
+    assert {str(problem.source) for problem in found.value.problems} == {"seed.yaml"}
+    return [problem.message for problem in found.value.problems]
+
+
+def test_people_and_answers_are_planted(planted):
+    """Scalars are the texts they look like (NO, a date); ids that are given are kept; e-mails match without case."""
+    anna, bo = planted.ok("GET", "/users")["users"]
+    assert (anna["userId"], bo["userId"]) == ("u-7", "u-1")
+    assert (anna["email"], anna["firstName"], anna["lastName"]) == ("Anna.Berg@acme.example", "Anna", "")
+    assert anna["customFields"] == {
+        "Country": {"choices": [{"choiceId": "ch-2", "name": "NO"}]},
+        "Since": {"text": "2026-01-05"},
+        "Skills": {"choices": [{"choiceId": "ch-4", "name": "SQL"}]},
+    }
+    assert "archivedAt" in bo
+    assert planted.ok("GET", "/users/u-1")["manager"] is True
+
+
+def test_fields_and_groups_are_planted(planted):
+    """Fields keep what is said of them; groups have their people; smart groups their conditions."""
+    field = planted.ok("GET", "/custom-fields")["customFields"][0]
+    assert (field["description"], field["isHidden"], field["isOptional"]) == ("Where", True, False)
+    assert "isLocked" not in field
+    assert planted.ok("GET", "/groups/g-1/members") == {"userIds": ["u-7"]}
+    assert planted.ok("GET", "/groups/g-1/managers") == {"userIds": ["u-1"]}
+    assert planted.ok("GET", "/smart-groups/sg-1", includeMembers="true") == {
+        "smartGroupId": "sg-1",
+        "name": "Nordics",
+        "conditions": [
+            {"customFieldId": "f-1", "choiceIds": ["ch-2", "ch-1"]},
+            {"customFieldId": "f-2", "choiceIds": [], "systemCondition": "IS_ANY"},
+        ],
+        "managers": ["u-7"],
+        "members": ["u-7"],
+    }
+
+
+def test_content_and_targets_are_planted(planted):
+    """Content has its id, type and price; one entry assigns it to several audiences."""
+    content = planted.ok("GET", "/content/c-42")
+    assert (content["contentType"], content["price"], content["description"]) == ("PROGRAM", 490, "Yes")
+    targets = planted.ok("GET", "/content/targets", contentId="c-42")["targets"]
+    assert [one["targetId"] for one in targets] == ["EVERYONE", "lead", "sg-1", "u-1"]
+    assert {(one["mandatory"], one["startTime"]) for one in targets} == {(True, "2026-01-04T23:00:00Z")}
+
+
+PERSON = {"email": "anna@acme.example"}
+FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "messages"),
+    [
+        (
+            {"persons": []},
+            [
+                "unknown section 'persons'; there are people, custom_fields, groups, smart_groups, content, "
+                "content_targets"
+            ],
+        ),
+        ({"groups": {"name": "x"}}, ["groups: it is no list"]),
+        ({"groups": ["x"]}, ["groups[0]: it is no mapping"]),
+        (
+            {"groups": [{"name": "x", "membres": []}]},
+            ["groups[0]: unknown key 'membres'; there are id, managers, members, name"],
+        ),
+        ({"people": [{"first_name": "Anna"}]}, ["people[0]: email is missing"]),
+        ({"people": [PERSON, {"email": "ANNA@acme.example"}]}, ["people[1]: ANNA@acme.example stands twice"]),
+        (
+            {"people": [PERSON | {"id": "u"}, {"email": "bo@acme.example", "id": "u"}]},
+            ["people[1]: id 'u' stands twice"],
+        ),
+        ({"people": [PERSON | {"admin": "perhaps"}]}, ["people[0]: admin is neither true nor false"]),
+        ({"people": [PERSON | {"answers": {"Town": "Oslo"}}]}, ["people[0]: there is no custom field 'Town'"]),
+        (
+            {"custom_fields": [FIELD], "people": [PERSON | {"answers": {"Country": "Oslo"}}]},
+            ["people[0]: custom field 'Country' has no choice 'Oslo'"],
+        ),
+        (
+            {"custom_fields": [FIELD | {"type": "NUMBER"}]},
+            ["custom_fields[0]: type 'NUMBER' is none of CHOICE, MULTI_SELECT, TEXT"],
+        ),
+        ({"custom_fields": [{"name": "x", "type": "CHOICE"}]}, ["custom_fields[0]: choices are required for CHOICE"]),
+        (
+            {"groups": [{"name": "x", "id": "a"}, {"name": "y", "id": ""}], "smart_groups": [{"name": "z", "id": "a"}]},
+            [
+                "groups[1]: id is empty",
+                "smart_groups[0]: id 'a' stands twice",
+                "smart_groups[0]: a smart group needs at least one condition",
+            ],
+        ),
+        (
+            {"custom_fields": [FIELD] * 11},
+            ["custom_fields[10]: a workspace can have at most 10 custom fields, and it has 10"],
+        ),
+        (
+            {"groups": [{"name": "x", "members": ["no@acme.example"]}]},
+            ["groups[0]: there is nobody with the e-mail no@acme.example"],
+        ),
+        ({"groups": [{"name": "x", "members": "all"}]}, ["groups[0]: members is no list"]),
+        ({"smart_groups": [{"name": "x"}]}, ["smart_groups[0]: a smart group needs at least one condition"]),
+        (
+            {"smart_groups": [{"name": "x", "conditions": [{"field": "Town"}]}]},
+            ["smart_groups[0]: there is no custom field 'Town'"],
+        ),
+        ({"content": [{"name": "x", "price": "much"}]}, ["content[0]: price is no whole number"]),
+        ({"content_targets": [{"content": "x"}]}, ["content_targets[0]: there is no content 'x'"]),
+        (
+            {"content": [{"name": "x"}, {"name": "x"}], "content_targets": [{"content": "x"}]},
+            ["content_targets[0]: there are 2 of content 'x'"],
+        ),
+        (
+            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": [{"group": "y"}]}]},
+            ["content_targets[0]: there is no group 'y'"],
+        ),
+        (
+            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": ["all"]}]},
+            ["content_targets[0]: 'all' is none of everyone, {group: …}, {smart_group: …}, {user: …}"],
+        ),
+        (
+            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": ["everyone", "everyone"]}]},
+            ["content_targets[0]: the content is assigned to this audience already: delete the target first"],
+        ),
+        (
+            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "visible_from": "2026-01-05"}]},
+            ["content_targets[0]: visible_from: '2026-01-05' is no time in the form iso"],
+        ),
+    ],
+)
+def test_a_wrong_seed_is_refused_whole(values, messages):
+    """What is wrong is said with the file and the entry, and nothing is planted."""
+    assert problems(values) == messages
+
+
+def test_all_problems_are_told_together():
+    """One run tells everything that is wrong in a seed."""
+    values = {"people": [{}, PERSON, {}], "groups": [{"name": "x", "managers": ["no@acme.example"]}]}
+    assert [message.partition(":")[0] for message in problems(values)] == ["people[0]", "people[2]", "groups[0]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"groups: [\n", "seed.yaml:2:1: did not find expected node content"),
+        (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key stands twice"),
+        (b"- 1\n", "seed.yaml: it holds no sections such as people"),
+        (b"", "seed.yaml: it holds no sections such as people"),
+        (b"groups: []\n---\npeople: []\n", "seed.yaml: it holds more than one document"),
+        (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is no text"),
+        (b"groups: &all\n- *all\n", "seed.yaml:2:3: there is no anchor 'all' before this"),
+        (b"groups: \xff", "seed.yaml: it is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
+    """A file that is not YAML, or holds something else, is an error with its place."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "seed.yaml"
+    path.write_bytes(text)
+    with pytest.raises(ProblemsFound) as found:
+        load(path.relative_to(tmp_path))
+    (problem,) = found.value.problems
+    assert f"{problem.source}: {problem.message}".startswith(message)
+
+
+def test_a_seed_that_is_not_there(tmp_path):
+    """A missing seed is an error that names it."""
+    with pytest.raises(LmsconfError, match=r"seed\.yaml: cannot be read: No such file"):
+        load(tmp_path / "seed.yaml")
+
+
+def test_anchors_save_repetition(tmp_path):
+    """What stands behind an anchor may be used again."""
+    path = tmp_path / "seed.yaml"
+    path.write_text("groups:\n- {name: &name a, members: &all [b]}\n- {name: *name, members: *all}\n", encoding="utf-8")
+    assert load(path) == {"groups": [{"name": "a", "members": ["b"]}] * 2}
+
+
+SIZES = {"users": 60, "groups": 14, "smart_groups": 30, "fields": 10, "contents": 20, "assignments": 90}
+
+
+def test_a_made_up_workspace_has_the_size_asked_for():
+    """A made-up workspace has as many of everything as was asked for, no two with the same name, and can be planted."""
+    values = generate(**SIZES)
+    counts = {"people": 60, "groups": 14, "smart_groups": 30, "custom_fields": 10, "content": 20, "content_targets": 90}
+    assert {section: len(entries) for section, entries in values.items()} == counts
+    for section in ("custom_fields", "groups", "smart_groups", "content"):
+        assert len({entry["name"] for entry in values[section]}) == counts[section]
+    with Store().writing() as ledger:
+        plant(ledger, values)
+        assert ledger.number("SELECT count(*) FROM targets") == 90
+
+
+def test_equal_numbers_make_equal_bytes():
+    """The same arguments give the same text, and another seed number another."""
+    assert dump(generate(**SIZES)) == dump(generate(**SIZES))
+    assert dump(generate(**SIZES)) != dump(generate(**SIZES, seed=1))
+
+
+@pytest.mark.parametrize("nothing", list(SIZES))
+def test_any_size_may_be_nothing(nothing):
+    """Each size may be zero, and then there are no references to what is not there."""
+    with Store().writing() as ledger:
+        plant(ledger, generate(**SIZES | {nothing: 0}))
+
+
+def test_more_fields_than_there_can_be():
+    """An eleventh field cannot be made up."""
+    with pytest.raises(ValueError, match="at most 10"):
+        generate(fields=11)
+
+
+def test_a_seed_file_reads_as_it_was_written(tmp_path):
+    """What is written as YAML reads back the same, for any reader, also where text looks like something else."""
+    names = [
+        "NO",
+        "true",
+        "null",
+        "12",
+        "1e3",
+        "a: b",
+        "- x",
+        "#c",
+        "é\u2028\u0085\ufeff\U0001f600",
+        '"',
+        "",
+        " x ",
+        "a, b",
+        "~",
+        "Y",
+        "[x]",
+    ]
+    values = {"groups": [{"name": name, "members": []} for name in names]}
+    path = tmp_path / "seed.yaml"
+    path.write_text(dump(values), encoding="utf-8", newline="")
+    assert load(path) == values
+    assert yaml.safe_load(dump(values)) == values

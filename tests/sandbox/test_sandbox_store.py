@@ -1,0 +1,148 @@
+"""The workspace as a file: it stays, it is shared, and what is no workspace is not touched."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+
+from lmsconf.errors import LmsconfError
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.store import Store
+from lmsconf.sandbox.transport import Sandbox
+
+from .conftest import SEED, Caller
+
+
+def groups(caller: Caller) -> list[str]:
+    return [one["name"] for one in caller.ok("GET", "/groups")["groups"]]
+
+
+def test_a_workspace_stays_in_its_file(tmp_path):
+    """What one sandbox wrote the next one reads, and ids go on where they were."""
+    first = Sandbox(tmp_path / "w.db")
+    assert Caller(first).ok("POST", "/groups", {"name": "One"}) == {"groupId": "g-1"}
+    first.shut()
+    second = Sandbox(tmp_path / "w.db")
+    assert Caller(second).ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
+    assert groups(Caller(second)) == ["One", "Two"]
+    second.shut()
+    assert [path.name for path in tmp_path.iterdir()] == ["w.db"]
+
+
+def test_an_id_is_never_used_again():
+    """The id of a deleted group does not come back."""
+    caller = Caller(Sandbox())
+    caller.ok("POST", "/groups", {"name": "One"})
+    caller.ok("DELETE", "/groups/g-1")
+    assert caller.ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
+
+
+def test_two_sandboxes_share_a_file(tmp_path):
+    """Two sandboxes on one file see each other's changes at once."""
+    one, two = Caller(Sandbox(tmp_path / "w.db")), Caller(Sandbox(tmp_path / "w.db"))
+    one.ok("POST", "/groups", {"name": "One"})
+    two.ok("POST", "/groups", {"name": "Two"})
+    assert groups(one) == groups(two) == ["One", "Two"]
+    one.sandbox.shut()
+    two.sandbox.shut()
+
+
+def test_a_client_that_goes_leaves_the_workspace():
+    """Closing a client does not end a workspace in memory."""
+    sandbox = Sandbox()
+    first = Caller(sandbox)
+    first.ok("POST", "/groups", {"name": "One"})
+    first.client.close()
+    assert groups(Caller(sandbox)) == ["One"]
+
+
+@pytest.mark.parametrize("sandboxes", [1, 4])
+def test_many_threads_write_at_once(tmp_path, sandboxes):
+    """Requests from several threads, through one sandbox or several on one file, are each whole."""
+    opened = [Sandbox(tmp_path / "w.db") for _ in range(sandboxes)]
+
+    def make(prefix: str, sandbox: Sandbox) -> None:
+        caller = Caller(sandbox)
+        for number in range(25):
+            caller.call("POST", "/groups", {"name": f"{prefix}{number}"})
+
+    threads = [threading.Thread(target=make, args=("abcd"[n], opened[n % sandboxes])) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = Caller(opened[0]).ok("GET", "/groups")["groups"]
+    assert len({one["groupId"] for one in found}) == 100
+    assert {one["name"] for one in found} == {f"{prefix}{number}" for prefix in "abcd" for number in range(25)}
+    for sandbox in opened:
+        sandbox.shut()
+
+
+def test_what_raises_leaves_no_trace():
+    """A transaction that ends in any exception is undone."""
+    store = Store()
+
+    def begin() -> None:
+        with store.writing() as ledger:
+            ledger.run("INSERT INTO groups (id, kind, name) VALUES ('g-1', 'GROUP', 'One')")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    with store.reading() as ledger:
+        assert ledger.is_empty()
+
+
+def test_ids_and_clock_are_injected():
+    """Ids come from the function that is given, again if one is taken, and times from the clock."""
+    words = iter(["one", "one", "two"])
+    sandbox = Sandbox(ids=lambda prefix: f"{prefix}:{next(words)}", clock=lambda: 0.5)
+    caller = Caller(sandbox)
+    assert caller.ok("POST", "/groups", {"name": "a"}) == {"groupId": "g:one"}
+    assert caller.ok("POST", "/groups", {"name": "b"}) == {"groupId": "g:two"}
+    with sandbox.store.reading() as ledger:
+        assert ledger.now() == 500
+
+
+def test_a_file_that_is_no_workspace(tmp_path):
+    """Another file, another version and a missing folder are errors that name the file, which stays as it was."""
+    other = tmp_path / "notes.txt"
+    other.write_text("milk, bread, and everything else that belongs on a list" * 20)
+    with pytest.raises(LmsconfError, match=r"notes\.txt cannot be used as a sandbox workspace: file is not a database"):
+        Store(other)
+    assert other.read_text().startswith("milk")
+    newer = sqlite3.connect(tmp_path / "newer.db")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with pytest.raises(LmsconfError, match=r"it is of version 99, and this program reads version 1"):
+        Store(tmp_path / "newer.db")
+    with pytest.raises(LmsconfError, match="unable to open database file"):
+        Store(tmp_path / "missing" / "w.db")
+
+
+def test_a_seed_is_planted_once(tmp_path):
+    """A seed fills an empty workspace; one that holds something is left as it is."""
+    seed = tmp_path / "seed.yaml"
+    seed.write_text("groups:\n  - name: Coaches\n", encoding="utf-8")
+    first = Sandbox(tmp_path / "w.db", seed=seed)
+    Caller(first).ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
+    first.shut()
+    second = Sandbox(tmp_path / "w.db", seed=seed)
+    assert groups(Caller(second)) == ["Mentors"]
+    second.shut()
+
+
+def test_planting_twice_gives_the_same_workspace():
+    """A seed gives the same ids each time."""
+
+    def answers() -> list[bytes]:
+        sandbox = Sandbox(clock=lambda: 0)
+        with sandbox.store.writing() as ledger:
+            plant(ledger, SEED)
+        caller = Caller(sandbox)
+        paths = ("/users", "/users/extended-info", "/custom-fields", "/groups", "/smart-groups/sg-1", "/content/all")
+        return [caller.call("GET", path).content for path in paths]
+
+    assert answers() == answers()
