@@ -1,0 +1,80 @@
+"""The choices of a field: which declared choice is which live one, and what the list will be."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.diff import Keyed
+from lmsconf.core.identity import Claim, find
+from lmsconf.core.names import normal
+from lmsconf.core.planning import Identified, Match, Planning
+from lmsconf.core.values import Declared
+from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, FieldRow
+from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
+
+_CHOICES: Final = "choices of fields"
+NEW: Final = "new "
+"""What the key of a choice that has no id yet begins with."""
+
+
+def know_choices(planning: Planning, found: Identified) -> None:
+    """Tells the book every choice by the name that it will have; those that go can only be recalled."""
+    matched = {match.row.id: match for match in found.matches if match.row is not None}
+    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+        match = matched.get(row.id)
+        spec = cast(CustomField, match.declared.spec) if match else None
+        if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
+            scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
+            for choice in row.choices:
+                planning.book.know(scope, normal(choice.name), choice.id)
+        else:
+            _know(planning, match, row.choices, spec.choices)
+    for match in found.matches:
+        spec = cast(CustomField, match.declared.spec)
+        if match.row is None and spec.choices is not None:
+            _know(planning, match, (), spec.choices)
+
+
+def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
+    declared = match.declared
+    found = find([_claim(planning, declared, choice) for choice in said.include], live, noun="choice")
+    planning.problems.extend(found.problems)
+    scope = choice_scope(declared.address.name)
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for choice, row in zip(said.include, found.live, strict=True):
+        planning.book.know(scope, choice.name, None if row is None else row.id)
+        after[row.id if row else NEW + choice.name] = choice.name
+        if row:
+            before[row.id] = normal(row.name)
+    for row in sorted(found.unclaimed, key=lambda row: (normal(row.name), row.id)):
+        name = normal(row.name)
+        before[row.id] = name
+        if said.whole or name in said.exclude:
+            planning.book.recall(scope, name, row.id)
+        else:
+            after[row.id] = name
+            planning.book.know(scope, name, row.id)
+    _both(planning)[declared.address] = Keyed(before), Keyed(after)
+
+
+def _both(planning: Planning) -> dict[Address, tuple[Keyed, Keyed]]:
+    return cast("dict[Address, tuple[Keyed, Keyed]]", planning.notes.setdefault(_CHOICES, {}))
+
+
+def both_choices(planning: Planning, address: Address) -> tuple[Keyed, Keyed]:
+    """The choices of a field as they are and as they will be."""
+    return _both(planning).get(address, (Keyed({}), Keyed({})))
+
+
+def _claim(planning: Planning, declared: Declared, choice: Choice) -> Claim:
+    pin = choice.pins.get(planning.policy.workspace, choice.pins.get(""))
+    return Claim(
+        name=choice.name,
+        pin=RemoteId(pin) if pin is not None else None,
+        previously=choice.previously,
+        label=f'{declared.address}: choice "{choice.name}"',
+        source=declared.places.at(*choice.at),
+        address=str(declared.address),
+    )

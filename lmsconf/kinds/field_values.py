@@ -1,0 +1,83 @@
+"""Custom fields as values: the live row, and what a manifest says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.values import Json
+
+MOST_FIELDS: Final = 10
+TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
+FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """A live choice."""
+
+    id: RemoteId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A live custom field. A flag is None where the answer lacks it."""
+
+    id: RemoteId
+    name: str
+    type: str
+    choices: tuple[ChoiceRow, ...] = ()
+    description: str | None = None
+    hidden: bool | None = None
+    locked: bool | None = None
+    optional: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice that a manifest wants."""
+
+    name: str
+    pins: Mapping[str, str]
+    previously: tuple[str, ...]
+    at: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices of a field: all there are, or only those that must be there and those that must not."""
+
+    include: tuple[Choice, ...]
+    exclude: tuple[str, ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CustomField:
+    """What a manifest says of a field. `description` is "" where it says null: to be cleared."""
+
+    type: str | None
+    choices: Choices | None
+    description: str | None
+    hidden: bool | None
+    locked: bool | None
+    optional: bool | None
+
+
+def field_row(data: Mapping[str, Json]) -> FieldRow:
+    """A field as the service describes it; `id` and `customFieldId` are the same."""
+    choices = data.get("choices")
+    return FieldRow(
+        id=RemoteId(str(data.get("customFieldId") or data["id"])),
+        name=str(data["name"]),
+        type=str(data["type"]),
+        choices=tuple(
+            ChoiceRow(RemoteId(str(choice["choiceId"])), str(choice["name"]))
+            for choice in cast("list[dict[str, Json]]", choices or [])
+        ),
+        description=cast("str | None", data.get("description")) or None,
+        **{key: cast("bool | None", data.get(wire)) for key, wire in FLAGS.items()},
+    )

@@ -1,0 +1,22 @@
+"""What the kinds are called in addresses. A kind names another kind only inside an Address."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lmsconf.core.address import Address
+
+CUSTOM_FIELD: Final = "custom_field"
+GROUP: Final = "group"
+SMART_GROUP: Final = "smart_group"
+CONTENT: Final = "content"
+CONTENT_TARGET: Final = "content_target"
+USER: Final = "user"
+
+EVERYONE: Final = Address("everyone", "")
+"""The audience that is everybody. It prints as `everyone`."""
+
+
+def choice_scope(field: str) -> str:
+    """Under what the book keeps the choices of a field."""
+    return f"choice of {field}"

@@ -1,0 +1,264 @@
+"""Reading a workspace: only what manifests and ownership need, side by side, the cheaper way where there are two.
+
+Listings are short chains of pages; what they name is then read in a fan-out. A chain that others wait for is started
+at once, and nobody waits for more than he needs: details of groups wait for the listing of groups, not of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.identity import HasName
+from lmsconf.core.kind import Api, Kind, Rows
+from lmsconf.core.names import normal
+from lmsconf.core.planning import Identified, Planning, Terms
+from lmsconf.core.policy import Policy
+from lmsconf.core.select import Selection
+from lmsconf.core.snapshot import Listing, Snapshot
+from lmsconf.core.values import Absent, Declared, Json
+from lmsconf.kinds.content import ContentRow, content_row
+from lmsconf.kinds.field_values import field_row
+from lmsconf.kinds.group_reading import read_details
+from lmsconf.kinds.manual_group import GroupRow, ManualGroup
+from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.smart_values import SmartRow, smart_row
+from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
+from lmsconf.kinds.user import person_row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """For whom a workspace is read. `everything`: for nobody in particular."""
+
+    declared: tuple[Declared, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    policy: Policy
+    everything: bool = False
+
+
+def read_workspace(
+    api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
+) -> Snapshot:
+    """What the workspace holds of what is wanted. Raises ApiError where an answer is no listing."""
+    return _Reading(api, kinds, wanted, terms).run(url, taken_at)
+
+
+class _Reading:
+    def __init__(self, api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms) -> None:
+        self.api, self.kinds, self.terms = api, kinds, terms
+        policy = wanted.policy
+        self.policy, self.everything = policy, wanted.everything
+        here = [one for one in wanted.declared if one.only_in is None or policy.workspace in one.only_in]
+        self.declared = here
+        self.absent = [one for one in wanted.absent if one.only_in is None or policy.workspace in one.only_in]
+        self.chosen = Selection(kinds, here, policy)
+        self.total: Future[tuple[int | None, int]] = Future()
+        self.listed: dict[str, Future[Listing]] = {}
+
+    def run(self, url: str, taken_at: str) -> Snapshot:
+        jobs: dict[str, Callable[[], object]] = {USER: self._people}
+        for kind, job in (
+            (CUSTOM_FIELD, self._fields),
+            (GROUP, self._groups),
+            (SMART_GROUP, self._smart_groups),
+            (CONTENT_TARGET, self._targets),
+        ):
+            if self._needs(kind):
+                self.listed[kind] = Future()
+                jobs[kind] = job
+        if CONTENT_TARGET in jobs:
+            self.listed[CONTENT] = Future()
+            jobs[CONTENT] = self._contents
+        self.listed[USER] = Future()
+        self.jobs = frozenset(jobs)
+        found = self.api.together({name: self._guarded(name, job) for name, job in jobs.items()})
+        listings = {kind: cast(Listing, listing) for kind, listing in found.items() if listing is not None}
+        people, _ = self.total.result()
+        return Snapshot(
+            workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings
+        )
+
+    def _guarded(self, name: str, job: Callable[[], object]) -> Callable[[], object]:
+        """A job whose failure is also told to those that wait for its listing."""
+
+        def run() -> object:
+            try:
+                return job()
+            except BaseException as error:
+                waiting: list[Future[Listing] | Future[tuple[int | None, int]]] = [self.listed[name]]
+                if name == USER:
+                    waiting.append(self.total)
+                for future in waiting:
+                    if not future.done():
+                        future.set_exception(error)
+                raise
+
+        return run
+
+    def _entries(self) -> list[Declared | Absent]:
+        return [*self.declared, *self.absent]
+
+    def _speaks(self, kind: str) -> bool:
+        """Whether the manifests or the ownership speak of a kind."""
+        if self.everything or (self.policy.ownership.get(kind) and not self.policy.only):
+            return True
+        mine = (one.address for one in self._entries() if one.address.kind == kind)
+        return any(self.chosen(address) for address in mine)
+
+    def _deletes_groups(self) -> bool:
+        """Whether a group may go, and with it assignments anywhere in the catalog."""
+        gone = any(one.address.kind in (GROUP, SMART_GROUP) and self.chosen(one.address) for one in self.absent)
+        owned = self.policy.ownership
+        return gone or (not self.policy.only and bool(owned.get(GROUP) or owned.get(SMART_GROUP)))
+
+    def _needs(self, kind: str) -> bool:
+        """Whether the listing of a kind is needed, for itself or for what names it."""
+        if self._speaks(kind):
+            return True
+        targets = self._speaks(CONTENT_TARGET) or self._deletes_groups()
+        match kind:
+            case "custom_field":
+                return self._speaks(SMART_GROUP)
+            case "group":
+                return targets
+            case "smart_group":
+                return targets or self._speaks(CUSTOM_FIELD)
+            case _:
+                return targets
+
+    def _identified(self, kind: str, listings: Mapping[str, Listing]) -> tuple[Planning, Identified]:
+        """What is what within a kind, as far as the listings tell. Problems are the planner's to tell."""
+        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+        planning = Planning(snapshot, self.policy, self.terms, self.chosen)
+        declared = [one for one in self.declared if one.address.kind == kind]
+        absent = [one for one in self.absent if one.address.kind == kind]
+        return planning, self.kinds[kind].identify(planning, declared, absent)
+
+    def _people(self) -> Listing | None:
+        if not (self._needs(GROUP) or self._needs(SMART_GROUP)):
+            answer = cast("dict[str, Json]", self.api.get("users.list", query={"skip": 0, "limit": 1}))
+            total = answer.get("matchCount")
+            self.total.set_result((total if isinstance(total, int) else None, 0))
+            return None
+        rows = self.api.rows("users.list", "users", id="userId", total="matchCount", on_first=self._first_people)
+        if not self.total.done():
+            self.total.set_result((rows.total, len(rows.rows)))
+        return self._list(USER, rows, person_row)
+
+    def _first_people(self, total: int | None, rows: int) -> None:
+        if not self.total.done():
+            self.total.set_result((total, rows))
+
+    def _list(self, kind: str, rows: Rows, row: Callable[[Mapping[str, Json]], HasName]) -> Listing:
+        """A listing as it is kept: by id, so that the order of reading does not show."""
+        listing = sorted_listing(map(row, rows.rows), rows.incomplete)
+        self.listed[kind].set_result(listing)
+        return listing
+
+    def _fields(self) -> Listing:
+        rows = self.api.rows("custom-fields.list", "customFields", id="customFieldId")
+        return self._list(CUSTOM_FIELD, rows, field_row)
+
+    def _groups(self) -> Listing:
+        rows = self.api.rows("manual-groups.list", "groups", id="groupId")
+        listing = self._list(GROUP, rows, _group_stub)
+        wanted = self._wanted_groups(listing)
+        total, page = self.total.result()
+        details = read_details(self.api, wanted, total, page, lambda: self.listed[USER].result())
+        return sorted_listing((details.get(row.id, cast(GroupRow, row)) for row in listing.rows), listing.incomplete)
+
+    def _wanted_groups(self, listing: Listing) -> list[GroupRow]:
+        if self.everything:
+            return list(cast("tuple[GroupRow, ...]", listing.rows))
+        _, found = self._identified(GROUP, {GROUP: listing})
+        wanted = [gone.row for gone in found.gone]
+        for match in found.matches:
+            spec = cast(ManualGroup, match.declared.spec)
+            managed = spec.members is not None or spec.managers is not None
+            if match.row and self.chosen(match.address) and (managed or match.row.name != match.address.name):
+                wanted.append(match.row)
+        return cast("list[GroupRow]", wanted)
+
+    def _smart_groups(self) -> Listing:
+        rows = self.api.rows("smart-groups.list", "smartGroups", id="smartGroupId")
+        listing = self._list(SMART_GROUP, rows, _smart_stub)
+        wanted = self._wanted_smart_groups(listing)
+        answers = self.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
+        details = {row.id: smart_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
+        return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+
+    def _wanted_smart_groups(self, listing: Listing) -> list[HasName]:
+        """Those that the manifests speak of; all, when a field changes that any of them may name."""
+        if self.everything or self._fields_change():
+            return list(listing.rows)
+        _, found = self._identified(SMART_GROUP, {SMART_GROUP: listing})
+        chosen = [match.row for match in found.matches if match.row and self.chosen(match.address)]
+        return [*chosen, *(gone.row for gone in found.gone)]
+
+    def _fields_change(self) -> bool:
+        if not self._speaks(CUSTOM_FIELD):
+            return False
+        planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
+        if found.gone:
+            return True
+        for match in found.matches:
+            sides = self.kinds[CUSTOM_FIELD].compare(planning, match) if match.row else None
+            if sides is not None and sides.before != sides.after:
+                return True
+        return False
+
+    def _contents(self) -> Listing:
+        rows = self.api.rows("content.list", "courses", id="courseId", total="total")
+        return self._list(CONTENT, rows, content_row)
+
+    def _targets(self) -> Listing | None:
+        contents = self.listed[CONTENT].result()
+        wanted = self._wanted_contents(cast("tuple[ContentRow, ...]", contents.rows))
+        answers = self.api.each("content-targets.list", [({}, {"contentId": row.id}) for row in wanted])
+        rows = [row for content, answer in zip(wanted, answers, strict=True) for row in target_rows(content, answer)]
+        return sorted_listing(rows, contents.incomplete)
+
+    def _wanted_contents(self, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
+        """The contents that the manifests name; all of the catalog, when it is owned or a group goes."""
+        owned = () if self.policy.only else self.policy.ownership.get(CONTENT_TARGET, ())
+        if self.everything or "all" in owned or (self._deletes_groups() and self._groups_go()):
+            return list(rows)
+        names: set[str] = set()
+        ids: set[str] = set()
+        for one in self._entries():
+            if one.address.kind == CONTENT_TARGET and self.chosen(one.address):
+                spec = cast(Assignment, one.spec)
+                names.add(spec.content)
+                ids.update(spec.content_pins.values())
+        return [row for row in rows if row.id in ids or normal(row.name) in names]
+
+    def _groups_go(self) -> bool:
+        """Whether a live group will be deleted."""
+        for kind in (GROUP, SMART_GROUP):
+            _, found = self._identified(kind, {kind: self.listed[kind].result()})
+            if any(self.chosen(gone.address) for gone in found.gone):
+                return True
+        return False
+
+
+def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
+    """Rows by id: whatever order they were read in, the snapshot is the same."""
+    return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
+
+
+def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
+    """The targets of one content."""
+    found = cast("Mapping[str, Json]", answer or {}).get("targets")
+    return [target_row(content.id, one) for one in cast("list[Mapping[str, Json]]", found or [])]
+
+
+def _group_stub(data: Mapping[str, Json]) -> GroupRow:
+    return GroupRow(RemoteId(str(data["groupId"])), str(data.get("name") or ""))
+
+
+def _smart_stub(data: Mapping[str, Json]) -> SmartRow:
+    return SmartRow(RemoteId(str(data["smartGroupId"])), str(data.get("name") or ""))

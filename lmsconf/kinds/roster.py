@@ -1,0 +1,141 @@
+"""The people of a workspace, and what the lists of a manifest mean among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.names import did_you_mean, email
+from lmsconf.core.planning import Planning
+from lmsconf.core.values import Declared
+from lmsconf.errors import Severity
+from lmsconf.kinds.names import USER
+from lmsconf.kinds.people import People
+from lmsconf.kinds.user import PersonRow
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail."""
+
+    by_email: Mapping[str, PersonRow]
+    emails: Mapping[str, str]
+    ids: frozenset[str]
+    archived: frozenset[str]
+    twice: frozenset[str]
+
+    @staticmethod
+    def of(people: Iterable[PersonRow]) -> Roster:
+        """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
+        by_email: dict[str, PersonRow] = {}
+        twice: set[str] = set()
+        ids = []
+        for person in sorted(people, key=lambda one: (one.archived, one.id)):
+            key = email(person.email)
+            ids.append(person.id)
+            if key not in by_email:
+                by_email[key] = person
+            elif not person.archived:
+                twice.add(key)
+        emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
+        archived = frozenset(key for key, person in by_email.items() if person.archived)
+        return Roster(by_email, emails, frozenset(ids), archived, frozenset(twice))
+
+    def seen(self, ids: Iterable[str], said: People) -> People:
+        """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
+        live = frozenset(self.emails[id] for id in ids if id in self.emails)
+        return said.seen(live - (self.archived - said.named) if self.archived else live)
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """Live ids that no list of people explains."""
+        return sorted(id for id in ids if id not in self.ids)
+
+    def id(self, one: str) -> RemoteId:
+        """The id of a person whom `check_people` has found."""
+        return self.by_email[one].id
+
+
+def roster(planning: Planning) -> Roster:
+    """The people of the snapshot; built once a planning."""
+    if USER not in planning.notes:
+        planning.notes[USER] = Roster.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
+    return cast(Roster, planning.notes[USER])
+
+
+def check_people(planning: Planning, declared: Declared, key: str, said: People) -> People:
+    """The list with only people that are live; the others are problems, or warnings where the project says skip."""
+    people = roster(planning)
+    missing = sorted(one for one in said.named if one not in people.by_email)
+    for one in sorted(said.named & people.twice):
+        _person(planning, declared, key, one, "person/twice", "is the e-mail of more than one person", None)
+    for one in sorted(said.named & people.archived):
+        hint = "Archived people cannot learn; take the address out, or unarchive the person."
+        _person(planning, declared, key, one, "person/archived", "is archived", hint, Severity.WARNING)
+    if not missing:
+        return said
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(said.named)
+    severity = Severity.WARNING if skip else Severity.ERROR
+    for one in missing:
+        near = did_you_mean(one, people.by_email)
+        _person(planning, declared, key, one, "person/unknown", "is not a person of this workspace", near, severity)
+    if not skip and planning.policy.skip_unknown:
+        planning.problem(
+            "person/too-many-unknown",
+            f"{declared.address}: {len(missing)} of {len(said.named)} in {key} are unknown, more than a tenth",
+            hint="Even `people: {unknown: skip}` stops here: the list is probably not the right one.",
+            at=declared.places.at(key),
+            address=declared.address,
+        )
+    gone = frozenset(missing)
+    return People(said.include - gone, said.exclude - gone, said.whole)
+
+
+def _person(
+    planning: Planning,
+    declared: Declared,
+    key: str,
+    one: str,
+    code: str,
+    what: str,
+    hint: str | None,
+    severity: Severity = Severity.ERROR,
+) -> None:
+    planning.problem(
+        code,
+        f"{declared.address}: {one} {what}",
+        hint=hint,
+        at=declared.places.find(one, key),
+        address=declared.address,
+        severity=severity,
+    )
+
+
+def note_unknown(planning: Planning, declared: Declared, key: str, ids: Iterable[str]) -> None:
+    """Live ids that nobody explains are shown, and never removed."""
+    for id in roster(planning).unknown(ids):
+        planning.problem(
+            "person/unexplained",
+            f"{declared.address}: {key} hold user id {id}, whom no list of people shows; it is left as it is",
+            at=declared.places.at(key),
+            address=declared.address,
+            severity=Severity.NOTE,
+        )
+
+
+def shown_people(planning: Planning, ids: Iterable[str]) -> frozenset[str]:
+    """People as they are shown: by e-mail, or by id where nobody knows them."""
+    emails = roster(planning).emails
+    return frozenset(emails.get(id, f"user id {id}") for id in ids)
+
+
+def not_read(planning: Planning, declared: Declared, key: str) -> None:
+    """A list that a snapshot lacks cannot be compared; taking it for empty would remove or add everybody."""
+    planning.problem(
+        "read/missing",
+        f"{declared.address}: the snapshot does not hold its {key}",
+        hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
+        at=declared.places.at(key),
+        address=declared.address,
+    )

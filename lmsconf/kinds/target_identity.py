@@ -1,0 +1,238 @@
+"""Which declared assignment is which live target. The identity of an assignment is its content and its audience."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import cast
+
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.identify import expired, nothing_to_do
+from lmsconf.core.names import did_you_mean, matches, normal
+from lmsconf.core.planning import Gone, Identified, Match, Planning
+from lmsconf.core.values import Absent, Declared
+from lmsconf.errors import Severity, Where
+from lmsconf.kinds.content import ContentRow
+from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.roster import roster
+from lmsconf.kinds.target_values import (
+    SHARED_CONTENT,
+    Assignment,
+    TargetRow,
+    audience_of,
+    candidates,
+    target_address,
+)
+
+
+def identify_targets(planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    """Matches assignments, and finds those that go: said, owned, or together with their group."""
+    _know_people(planning)
+    contents = _Contents(planning)
+    ready = [one for one in declared if _is_ready(planning, contents, one)]
+    for gone in absent:
+        contents.find(gone.places.at("content"), gone.address, cast(Assignment, gone.spec), must=False)
+    live = _by_address(planning, contents)
+    listing = planning.snapshot.of(CONTENT_TARGET)
+    out = Identified(live=len(listing.rows))
+    spoken: set[Address] = set()
+    doubts = _doubts(planning)
+    for one in ready:
+        rows = live.get(one.address, [])
+        spoken.add(one.address)
+        if len(rows) > 1:
+            _twice(planning, one, rows)
+        elif not rows and (row := doubts.get(contents.identity(one))):
+            _unclear(planning, one, row)
+        elif not rows and listing.incomplete:
+            _incomplete(planning, one.address, one, listing.incomplete)
+        else:
+            out.matches.append(Match(declared=one, row=rows[0] if rows else None))
+    spoken.update(one.address for one in declared)
+    for gone in absent:
+        expired(planning, gone)
+        rows = [] if gone.address in spoken else live.get(gone.address, [])
+        spoken.add(gone.address)
+        out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
+        if not rows:
+            nothing_to_do(planning, gone)
+    _settle(planning, contents, live, spoken, out)
+    if listing.incomplete:
+        for lost in out.gone:
+            _incomplete(planning, lost.address, lost.absent, listing.incomplete)
+        out.gone.clear()
+    return out
+
+
+class _Contents:
+    """The catalog, and which content the manifests name."""
+
+    def __init__(self, planning: Planning) -> None:
+        self._planning = planning
+        self._rows = cast("tuple[ContentRow, ...]", planning.snapshot.of(CONTENT).rows)
+        self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
+        self._by_id = {row.id: row for row in self._rows}
+        for row in self._rows:
+            self._by_name[normal(row.name)].append(row)
+            planning.book.recall(CONTENT, normal(row.name), row.id)
+        self.named: dict[tuple[str, str], RemoteId | None] = {}
+        shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
+        planning.notes[SHARED_CONTENT] = frozenset(shared)
+
+    def find(self, at: Where, address: Address, spec: Assignment, *, must: bool = True) -> RemoteId | None:
+        """The id of the content that an assignment names; problems are told once a content."""
+        workspace = self._planning.policy.workspace
+        pin = spec.content_pins.get(workspace, spec.content_pins.get(""))
+        key = (spec.content, pin or "")
+        if key not in self.named:
+            self.named[key] = self._look(at, address, spec, pin, must)
+            if (id := self.named[key]) is not None:
+                self._planning.book.know(CONTENT, spec.content, id)
+        return self.named[key]
+
+    def identity(self, one: Declared) -> tuple[RemoteId | None, Address]:
+        """The content's id and the audience of an assignment that is ready."""
+        spec = cast(Assignment, one.spec)
+        return self.find(one.places.at("content"), one.address, spec), spec.audience
+
+    def _look(self, at: Where, address: Address, spec: Assignment, pin: str | None, must: bool) -> RemoteId | None:
+        if pin is not None:
+            if pin in self._by_id:
+                return RemoteId(pin)
+            text = f'no content with the id "{pin}" is in the catalog'
+            self._problem(at, address, "content/pin-not-live", text, None)
+            return None
+        rows = self._by_name.get(spec.content, [])
+        if len(rows) == 1:
+            return rows[0].id
+        if rows:
+            ids = ", ".join(sorted(row.id for row in rows))
+            hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
+            self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
+        elif must:
+            near = did_you_mean(spec.content, self._by_name)
+            self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
+        return None
+
+    def _problem(self, at: Where, address: Address, code: str, text: str, hint: str | None) -> None:
+        self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
+
+
+def _know_people(planning: Planning) -> None:
+    for id, one in roster(planning).emails.items():
+        planning.book.know(USER, one, RemoteId(id))
+
+
+def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
+    """Whether the content and the audience of a declared assignment exist, or will."""
+    spec = cast(Assignment, one.spec)
+    found = contents.find(one.places.at("content"), one.address, spec) is not None
+    to = spec.audience
+    if planning.book.shared(to.kind, to.name):
+        planning.problem(
+            "identity/live-twice",
+            f'{one.address}: "{to.name}" is live more than once, with the ids '
+            + ", ".join(sorted(planning.book.shared(to.kind, to.name))),
+            hint="Declare the one that is meant, with its `id:`.",
+            at=one.source,
+            address=one.address,
+        )
+        return False
+    if to == EVERYONE or planning.book.has(to.kind, to.name):
+        if to.kind == USER and to.name in roster(planning).archived:
+            planning.problem(
+                "person/archived",
+                f"{one.address}: {to.name} is archived",
+                hint="Archived people cannot learn; take the assignment out, or unarchive the person.",
+                at=one.source,
+                address=one.address,
+                severity=Severity.WARNING,
+            )
+        return found
+    what = "will be deleted by this plan" if to in planning.gone else "is neither declared nor live"
+    planning.problem(
+        "person/unknown" if to.kind == USER else "reference/unknown-audience",
+        f"{one.address}: {to} {what}",
+        hint=did_you_mean(to.name, planning.book.names(to.kind)),
+        at=one.source,
+        address=one.address,
+    )
+    return False
+
+
+def _by_address(planning: Planning, contents: _Contents) -> dict[Address, list[TargetRow]]:
+    """Live targets by the address that a manifest would give them; an audience without a name shows by its id."""
+    out: defaultdict[Address, list[TargetRow]] = defaultdict(list)
+    for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
+        name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
+        audience = audience_of(planning, row) or Address.of(f"{row.type or 'audience'} id", row.target)
+        out[target_address(name, audience)].append(row)
+    return out
+
+
+def _settle(
+    planning: Planning,
+    contents: _Contents,
+    live: dict[Address, list[TargetRow]],
+    spoken: set[Address],
+    out: Identified,
+) -> None:
+    """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged."""
+    policy = planning.policy
+    owned = policy.ownership.get(CONTENT_TARGET, ())
+    named = frozenset(id for id in contents.named.values() if id is not None)
+    for address, rows in live.items():
+        for row in rows:
+            audience = audience_of(planning, row)
+            if audience in planning.gone and address not in spoken:
+                out.gone.append(Gone(address=address, row=row, absent=None, with_=audience))
+            elif address in spoken:
+                continue
+            elif matches(str(address), policy.leave_alone):
+                out.left_alone += 1
+            elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in named)):
+                out.gone.append(Gone(address=address, row=row, absent=None))
+            else:
+                out.unmanaged.append(address)
+
+
+def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None:
+    planning.problem(
+        "identity/live-twice",
+        f"{one.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
+        hint="Delete the double in the product, or look at the dialect key content-targets.on-existing.",
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _doubts(planning: Planning) -> dict[tuple[RemoteId | None, Address], TargetRow]:
+    """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
+    return {
+        (row.content, one): row
+        for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+        if audience_of(planning, row) is None
+        for one in candidates(planning, row)
+    }
+
+
+def _unclear(planning: Planning, one: Declared, row: TargetRow) -> None:
+    who = " and ".join(str(found) for found in candidates(planning, row))
+    planning.problem(
+        "content-target/audience",
+        f'{one.address}: a live assignment is for the id "{row.target}", which is that of {who}, and its targetType '
+        f'"{row.type}" does not tell which',
+        hint="Take the assignment out of the manifests: lmsconf sends nothing that could change the other one.",
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _incomplete(planning: Planning, address: Address, one: Declared | Absent | None, why: str) -> None:
+    planning.problem(
+        "read/incomplete",
+        f"{address}: the assignments were not read whole: {why}",
+        hint="Nothing is created or deleted on the word of an incomplete listing. Try again.",
+        at=one.source if one else None,
+        address=address,
+    )

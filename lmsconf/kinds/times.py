@@ -1,0 +1,81 @@
+"""Moments in three spellings: a manifest's, the service's, and a plan's. Compared as instants, to the second."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
+
+from lmsconf.core.values import Json
+
+_ISO = re.compile(
+    r"(?P<date>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2})?)?)?"
+)
+_EPOCH_MS = re.compile(r"-?\d{11,14}")
+LAST_SECOND: Final = time(23, 59, 59)
+
+
+def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
+    """The instant that a manifest means. Raises ValueError with a text for people.
+
+    A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`.
+    """
+    found = _ISO.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f'"{text}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
+    try:
+        day = date.fromisoformat(found["date"])
+        clock = time.fromisoformat(found["time"]) if found["time"] else LAST_SECOND if end_of_day else time()
+    except ValueError as wrong:
+        raise ValueError(f'"{text}" is not on the calendar: {wrong}') from None
+    if found["offset"]:
+        return _with_offset(day, clock, found["offset"])
+    if zone is None:
+        raise ValueError(f'"{text}" names no offset, and the project file names no `timezone`')
+    return _in_zone(datetime.combine(day, clock), zone, text)
+
+
+def _with_offset(day: date, clock: time, offset: str) -> datetime:
+    if offset != "Z" and ":" not in offset:
+        offset = f"{offset[:3]}:{offset[3:] or '00'}"
+    return datetime.fromisoformat(f"{day.isoformat()}T{clock.isoformat()}{offset}").astimezone(UTC)
+
+
+def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
+    first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first == second:
+        return first
+    if first.astimezone(zone).replace(tzinfo=None) != local:
+        raise ValueError(f'"{text}" does not exist in {zone}: the clocks skip it')
+    raise ValueError(f'"{text}" comes twice in {zone}: the clocks are set back')
+
+
+def live_time(text: str) -> datetime:
+    """The instant of a live text: ISO 8601 (without an offset: UTC) or epoch milliseconds. Raises ValueError."""
+    text = text.strip()
+    if _EPOCH_MS.fullmatch(text):
+        return datetime.fromtimestamp(int(text) // 1000, UTC)
+    found = _ISO.fullmatch(text)
+    if found is None:
+        raise ValueError(f'"{text}" cannot be read as a time')
+    clock = time.fromisoformat(found["time"]) if found["time"] else time()
+    return _with_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
+
+
+def shown_time(moment: datetime, zone: tzinfo | None) -> str:
+    """A moment as plans and exports show it: in the project's zone, with its offset."""
+    return moment.astimezone(zone or UTC).isoformat(timespec="seconds")
+
+
+def wire_time(moment: datetime, form: str) -> Json:
+    """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
+    if form == "iso":
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return milliseconds if form == "epoch-ms-number" else str(milliseconds)
+
+
+def form_of(text: str) -> str:
+    """The form in which the service wrote a time."""
+    return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"
