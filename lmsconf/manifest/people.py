@@ -1,0 +1,206 @@
+"""Lists of people from CSV files: `{file, column, where, allow_empty}` wherever a list of people may stand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast
+
+from lmsconf.core.names import did_you_mean
+from lmsconf.core.values import Json
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.manifest.folder import TOTAL_LIMIT, Shelf, Unreadable
+from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Source, Trail, mark, settle
+from lmsconf.manifest.scalars import FORBIDDEN
+
+ANY_ITEM: Final = "*"
+_SEPARATORS: Final = (",", ";", "\t")
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A CSV file as read: its columns, and its rows with the line on which each begins. Cells are trimmed."""
+
+    path: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+class _Wrong(Exception):
+    """A list that cannot be made; the problem says why. None: it was told before."""
+
+    def __init__(self, problem: Problem | None) -> None:
+        super().__init__(problem.message if problem else "")
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class PeopleFiles:
+    """Reads the CSV files that manifests name, each of them once."""
+
+    shelf: Shelf
+    report: Callable[[Problem], None]
+    _tables: dict[Path, _Table | None] = field(default_factory=dict)
+
+    def expand(self, body: Map, trails: Iterable[Trail], places: EntryPlaces) -> bool:
+        """Puts e-mails in place of every CSV file that the entry names; False if one of them could not be read."""
+        whole = True
+        for trail in trails:
+            for node, step, path in _reached(body, trail, ()):
+                said = node[step]
+                if isinstance(said, Map) and "file" in said:
+                    try:
+                        node[step] = cast(Json, self._people(said, path, places))
+                    except _Wrong as wrong:
+                        whole = False
+                        if wrong.problem is not None:
+                            self.report(wrong.problem)
+        return whole
+
+    def _people(self, said: Map, path: Trail, places: EntryPlaces) -> Seq:
+        """The addresses of the rows that are asked for, each at the line of the CSV file where it stands."""
+        table = self._table(said, path, places)
+        column = _column(table, str(said["column"]), places.at(*path, "column"))
+        asked = [
+            (_column(table, name, places.key(*path, "where", name)), str(value))
+            for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
+        ]
+        people, marks = Seq(Source(table.path)), list[int]()
+        for line, cells in table.rows:
+            if all(cells[number] == value for number, value in asked) and self._usable(cells[column], table, line):
+                people.append(cells[column])
+                marks.append(mark(line))
+        settle(people, marks)
+        if not people and said.get("allow_empty") is not True:
+            raise _Wrong(_nobody(table, said, places.at(*path)))
+        return people
+
+    def _usable(self, address: str, table: _Table, line: int) -> bool:
+        """Whether a cell holds an address; if not, that is told at its line."""
+        where = Where(table.path, line)
+        if not address:
+            message = "this row has no address, so it adds nobody"
+            self.report(Problem(code="people/no-address", message=message, severity=Severity.WARNING, source=where))
+        elif not _ADDRESS.fullmatch(address):
+            self.report(Problem(code="people/address", message=f'"{address}" is no e-mail address', source=where))
+        else:
+            return True
+        return False
+
+    def _table(self, said: Map, path: Trail, places: EntryPlaces) -> _Table:
+        """The CSV file that is named, from inside the project."""
+        name, where = str(said["file"]), places.at(*path, "file")
+        root = self.shelf.root.resolve()
+        target = (self.shelf.root / places.at().file).parent / name
+        if Path(name).is_absolute() or not target.resolve().is_relative_to(root):
+            hint = "Name a file inside the project, relative to this manifest."
+            message = f"{name} lies outside the project"
+            raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
+        if not target.is_file():
+            shown = self.shelf.name(target)
+            hint = "The path is relative to this manifest."
+            raise _Wrong(Problem(code="people/no-file", message=f"there is no file {shown}", hint=hint, source=where))
+        if target.resolve() not in self._tables:
+            self._tables[target.resolve()] = self._read(target)
+        table = self._tables[target.resolve()]
+        if table is None:
+            raise _Wrong(None)
+        return table
+
+    def _read(self, path: Path) -> _Table | None:
+        name = self.shelf.name(path)
+        try:
+            return _parsed(name, self.shelf.text(path, limit=TOTAL_LIMIT))
+        except Unreadable as unreadable:
+            self.report(unreadable.problem)
+        except _Wrong as wrong:
+            if wrong.problem is not None:
+                self.report(wrong.problem)
+        return None
+
+
+def people_trails(schema: Mapping[str, Json]) -> tuple[Trail, ...]:
+    """The ways from an entry to each list of people in it, as the schema marks them with `x-people`."""
+    return tuple(dict.fromkeys(_trails(schema, ())))
+
+
+def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
+    if schema.get("x-people"):
+        yield path
+    for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
+        yield from _trails(below, (*path, key))
+    items = schema.get("items")
+    if isinstance(items, dict):
+        yield from _trails(items, (*path, ANY_ITEM))
+    for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
+        yield from _trails(branch, path)
+
+
+def _reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
+    """Every mapping and key that a trail leads to in this entry."""
+    step, rest = trail[0], trail[1:]
+    if step == ANY_ITEM:
+        for number, item in enumerate(node if isinstance(node, list) else ()):
+            yield from _reached(item, rest, (*path, number))
+    elif isinstance(node, Map) and isinstance(step, str) and step in node:
+        if rest:
+            yield from _reached(node[step], rest, (*path, step))
+        else:
+            yield node, step, (*path, step)
+
+
+def _parsed(path: str, text: str) -> _Table:
+    """The table in a CSV text. Raises _Wrong at the line that cannot be read."""
+    if found := FORBIDDEN.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        message = f"the character U+{ord(found[0]):04X} has no place here"
+        raise _Wrong(Problem(code="people/csv", message=message, source=Where(path, line)))
+    rows = list(_rows(path, text))
+    if not rows:
+        message, hint = "this CSV file is empty", "Its first line must name the columns."
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1)))
+    columns = rows[0][1]
+    filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
+    return _Table(path, columns, filled)
+
+
+def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Rows that hold anything, with the line on which each begins."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            trimmed = tuple(cell.strip() for cell in cells)
+            if any(trimmed):
+                yield line, trimmed
+            line = reader.line_num + 1
+    except csv.Error as error:
+        message = f"this row cannot be read: {error}"
+        raise _Wrong(Problem(code="people/csv", message=message, source=Where(path, line))) from error
+
+
+def _column(table: _Table, name: str, where: Where) -> int:
+    """Which column has that name. Raises _Wrong when none has, or several have."""
+    if table.columns.count(name) == 1:
+        return table.columns.index(name)
+    hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
+    message = f'{table.path} has no column "{name}"'
+    if name in table.columns:
+        message, hint = f'{table.path} has several columns "{name}"', "Give each column its own name."
+    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=where))
+
+
+def _nobody(table: _Table, said: Map, where: Where) -> Problem:
+    asked = cast("Mapping[str, Json]", said.get("where", {}))
+    whom = f" with {', '.join(f'{name} = {value}' for name, value in asked.items())}" if asked else ""
+    message = f"{table.path} has no address{whom}"
+    return Problem(
+        code="people/nobody", message=message, hint="`allow_empty: true` says that this may be.", source=where
+    )

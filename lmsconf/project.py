@@ -1,0 +1,265 @@
+"""The project file `lmsconf.yaml`: read with positions, checked, and what it says about planning as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, tzinfo
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from lmsconf.core.names import did_you_mean
+from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.values import Json
+from lmsconf.errors import Problem, ProblemsFound, Severity, Where
+from lmsconf.manifest import faults
+from lmsconf.manifest.check import Shape
+from lmsconf.manifest.files import read
+from lmsconf.manifest.folder import PROJECT_FILE, Shelf, Unreadable
+from lmsconf.manifest.nodes import EntryPlaces, Map, Trail
+from lmsconf.resources import schema_text
+
+FILE: Final = PROJECT_FILE
+ENV_WORKSPACE: Final = "env"
+_GUARDS: Final = ("deletes", "removals", "recreates", "refusals")
+_KINDS: Final = {
+    "custom_fields": "custom_field",
+    "groups": "group",
+    "smart_groups": "smart_group",
+    "content_targets": "content_target",
+}
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NO_FILE_HINT: Final = (
+    f"`lmsconf init` writes one; or write {FILE} with one line: "
+    'workspaces: {sandbox: {url: "sandbox:"}}. -C names the folder that holds it.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project file that is sound in itself: every workspace of it was looked at."""
+
+    body: Map
+    places: EntryPlaces
+    notes: list[Problem] = field(default_factory=list)
+
+    def part(self, *path: str) -> Mapping[str, Json]:
+        """The mapping at `path`; empty where the file says nothing."""
+        node: Json = self.body
+        for step in path:
+            node = node.get(step) if isinstance(node, dict) else None
+        return node if isinstance(node, dict) else {}
+
+    def layers(self, workspace: str) -> Iterator[tuple[Trail, Mapping[str, Json]]]:
+        """The project's own word and then the workspace's, which goes further."""
+        yield (), self.body
+        yield ("workspaces", workspace), self.part("workspaces", workspace)
+
+    def merged(self, key: str, workspace: str) -> dict[str, Json]:
+        """A mapping key by key: what the workspace says of one stands in place of what the project says."""
+        found: dict[str, Json] = {}
+        for path, _ in self.layers(workspace):
+            found |= self.part(*cast("tuple[str, ...]", path), key)
+        return found
+
+    def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
+        """Kind → patterns of what lmsconf owns."""
+        said = self.merged("ownership", workspace)
+        return {
+            _KINDS[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
+            for section, owned in said.items()
+        }
+
+    def guards(self, workspace: str) -> Guards:
+        """The limits; what is protected anywhere in the file stays so."""
+        guards = Guards()
+        for _, said in self.layers(workspace):
+            guards = _guarded(guards, said.get("guards"))
+        return guards
+
+    def variables(self, workspace: str) -> dict[str, str]:
+        """The texts that manifests may use, numbers as the file spells them."""
+        found: dict[str, str] = {}
+        for path, said in self.layers(workspace):
+            for name, value in cast("Mapping[str, Json]", said.get("vars", {})).items():
+                found[name] = value if isinstance(value, str) else self.places.written(*path, "vars", name)
+        return found
+
+    def consents(self, workspace: str, today: date) -> Iterator[Consent]:
+        """What was allowed beforehand and still is; a consent whose date has come leaves a note."""
+        for path, said in self.layers(workspace):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("allow", []))):
+                at = (*path, "allow", number)
+                until = date.fromisoformat(str(item["until"]))
+                guard = next(name for name in _GUARDS if name in item)
+                if until <= today:
+                    self.notes.append(_expired(guard, item[guard], until, self.places.at(*at)))
+                    continue
+                reason = item.get("reason")
+                yield Consent(
+                    guard=guard,
+                    number=cast(int, item[guard]),
+                    reason=None if reason is None else str(reason),
+                    until=until,
+                    source=self.places.at(*at),
+                )
+
+    def timezone(self) -> tzinfo | None:
+        """The zone of times that name no offset. Raises KeyError or ValueError for a name that is none."""
+        from zoneinfo import ZoneInfo
+
+        name = self.body.get("timezone")
+        return None if name is None else ZoneInfo(str(name))
+
+
+def read_project(root: Path) -> Project:
+    """The project file of a folder. Raises ProblemsFound with everything that is wrong in it."""
+    path = root / FILE
+    if not path.is_file():
+        raise ProblemsFound([_no_file(root)])
+    try:
+        text = Shelf(root).text(path)
+    except Unreadable as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+    reading = read(FILE, text)
+    if not reading.documents and not reading.problems:
+        raise ProblemsFound([_problem("project/empty", "the project file is empty", Where(FILE), hint=_NO_FILE_HINT)])
+    found = list(reading.problems)
+    for extra in reading.documents[1:]:
+        found.append(_problem("project/documents", "a project file is one document", extra.source.where(extra.at)))
+    project: Project | None = None
+    if reading.documents:
+        document = reading.documents[0]
+        places = EntryPlaces(document.value, document.source, document.at)
+        shape = [
+            problem
+            for finding in Shape(json.loads(schema_text("project.schema.json"))).findings(document.value)
+            for problem in faults.problems(finding, places, within=None, area="project", address=None)
+        ]
+        found += shape
+        if isinstance(document.value, Map) and not shape:
+            project = Project(document.value, places)
+            found += _meaning(project)
+    if found or project is None:
+        raise ProblemsFound(sorted(found, key=lambda problem: problem.source or Where("")))
+    return project
+
+
+def url_problem(url: str) -> tuple[str, str] | None:
+    """What is wrong with the address of a workspace, and the way out; None where nothing is."""
+    if url.startswith("sandbox:"):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "the URL cannot be read", "Write https://HOST/PATH."
+    if parts.username is not None or parts.password is not None:
+        return "a URL must not hold a name or a password", "A token goes under `token:`."
+    if parts.query or parts.fragment:
+        return "a URL must end with its path", "Take away what follows ? or #."
+    if parts.scheme not in ("http", "https") or not host:
+        return f"{url} is no URL of a workspace", "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace."
+    if parts.scheme == "http" and host not in _LOOPBACK:
+        return f"{url} would send the token in the clear", "Write https; http is only for this machine (localhost)."
+    return None
+
+
+def _meaning(project: Project) -> Iterator[Problem]:
+    """What a schema cannot tell, over all workspaces."""
+    names = list(project.part("workspaces"))
+    for name in names:
+        at = ("workspaces", name)
+        if name == ENV_WORKSPACE:
+            hint = "LMSCONF_URL makes a workspace of that name; choose another."
+            yield _problem("project/name", 'a workspace cannot be called "env"', project.places.key(*at), hint=hint)
+        wrong = url_problem(str(project.part(*at)["url"]))
+        if wrong:
+            yield _problem(
+                "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
+            )
+        yield from _consent_problems(project, at)
+    yield from _consent_problems(project, ())
+    default = project.body.get("default_workspace")
+    if default is not None and default not in names:
+        hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
+        where = project.places.at("default_workspace")
+        yield _problem("project/unknown-workspace", f'there is no workspace "{default}"', where, hint=hint)
+    yield from _zone_problems(project)
+
+
+def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+    said = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
+    for number, item in enumerate(said):
+        at: Trail = (*path, "allow", number)
+        if sum(guard in item for guard in _GUARDS) != 1:
+            message = "a consent names exactly one of deletes, removals, recreates and refusals"
+            yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
+        try:
+            date.fromisoformat(str(item["until"]))
+        except ValueError:
+            message = f"{item['until']} is not a day of the calendar"
+            yield _problem(
+                "project/date", message, project.places.at(*at, "until"), hint="Write a date such as 2026-07-07."
+            )
+
+
+def _zone_problems(project: Project) -> Iterator[Problem]:
+    try:
+        project.timezone()
+    except (KeyError, ValueError, OSError):
+        from zoneinfo import available_timezones
+
+        name = str(project.body["timezone"])
+        hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
+        yield _problem("project/timezone", f'there is no time zone "{name}"', project.places.at("timezone"), hint=hint)
+
+
+def _guarded(guards: Guards, said: Json) -> Guards:
+    """The guards with what one layer says of them."""
+    if said == "off":
+        return Guards(deletes=None, removals=None, recreates=None, refusals=None, protect=guards.protect)
+    if not isinstance(said, dict):
+        return guards
+    limits: dict[str, Limit | None] = {
+        name: _limit(cast("Limit | None", getattr(guards, name)), said[name]) for name in _GUARDS if name in said
+    }
+    protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
+    return replace(guards, protect=protect, **limits)
+
+
+def _limit(before: Limit | None, said: Json) -> Limit | None:
+    """A limit with what is said of it: `off`, or a count, a share, or both."""
+    if not isinstance(said, dict):
+        return None
+    before = before or Limit(count=None)
+    count, share = said.get("count", before.count), said.get("share", before.share)
+    return Limit(count=None if count == "off" else cast("int | None", count), share=_share(share))
+
+
+def _share(said: Json) -> float | None:
+    if said is None or said == "off":
+        return None
+    return float(said.removesuffix("%")) / 100 if isinstance(said, str) else float(cast(float, said))
+
+
+def _expired(guard: str, number: Json, until: date, where: Where) -> Problem:
+    return Problem(
+        code="project/consent-expired",
+        message=f"allow: {guard}: {number} held until {until} and is ignored",
+        severity=Severity.NOTE,
+        hint="Take it out of the project file.",
+        source=where,
+    )
+
+
+def _no_file(root: Path) -> Problem:
+    other = root / "lmsconf.yml"
+    hint = f"Rename lmsconf.yml to {FILE}." if other.is_file() else _NO_FILE_HINT
+    return Problem(code="project/missing", message=f"there is no {FILE} in {root}", hint=hint)
+
+
+def _problem(code: str, message: str, where: Where, *, hint: str | None = None) -> Problem:
+    return Problem(code=code, message=message, hint=hint, source=where)

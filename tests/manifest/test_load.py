@@ -1,0 +1,224 @@
+"""A folder of manifests → declarations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lmsconf.errors import Where
+from lmsconf.kinds import all_kinds
+from lmsconf.manifest import folder as folders
+from lmsconf.manifest.load import Manifests, load
+
+
+def written(root: Path, files: dict[str, str]) -> Manifests:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return load(root, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"))
+
+
+def codes(found: Manifests) -> list[str]:
+    return [f"{problem.source} {problem.code}" for problem in found.problems]
+
+
+def test_one_of_each(tmp_path: Path) -> None:
+    """Every section gives its declarations, placed at the first character of each entry."""
+    text = """\
+x-us: &us [anna.berg@acme.example]
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO]}
+groups:
+  - name: Coaches
+    managers: *us
+smart_groups:
+  - name: Nordics
+    conditions: [{field: Country, choices: [NO]}]
+content_targets:
+  - content: [GDPR basics, Welcome]
+    visible_from: 2026-01-05
+    assign_to:
+      - everyone
+      - group: Coaches
+absent:
+  groups: [Old ones, {name: Older ones, until: 2027-03-31}]
+  content_targets: [{content: Old intro, assign_to: [everyone]}]
+"""
+    found = written(tmp_path, {"a.yaml": text})
+    assert found.problems == ()
+    assert [(str(one.address), str(one.source)) for one in found.declared] == [
+        ("custom_field/Country", "a.yaml:3:5"),
+        ("group/Coaches", "a.yaml:5:5"),
+        ("smart_group/Nordics", "a.yaml:8:5"),
+        ("content_target/GDPR basics -> everyone", "a.yaml:14:9"),
+        ("content_target/GDPR basics -> group/Coaches", "a.yaml:15:9"),
+        ("content_target/Welcome -> everyone", "a.yaml:14:9"),
+        ("content_target/Welcome -> group/Coaches", "a.yaml:15:9"),
+    ]
+    assert [(str(one.address), str(one.source)) for one in found.absent] == [
+        ("group/Old ones", "a.yaml:17:12"),
+        ("group/Older ones", "a.yaml:17:22"),
+        ("content_target/Old intro -> everyone", "a.yaml:18:21"),
+    ]
+
+
+def test_which_files(tmp_path: Path) -> None:
+    """All yaml files below the folder count, at any depth; what begins with a dot or an underscore does not."""
+    group = "groups: [{{name: {}}}]\n"
+    names = [
+        "b.yaml",
+        "a.yml",
+        "sub/c.yaml",
+        "sub/deep/d.yml",
+        "_off.yaml",
+        ".hidden.yaml",
+        "_old/e.yaml",
+        ".git/f.yaml",
+        "g.txt",
+    ]
+    found = written(tmp_path, {name: group.format(name.replace("/", "-")) for name in names})
+    assert found.files == ("a.yml", "b.yaml", "sub/c.yaml", "sub/deep/d.yml")
+    assert len(found.declared) == 4
+
+
+def test_beside_the_project_file(tmp_path: Path) -> None:
+    """Where the manifests lie in the project's own folder, the project file is none of them."""
+    text = "groups: []\n"
+    assert written(tmp_path, {"lmsconf.yaml": "a: b\n", "a.yaml": text, "sub/lmsconf.yaml": text}).files == (
+        "a.yaml",
+        "sub/lmsconf.yaml",
+    )
+
+
+def test_linked_folder(tmp_path: Path) -> None:
+    """A folder that is a link is not walked into: it may lead around in a circle, or out of the project."""
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    assert written(tmp_path, {"a.yaml": "groups: []\n"}).files == ("a.yaml",)
+
+
+def test_digest(tmp_path: Path) -> None:
+    """The digest is that of paths and contents: equal for a copy elsewhere, another for a renamed or changed file."""
+    files = {"a.yaml": "groups: []\n", "b.yaml": "groups: []\n"}
+    first = written(tmp_path / "one", files)
+    assert written(tmp_path / "two", dict(reversed(files.items()))).digest == first.digest
+    assert written(tmp_path / "three", {"a.yaml": "groups: []\n", "c.yaml": "groups: []\n"}).digest != first.digest
+    assert written(tmp_path / "four", files | {"b.yaml": "groups: [] \n"}).digest != first.digest
+
+
+def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
+    """Files and places are named from the root of the project, wherever it lies."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "a.yaml").write_text("groups: [{name: A}]\n")
+    found = load(tmp_path / "conf", tmp_path, all_kinds())
+    assert found.files == ("conf/a.yaml",)
+    assert found.declared[0].source == Where("conf/a.yaml", 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, ". manifest/nothing"),
+        ({"a.yaml": "# nothing yet\n"}, ". manifest/nothing"),
+        ({"notes.txt": "groups: []\n"}, ". manifest/nothing"),
+    ],
+)
+def test_no_manifest(tmp_path: Path, files: dict[str, str], told: str) -> None:
+    """No document in the whole folder is an error: an empty folder must not look like an empty wish."""
+    assert codes(written(tmp_path, files)) == [told]
+
+
+def test_an_empty_file_among_others(tmp_path: Path) -> None:
+    """A file without a document is nothing to complain about beside one with a document."""
+    assert codes(written(tmp_path, {"a.yaml": "", "b.yaml": "groups: []\n"})) == []
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    """A missing folder, and a file in its place, are told about."""
+    (tmp_path / "file").write_text("")
+    for name, message in (("missing", "there is no such folder"), ("file", "is not a folder")):
+        (problem,) = load(tmp_path / name, tmp_path, all_kinds()).problems
+        assert (str(problem.source), problem.message, problem.code) == (name, message, "manifest/no-folder")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_unreadable_file(tmp_path: Path) -> None:
+    """A file that may not be read is an error at its name."""
+    (tmp_path / "a.yaml").touch(mode=0)
+    assert codes(load(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/unreadable"]
+
+
+def test_dangling_link(tmp_path: Path) -> None:
+    """A manifest that is a link to nothing cannot be read, and is not passed over."""
+    (tmp_path / "a.yaml").symlink_to(tmp_path / "gone.yaml")
+    assert codes(load(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/unreadable"]
+
+
+def test_too_large(tmp_path: Path) -> None:
+    """A file above five MiB is refused before it is read."""
+    with (tmp_path / "a.yaml").open("wb") as file:
+        file.truncate(folders.FILE_LIMIT + 1)
+    assert codes(load(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/too-large"]
+
+
+def test_too_large_together(tmp_path: Path) -> None:
+    """Files that are small enough alone may be too large together: fifty MiB are read, no more."""
+    (tmp_path / "a.yaml").write_bytes(b"#" * folders.FILE_LIMIT)
+    shelf = folders.Shelf(tmp_path)
+    for _ in range(10):
+        shelf.text(tmp_path / "a.yaml")
+    with pytest.raises(folders.Unreadable) as raised:
+        shelf.text(tmp_path / "a.yaml")
+    assert raised.value.problem.code == "manifest/too-large"
+
+
+def test_only_in(tmp_path: Path) -> None:
+    """The same name may be declared for different workspaces, and be absent in another; not twice for one."""
+    entry = "groups: [{{name: A, only_in: [{}]}}]\n"
+    apart = written(tmp_path / "1", {"a.yaml": entry.format("test"), "b.yaml": entry.format("production")})
+    assert codes(apart) == []
+    gone = "absent: {groups: [{name: A, only_in: [staging]}]}\n"
+    assert codes(written(tmp_path / "2", {"a.yaml": entry.format("test"), "b.yaml": gone})) == []
+    both = written(tmp_path / "3", {"a.yaml": entry.format("test"), "b.yaml": entry.format("production, test")})
+    assert codes(both) == ["b.yaml:1:10 manifest/declared-twice"]
+    assert codes(written(tmp_path / "4", {"a.yaml": entry.format("test"), "b.yaml": "groups: [{name: A}]\n"})) == [
+        "b.yaml:1:10 manifest/declared-twice"
+    ]
+
+
+def test_look_alikes(tmp_path: Path) -> None:
+    """Names that differ in case, blanks or nothing visible are refused; pinned by id they are told apart."""
+    alike = written(tmp_path / "1", {"a.yaml": 'groups: [{name: Sales}, {name: " sales"}, {name: Support}]\n'})
+    assert codes(alike) == ["a.yaml:1:25 name/look-alike"]
+    pinned = written(tmp_path / "2", {"a.yaml": "groups: [{name: Sales, id: g-1}, {name: sales, id: g-2}]\n"})
+    assert codes(pinned) == []
+    composed = written(tmp_path / "3", {"a.yaml": "groups: [{name: Caf\u00e9}, {name: Cafe\u0301}]\n"})
+    assert codes(composed) == ["a.yaml:1:24 manifest/declared-twice"]
+    kinds = written(
+        tmp_path / "4",
+        {"a.yaml": "groups: [{name: Sales}]\nsmart_groups: [{name: sales, conditions: [{field: F, choices: [C]}]}]\n"},
+    )
+    assert codes(kinds) == []
+
+
+def test_sound_entries_beside_broken_ones(tmp_path: Path) -> None:
+    """What is sound is declared even when another entry is not, so that problems between entries are told as well."""
+    found = written(tmp_path, {"a.yaml": "groups: [{name: A}, {nam: B}, {name: A}]\n"})
+    assert codes(found) == [
+        "a.yaml:1:21 manifest/missing",
+        "a.yaml:1:22 manifest/unknown-key",
+        "a.yaml:1:31 manifest/declared-twice",
+    ]
+
+
+def test_unknown_workspaces(tmp_path: Path) -> None:
+    """An entry that names a workspace which the project lacks is told about, where the names are known."""
+    text = "groups:\n  - {name: A, only_in: [test, prodution], id: {tset: g-1}}\n"
+    assert codes(written(tmp_path, {"a.yaml": text})) == []
+    found = load(tmp_path, tmp_path, all_kinds(), workspaces=["test", "production"])
+    assert [(str(problem.source), problem.code, problem.hint) for problem in found.problems] == [
+        ("a.yaml:2:31", "reference/unknown-workspace", 'Did you mean "production"?'),
+        ("a.yaml:2:48", "reference/unknown-workspace", 'Did you mean "test"?'),
+    ]

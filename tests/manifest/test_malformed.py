@@ -1,0 +1,102 @@
+"""Malformed manifests: what is said of each, word by word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.values import Json
+from lmsconf.kinds import all_kinds
+from lmsconf.manifest.check import Shape
+from lmsconf.manifest.faults import WORDED
+from lmsconf.manifest.load import load
+from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.resources import schema_text
+from manifest.cases import Case, cases, shown
+
+CASES = cases(Path(__file__).parent / "malformed.txt")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_malformed_manifest(case: Case, tmp_path: Path) -> None:
+    """A malformed manifest is told about at file, line and column, with the reason and the way out."""
+    (tmp_path / "a.yaml").write_text(case.text, encoding="utf-8")
+    found = load(tmp_path, tmp_path, all_kinds(), variables={"region": "Nordics"})
+    assert shown(found.problems) == case.told
+    assert found.problems
+
+
+def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
+    """Problems of YAML, shape, references and people in several files come together, in the order of the files."""
+    folder = tmp_path / "manifests"
+    (folder / "hr").mkdir(parents=True)
+    (folder / "a.yaml").write_text("groups:\n  - name: @home\n")
+    (folder / "b.yml").write_text("grups: []\n")
+    (folder / "hr" / "c.yaml").write_text(
+        "smart_groups: [{name: A, conditions: [{field: Region, choices: [Nrth]}]}]\n"
+        "groups: [{name: B, members: {file: people.csv, column: mail}}]\n"
+    )
+    (folder / "hr" / "people.csv").write_text("email,team\nbo.ek@acme.example,A\n")
+    (folder / "z.yaml").write_text("custom_fields: [{name: Region, type: CHOICE, choices: [North]}]\n")
+    (folder / "broken.yaml").write_bytes(b"groups: []\n# caf\xe9\n")
+    assert [str(problem.source) + " " + problem.code for problem in load(folder, tmp_path, all_kinds()).problems] == [
+        "manifests/a.yaml:2:11 yaml/syntax",
+        "manifests/b.yml:1:1 manifest/unknown-key",
+        "manifests/broken.yaml:2 manifest/encoding",
+        "manifests/hr/c.yaml:1:65 reference/unknown-choice",
+        "manifests/hr/c.yaml:2:56 people/column",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"const": True}, 1),
+        ({"oneOf": [{"type": "string"}, {"type": "object", "required": ["a"]}]}, {"b": 1}),
+        (
+            {"type": "object", "properties": {"description": {"type": "string"}}, "additionalProperties": False},
+            {"d": 1},
+        ),
+        ({"type": "integer", "minimum": 0}, True),
+        ({"enum": ["a", "b"]}, "c"),
+        ({"oneOf": [{"enum": ["a"]}, {"const": False}]}, 0),
+    ],
+)
+def test_gate_refuses_what_jsonschema_refuses(schema: dict[str, object], value: object) -> None:
+    """The quick gate lets nothing through that the schema forbids, however it is rewritten."""
+    assert Shape(schema).findings(value)  # type: ignore[arg-type]
+
+
+def test_every_keyword_has_its_words() -> None:
+    """The schemas use no keyword that has no message of its own."""
+    schemas = [manifest_schema(all_kinds()), json.loads(schema_text("project.schema.json"))]
+    used = {keyword for schema in schemas for keyword in _keywords(schema)}
+    assert used <= WORDED | {"oneOf", "anyOf", "items", "properties", "patternProperties", "$ref", "$defs", "$schema"}
+    assert {"minItems", "oneOf", "$ref"} <= used
+
+
+def _keywords(schema: Json) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    for key, part in schema.items():
+        if key in ("description", "title") or key.startswith("x-"):
+            continue
+        yield key
+        below: list[Json] = []
+        if key in ("properties", "patternProperties", "$defs"):
+            below = list(part.values()) if isinstance(part, dict) else []
+        elif key in ("oneOf", "anyOf"):
+            below = part if isinstance(part, list) else []
+        elif isinstance(part, dict):
+            below = [part]
+        for inner in below:
+            yield from _keywords(inner)
+
+
+def test_gate_lets_sound_values_through_without_jsonschema() -> None:
+    """A key called `description` is a key, not prose to be left out of the gate."""
+    schema = {"type": "object", "properties": {"description": {"type": "string"}}, "additionalProperties": False}
+    assert Shape(schema).findings({"description": "x"}) == []  # type: ignore[arg-type]

@@ -1,0 +1,208 @@
+"""Lists of people from CSV files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.values import Declared
+from lmsconf.errors import Severity, Where
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.manual_group import ManualGroup
+from lmsconf.manifest.load import Manifests, load
+from manifest.cases import shown
+
+LEADERS = "name;email ;Group\nAnna; anna@acme.example ;SE\nBo;bo@acme.example;NO\n\nCy;Cy@acme.example;SE\n"
+
+
+def loaded(root: Path, members: str, people: str | bytes = LEADERS) -> Manifests:
+    """A group whose members are as told, beside the CSV file hr/leaders.csv."""
+    (root / "manifests" / "hr").mkdir(parents=True)
+    content = people.encode() if isinstance(people, str) else people
+    (root / "manifests" / "hr" / "leaders.csv").write_bytes(content)
+    (root / "manifests" / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {members}}}]\n")
+    return load(root / "manifests", root, all_kinds())
+
+
+def members(declared: Declared) -> frozenset[str]:
+    assert isinstance(declared.spec, ManualGroup)
+    assert declared.spec.members is not None
+    return declared.spec.members.include
+
+
+ALL = frozenset({"anna@acme.example", "bo@acme.example", "cy@acme.example"})
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        LEADERS,
+        LEADERS.replace(";", ","),
+        LEADERS.replace(";", "\t"),
+        "\ufeff" + LEADERS,
+        LEADERS.replace("\n", "\r\n"),
+        LEADERS.replace("Anna;", '"Anna; the first";'),
+        LEADERS + "Anna;ANNA@acme.example;NO\n",
+    ],
+    ids=["semicolon", "comma", "tab", "byte order mark", "Windows", "quoted", "twice"],
+)
+def test_reading(tmp_path: Path, people: str) -> None:
+    """Separator, byte order mark, line ends, quotes and blanks around cells make no difference; nobody comes twice."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", people)
+    assert found.problems == ()
+    assert members(found.declared[0]) == ALL
+
+
+def test_where(tmp_path: Path) -> None:
+    """Only rows whose cells read exactly so count, and each person is placed at the line of the CSV file."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, where: {Group: SE}}")
+    assert members(found.declared[0]) == ALL - {"bo@acme.example"}
+    places = found.declared[0].places
+    assert places.find("cy@acme.example", "members") == Where("manifests/hr/leaders.csv", 5)
+    assert places.find("Anna@acme.example", "members") == Where("manifests/hr/leaders.csv", 2)
+    assert places.at("members") == Where("manifests/a.yaml", 1, 35)
+
+
+def test_include_from_a_file(tmp_path: Path) -> None:
+    """A file may stand wherever a list of people may."""
+    found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")
+    assert members(found.declared[0]) == ALL
+    assert found.declared[0].places.find("bo@acme.example", "members") == Where("manifests/hr/leaders.csv", 3)
+
+
+def test_digest_covers_the_file(tmp_path: Path) -> None:
+    """The CSV file is one of the manifests' files: a changed row is another digest."""
+    before = loaded(tmp_path, "{file: hr/leaders.csv, column: email}")
+    assert before.files == ("manifests/a.yaml", "manifests/hr/leaders.csv")
+    with (tmp_path / "manifests" / "hr" / "leaders.csv").open("a") as file:
+        file.write("Dee;dee@acme.example;NO\n")
+    assert load(tmp_path / "manifests", tmp_path, all_kinds()).digest != before.digest
+
+
+def test_allow_empty(tmp_path: Path) -> None:
+    """A file with nobody in it means nobody only where that was said."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, where: {Group: DK}, allow_empty: true}")
+    assert members(found.declared[0]) == frozenset()
+
+
+def test_row_without_an_address(tmp_path: Path) -> None:
+    """A chosen row with an empty cell is a warning at its line, and adds nobody."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", LEADERS + "Dee;;SE\n")
+    (problem,) = found.problems
+    assert (problem.severity, problem.source) == (Severity.WARNING, Where("manifests/hr/leaders.csv", 6))
+    assert members(found.declared[0]) == ALL
+
+
+@pytest.mark.parametrize(
+    ("asked", "people", "told"),
+    [
+        (
+            "{file: hr/leader.csv, column: email}",
+            LEADERS,
+            "manifests/a.yaml:1:42: there is no file manifests/hr/leader.csv [people/no-file]\n"
+            "  The path is relative to this manifest.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: e-mail}",
+            LEADERS,
+            'manifests/a.yaml:1:66: manifests/hr/leaders.csv has no column "e-mail" [people/column]\n'
+            '  Did you mean "email"?\n',
+        ),
+        (
+            "{file: hr/leaders.csv, column: email, where: {group: SE}}",
+            LEADERS,
+            'manifests/a.yaml:1:81: manifests/hr/leaders.csv has no column "group" [people/column]\n'
+            '  Did you mean "Group"?\n',
+        ),
+        (
+            "{file: hr/leaders.csv, column: email, where: {Group: DK}}",
+            LEADERS,
+            "manifests/a.yaml:1:35: manifests/hr/leaders.csv has no address with Group = DK [people/nobody]\n"
+            "  `allow_empty: true` says that this may be.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "email\nanna@acme.example\nbo at acme\n",
+            'manifests/hr/leaders.csv:3: "bo at acme" is no e-mail address [people/address]\n',
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "email,email\na@b,c@d\n",
+            'manifests/a.yaml:1:66: manifests/hr/leaders.csv has several columns "email" [people/column]\n'
+            "  Give each column its own name.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "",
+            "manifests/hr/leaders.csv:1: this CSV file is empty [people/csv]\n"
+            "  Its first line must name the columns.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            b"email\nanna@acme.example\nbj\xf6rn@acme.example\n",
+            "manifests/hr/leaders.csv:3: this is not UTF-8 text [manifest/encoding]\n  Save the file as UTF-8.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            'name,email\n"Anna,anna@acme.example\n',
+            "manifests/hr/leaders.csv:2: this row cannot be read: unexpected end of data [people/csv]\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "email\nanna@acme.example\u202e\n",
+            "manifests/hr/leaders.csv:2: the character U+202E has no place here [people/csv]\n",
+        ),
+        (
+            "{file: ../../leaders.csv, column: email}",
+            LEADERS,
+            "manifests/a.yaml:1:42: ../../leaders.csv lies outside the project [people/outside]\n"
+            "  Name a file inside the project, relative to this manifest.\n",
+        ),
+        (
+            "{file: /etc/passwd, column: email}",
+            LEADERS,
+            "manifests/a.yaml:1:42: /etc/passwd lies outside the project [people/outside]\n"
+            "  Name a file inside the project, relative to this manifest.\n",
+        ),
+        (
+            "{file: 7, column: email}",
+            LEADERS,
+            "manifests/a.yaml:1:42: group/Leaders: members.file must be text, and 7 is a number [manifest/type]\n"
+            '  Write "7" with the quotes.\n',
+        ),
+    ],
+)
+def test_what_is_wrong(tmp_path: Path, asked: str, people: str | bytes, told: str) -> None:
+    """A list that cannot be read is told about where the mistake is: in the manifest, or at a line of the CSV file."""
+    assert shown(loaded(tmp_path, asked, people).problems) == told
+
+
+def test_link_out_of_the_project(tmp_path: Path) -> None:
+    """A link inside the project that leads out of it is outside."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "secret.csv").write_text("email\nanna@acme.example\n")
+    (project / "people.csv").symlink_to(tmp_path / "secret.csv")
+    (project / "a.yaml").write_text("groups: [{name: A, members: {file: people.csv, column: email}}]\n")
+    found = load(project, project, all_kinds())
+    assert [problem.code for problem in found.problems] == ["people/outside"]
+    assert found.declared == ()
+
+
+def test_one_broken_file_for_many_groups(tmp_path: Path) -> None:
+    """What is wrong inside a CSV file is told once, however many lists ask for it."""
+    (tmp_path / "people.csv").write_text("email\nnobody\n")
+    entries = "".join(
+        f"  - {{name: G{n}, managers: {{file: people.csv, column: email, allow_empty: true}}}}\n" for n in range(3)
+    )
+    (tmp_path / "z.yaml").write_text(f"groups:\n{entries}")
+    found = load(tmp_path, tmp_path, all_kinds())
+    assert [problem.code for problem in found.problems] == ["people/address"]
+    assert found.files == ("people.csv", "z.yaml")
+
+
+def test_absolute_path(tmp_path: Path) -> None:
+    """An absolute path is refused even inside the project, which may lie elsewhere on the next machine."""
+    found = loaded(tmp_path, f"{{file: {tmp_path}/manifests/hr/leaders.csv, column: email}}")
+    assert [problem.code for problem in found.problems] == ["people/outside"]

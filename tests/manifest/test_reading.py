@@ -1,0 +1,215 @@
+"""YAML text → values with positions: what plain words mean, and what strict reading refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lmsconf.core.values import Json
+from lmsconf.errors import Where
+from lmsconf.manifest.files import EXPANDED, Budget, Reading, read
+from lmsconf.manifest.nodes import EntryPlaces
+
+
+def one(text: str) -> Json:
+    """The value of the only document, which nothing is wrong with."""
+    reading = read("a.yaml", text)
+    assert reading.problems == []
+    (document,) = reading.documents
+    return document.value
+
+
+def codes(reading: Reading) -> list[str]:
+    return [f"{problem.source} {problem.code}" for problem in reading.problems]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("NO", "NO"),
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("off", "off"),
+        ("y", "y"),
+        ("true", True),
+        ("True", True),
+        ("FALSE", False),
+        ("tRUE", "tRUE"),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("Null", None),
+        ("nULL", "nULL"),
+        ("12", 12),
+        ("-12", -12),
+        ("+12", 12),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        ("12:30:45", "12:30:45"),
+        ("12e03", 12000.0),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("1.", 1.0),
+        (".", "."),
+        ("1.2.3", "1.2.3"),
+        ("2026-01-05", "2026-01-05"),
+        ("2026-01-05T08:00:00Z", "2026-01-05T08:00:00Z"),
+        ("=", "="),
+        ('"12"', "12"),
+        ("'true'", "true"),
+        ("!!str 12", "12"),
+        ("!!int 12", 12),
+        ("$$(x)", "$$(x)"),
+    ],
+)
+def test_plain_words(word: str, value: Json) -> None:
+    """Plain words follow the YAML 1.2 core schema; quotes make text of everything."""
+    assert one(f"key: {word}") == {"key": value}
+    assert type(one(f"key: {word}")["key"]) is type(value)  # type: ignore[index, call-overload]
+
+
+def test_numbers_without_end() -> None:
+    """What JSON cannot hold is no number here."""
+    for word in (".inf", "-.INF", ".nan", "1e999", "9" * 5000):
+        reading = read("a.yaml", f"key: {word}")
+        assert codes(reading) == ["a.yaml:1:6 yaml/number"]
+        assert reading.documents[0].value == {"key": word}
+
+
+def test_every_document_of_a_stream() -> None:
+    """All documents of a stream are read; empty ones are no documents."""
+    reading = read("a.yaml", "---\na: 1\n---\n# nothing\n---\nb: 2\n...\n")
+    assert [document.value for document in reading.documents] == [{"a": 1}, {"b": 2}]
+
+
+def test_places() -> None:
+    """Every value, key and item is found where it stands, in characters, also behind letters of several bytes."""
+    text = "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n"
+    (document,) = read("a.yaml", text).documents
+    places = EntryPlaces(document.value, document.source, document.at)
+    assert places.at() == Where("a.yaml", 1, 1)
+    assert places.at("å", "ö", 1) == Where("a.yaml", 1, 12)
+    assert places.key("å", "name") == Where("a.yaml", 1, 20)
+    assert places.at("list", 0, "b") == Where("a.yaml", 4, 8)
+    assert places.at("list", 1) == Where("a.yaml", 5, 5)
+    assert places.at("list", 1, "deeper", 3) == Where("a.yaml", 5, 5)
+    assert places.at("list", 7) == Where("a.yaml", 3, 3)
+
+
+def test_finding_a_text() -> None:
+    """A text is found at or below a path, exactly or as people compare names; what is missing gives the path itself."""
+    text = "members: {include: [Bo.Ek@acme.example, cy@acme.example], exclude: [bo.ek@acme.example]}\nname: Bo\n"
+    (document,) = read("a.yaml", text).documents
+    places = EntryPlaces(document.value, document.source, document.at)
+    assert places.find("cy@acme.example", "members") == Where("a.yaml", 1, 41)
+    assert places.find("bo.ek@acme.example", "members") == Where("a.yaml", 1, 69)
+    assert places.find("bo.ek@acme.example", "members", "include") == Where("a.yaml", 1, 21)
+    assert places.find("dee@acme.example", "members") == Where("a.yaml", 1, 10)
+    (document,) = read("a.yaml", "[b, a, c, a]").documents
+    assert EntryPlaces(document.value, document.source, document.at).find("a") == Where("a.yaml", 1, 5)
+
+
+def test_aliases_stand_for_their_anchor() -> None:
+    """An alias is the anchored value, positions included."""
+    reading = read(
+        "a.yaml", "x-people: &us [a@b, c@d]\ngroups:\n  - {name: A, members: *us}\n  - {name: B, members: *us}\n"
+    )
+    (document,) = reading.documents
+    assert document.value["groups"][1]["members"] == ["a@b", "c@d"]  # type: ignore[index, call-overload]
+    places = EntryPlaces(document.value, document.source, document.at)
+    assert places.at("groups", 1, "members", 1) == Where("a.yaml", 1, 21)
+
+
+def test_anchors_end_with_their_document() -> None:
+    """A document knows no anchor of the one before."""
+    assert codes(read("a.yaml", "a: &x [1]\n---\nb: *x\n")) == ["a.yaml:3:4 yaml/unknown-alias"]
+
+
+def test_alias_bomb() -> None:
+    """Aliases of aliases end at a bound, at once, over all files of a run together."""
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    started = time.process_time()
+    reading = read("a.yaml", bomb)
+    assert [problem.code for problem in reading.problems] == ["yaml/too-many-aliases"]
+    assert time.process_time() - started < 1
+    assert read("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=Budget(left=5)).problems == []
+    assert read("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=Budget(left=4)).problems != []
+    spent = Budget(left=3)
+    text = "a: &a [1, 2]\nb: *a\n"
+    assert read("a.yaml", text, budget=spent).problems == []
+    assert [problem.code for problem in read("b.yaml", text, budget=spent).problems] == ["yaml/too-many-aliases"]
+    assert EXPANDED == 100_000
+
+
+def test_depth() -> None:
+    """Fifty levels are read; more are refused without recursion, also when aliases stack them."""
+    assert read("a.yaml", "a: " + "[" * 48 + "]" * 48).problems == []
+    started = time.process_time()
+    assert codes(read("a.yaml", "[" * 10_000)) == ["a.yaml:1:51 yaml/too-deep"]
+    assert time.process_time() - started < 1
+    tower = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60))
+    assert [problem.code for problem in read("a.yaml", tower).problems] == ["yaml/too-deep"]
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x07", "\x1b", "\x7f", "\x85", "\u202e", "\u2066", "\u200f", "\u2028"])
+def test_forbidden_characters(char: str) -> None:
+    """Control characters, and those that turn the direction of reading, are refused raw and as escapes."""
+    assert codes(read("a.yaml", f"a: b\nname: x{char}y # z\n")) == ["a.yaml:2:8 yaml/character"]
+    assert codes(read("a.yaml", f'name: "x\\u{ord(char):04x}y"\n')) == ["a.yaml:1:7 yaml/character"]
+    assert codes(read("a.yaml", f"# in a comment {char}\na: b\n")) == ["a.yaml:1:16 yaml/character"]
+
+
+def test_binary_file() -> None:
+    """A file that is no text at all is told about at once, once a line."""
+    started = time.process_time()
+    assert codes(read("a.yaml", "\x00" * 1_000_000 + "\n\x01")) == [
+        "a.yaml:1:1 yaml/character",
+        "a.yaml:2:1 yaml/character",
+    ]
+    assert time.process_time() - started < 1
+
+
+def test_texts_of_several_lines() -> None:
+    """Line breaks and tabs may stand in text, and lines may end as on Windows."""
+    assert one("a: |\n  one\n  two\tthree\n") == {"a": "one\ntwo\tthree\n"}
+    assert one("a: 1\r\nb: [x,\r\n  y]\r\n") == {"a": 1, "b": ["x", "y"]}
+
+
+def test_variables() -> None:
+    """Variables are put into texts, not into keys; a doubled dollar sign is literal; what is put in is text."""
+    variables = {"year": "2026", "team": "Sales"}
+    reading = read(
+        "a.yaml", 'n: $(team) $(year)\nm: $(year)\nl: $$(team)\n$(team): ["$( year )"]\n', variables=variables
+    )
+    assert reading.problems == []
+    assert reading.documents[0].value == {"n": "Sales 2026", "m": "2026", "l": "$(team)", "$(team)": ["2026"]}
+
+
+def test_an_alias_has_the_variable_put_in() -> None:
+    """A value with a variable in it has it put in also where an alias stands for it."""
+    reading = read("a.yaml", "a: &a $(team)\nb: *a\n", variables={"team": "Sales"})
+    assert reading.documents[0].value == {"a": "Sales", "b": "Sales"}
+
+
+def test_without_libyaml() -> None:
+    """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
+    program = (
+        "import sys; sys.modules['yaml.cyaml'] = None\n"
+        "from lmsconf.manifest.files import read\n"
+        "good = read('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
+        "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
+        "bad = read('a.yaml', 'groups:\\n  - name: @home\\n')\n"
+        "print(bad.problems[0].message, bad.problems[0].source)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == (
+        f"[{{'a': [1, {{'b': 'x'}}]}}, {{'c': 'yes', 'd': 'yes'}}] {1 << 32 | 9}\n"
+        'a text cannot begin with "@" a.yaml:2:11\n'
+    )

@@ -1,0 +1,331 @@
+"""Flags, environment and project file → Settings."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from datetime import date
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.credential import NoToken
+from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Severity, UsageError, Where
+from lmsconf.settings import Settings, load
+
+CANARY = "c4n4ry-t0ken"
+TODAY = date(2026, 7, 1)
+TWO = """\
+workspaces:
+  sandbox: {url: "sandbox:data/workspace.db", seed: workspace.yaml}
+  production: {url: "https://lms.example/api", token: {env: PRODUCTION_TOKEN}}
+default_workspace: sandbox
+"""
+
+
+def settings(root: Path, text: str, workspace: str | None = None, **environ: str) -> Settings:
+    (root / "lmsconf.yaml").write_text(text)
+    return load(root, workspace, environ, today=TODAY)
+
+
+def one(more: str, **environ: str) -> str:
+    """A project file with one workspace called w."""
+    return f'workspaces: {{w: {{url: "sandbox:"}}}}\n{more}'
+
+
+def test_smallest_project(tmp_path: Path) -> None:
+    """One workspace is enough: it is chosen, nothing is owned, and the guards are on."""
+    found = settings(tmp_path, one(""))
+    assert (found.workspace.name, found.workspace.embedded, found.workspace.database) == ("w", True, None)
+    assert found.manifests == tmp_path / "manifests"
+    assert (found.policy.ownership, found.policy.leave_alone, found.policy.consents) == ({}, (), ())
+    assert found.policy.guards == Guards(
+        deletes=Limit(count=5, share=0.1), removals=Limit(count=50, share=0.1), recreates=Limit(count=0)
+    )
+    assert (found.policy.workspace, found.policy.today, found.policy.timezone) == ("w", TODAY, None)
+    assert (found.settle, found.dialect, found.variables, found.problems) == (30.0, {}, {}, ())
+
+
+def test_whole_project(tmp_path: Path) -> None:
+    """Every key of the project file arrives where planning looks for it."""
+    found = settings(
+        tmp_path,
+        TWO
+        + """\
+manifests: conf
+timezone: Europe/Stockholm
+ownership: {groups: ["LMS *", "!LMS test*"], smart_groups: all, content_targets: declared_content}
+leave_alone: ["group/UI *"]
+guards: {deletes: {count: 7}, removals: {count: 50, share: 5%}, recreates: off, protect: ["group/All staff"]}
+allow: [{removals: 214, reason: Contractors leave, until: 2026-07-07}]
+people: {unknown: skip}
+settle: 500ms
+dialect: {manual-groups.rename.name: newName, paging.limit: 50}
+vars: {region: Nordics, year: 2026, version: 1.10}
+""",
+    )
+    policy = found.policy
+    assert found.manifests == tmp_path / "conf"
+    assert (policy.timezone, policy.timezone_name) == (ZoneInfo("Europe/Stockholm"), "Europe/Stockholm")
+    assert policy.ownership == {
+        "group": ("LMS *", "!LMS test*"),
+        "smart_group": ("all",),
+        "content_target": ("declared_content",),
+    }
+    assert policy.leave_alone == ("group/UI *",)
+    assert policy.guards == Guards(
+        deletes=Limit(count=7, share=0.1),
+        removals=Limit(count=50, share=0.05),
+        recreates=None,
+        protect=("group/All staff",),
+    )
+    assert policy.consents == (
+        Consent(
+            guard="removals",
+            number=214,
+            reason="Contractors leave",
+            until=date(2026, 7, 7),
+            source=Where("lmsconf.yaml", 10, 9),
+        ),
+    )
+    assert policy.skip_unknown is True
+    assert found.settle == 0.5
+    assert found.dialect == {"manual-groups.rename.name": "newName", "paging.limit": 50}
+    assert found.variables == {"region": "Nordics", "year": "2026", "version": "1.10"}
+    assert found.workspaces == ("sandbox", "production")
+
+
+def test_workspace_goes_further_than_the_project(tmp_path: Path) -> None:
+    """What the chosen workspace says is added to what the project says, or takes its place; protection stays."""
+    text = """\
+workspaces:
+  test:
+    url: "sandbox:"
+    ownership: {groups: all}
+    guards: off
+    allow: [{deletes: 1, until: 2027-01-01}]
+    dialect: {b: y}
+    vars: {b: "2"}
+  other: {url: "sandbox:", guards: {deletes: {share: 20%}, protect: [group/B]}}
+ownership: {groups: ["A*"], smart_groups: all}
+guards: {deletes: {count: 9}, protect: [group/A]}
+allow: [{removals: 2, until: 2027-01-01}]
+dialect: {a: x, b: x}
+vars: {a: "1", b: "1"}
+"""
+    found = settings(tmp_path, text, "test")
+    assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
+    assert found.policy.guards == Guards(
+        deletes=None, removals=None, recreates=None, refusals=None, protect=("group/A",)
+    )
+    assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
+    assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
+    other = settings(tmp_path, text, "other").policy
+    assert other.guards.deletes == Limit(count=9, share=0.2)
+    assert other.guards.protect == ("group/A", "group/B")
+
+
+@pytest.mark.parametrize(
+    ("said", "limit"),
+    [
+        ("{count: 5, share: 10%}", Limit(count=5, share=0.1)),
+        ("{count: 5, share: 0.25}", Limit(count=5, share=0.25)),
+        ("{count: off}", Limit(count=None, share=0.1)),
+        ("{share: off}", Limit(count=5, share=None)),
+        ("off", None),
+    ],
+)
+def test_a_limit(tmp_path: Path, said: str, limit: Limit | None) -> None:
+    """A guard has a count and a share; what is not said keeps its default, and off is said."""
+    assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.deletes == limit
+
+
+def test_consent_of_the_past(tmp_path: Path) -> None:
+    """A consent holds before its date; from that day on it is ignored, with a note."""
+    found = settings(tmp_path, one("allow: [{removals: 1, until: 2026-07-01}, {removals: 2, until: 2026-07-02}]\n"))
+    assert [one.number for one in found.policy.consents] == [2]
+    (note,) = found.problems
+    assert (note.severity, note.code, note.source) == (
+        Severity.NOTE,
+        "project/consent-expired",
+        Where("lmsconf.yaml", 2, 9),
+    )
+
+
+def test_choosing_a_workspace(tmp_path: Path) -> None:
+    """The flag beats LMSCONF_WORKSPACE, which beats default_workspace."""
+    assert settings(tmp_path, TWO).workspace.name == "sandbox"
+    assert settings(tmp_path, TWO, LMSCONF_WORKSPACE="production").workspace.name == "production"
+    assert settings(tmp_path, TWO, "sandbox", LMSCONF_WORKSPACE="production").workspace.name == "sandbox"
+
+
+def test_no_choice(tmp_path: Path) -> None:
+    """Several workspaces and no word which: an error that names one."""
+    with pytest.raises(ProblemsFound) as raised:
+        settings(tmp_path, TWO.replace("default_workspace: sandbox\n", ""))
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.hint) == (
+        "project/no-workspace",
+        "Set default_workspace, or say --workspace sandbox.",
+    )
+
+
+def test_unknown_workspace(tmp_path: Path) -> None:
+    """A workspace that is not there is a wrong command line, or a wrong environment, with the nearest name."""
+    with pytest.raises(UsageError) as flag:
+        settings(tmp_path, TWO, "prodution")
+    assert (flag.value.exit, flag.value.hint) == (Exit.USAGE, 'Did you mean "production"?')
+    with pytest.raises(ProblemsFound) as variable:
+        settings(tmp_path, TWO, LMSCONF_WORKSPACE="prodution")
+    assert (variable.value.exit, variable.value.problems[0].hint) == (Exit.ERROR, 'Did you mean "production"?')
+
+
+def test_sandbox_paths(tmp_path: Path) -> None:
+    """The sandbox's database and seed lie in the project."""
+    workspace = settings(tmp_path, TWO).workspace
+    assert workspace.database == tmp_path / "data" / "workspace.db"
+    assert workspace.seed == tmp_path / "workspace.yaml"
+    assert workspace.token is None
+
+
+def test_url_from_the_environment(tmp_path: Path) -> None:
+    """LMSCONF_URL is a workspace of its own: no seed and no token of the file, only LMSCONF_TOKEN."""
+    text = TWO + "guards: {deletes: {count: 9}}\n"
+    found = settings(tmp_path, text, LMSCONF_URL="https://other.example", PRODUCTION_TOKEN=CANARY)
+    workspace = found.workspace
+    assert (workspace.name, workspace.url, workspace.seed) == ("env", "https://other.example", None)
+    assert workspace.token is not None
+    with pytest.raises(NoToken, match="LMSCONF_TOKEN"):
+        workspace.token.secret()
+    assert found.policy.guards.deletes == Limit(count=9, share=0.1)
+    given = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY).workspace.token
+    assert given is not None
+    assert given.secret().reveal() == CANARY
+
+
+def test_url_and_another_choice(tmp_path: Path) -> None:
+    """LMSCONF_URL beside --workspace or LMSCONF_WORKSPACE is refused: one of the two is a mistake."""
+    with pytest.raises(UsageError, match="LMSCONF_URL and --workspace both choose"):
+        settings(tmp_path, TWO, "sandbox", LMSCONF_URL="https://other.example")
+    with pytest.raises(UsageError, match="LMSCONF_URL and LMSCONF_WORKSPACE both choose"):
+        settings(tmp_path, TWO, LMSCONF_URL="https://other.example", LMSCONF_WORKSPACE="sandbox")
+
+
+def test_url_without_workspaces(tmp_path: Path) -> None:
+    """A project file needs no workspaces when the environment names one, and must follow the rules for URLs then."""
+    assert settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://127.0.0.1:8080").workspace.name == "env"
+    with pytest.raises(ProblemsFound) as raised:
+        settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://lms.example")
+    assert raised.value.problems[0].code == "project/url"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://lms.example/api", "http://localhost:8080", "http://127.0.0.1", "http://[::1]:9", "sandbox:a.db"]
+)
+def test_good_urls(tmp_path: Path, url: str) -> None:
+    """https anywhere, http to this machine, or the embedded sandbox."""
+    assert settings(tmp_path, f'workspaces: {{w: {{url: "{url}"}}}}\n').workspace.url == url
+
+
+def test_no_project_file(tmp_path: Path) -> None:
+    """Without a project file the error says how to make one, also when the environment names a workspace."""
+    for environ in ({}, {"LMSCONF_URL": "https://lms.example"}):
+        with pytest.raises(ProblemsFound) as raised:
+            load(tmp_path, None, environ)
+        (problem,) = raised.value.problems
+        assert problem.message == f"there is no lmsconf.yaml in {tmp_path}"
+        assert problem.hint is not None
+        assert "lmsconf init" in problem.hint
+    (tmp_path / "lmsconf.yml").touch()
+    with pytest.raises(ProblemsFound) as raised:
+        load(tmp_path, None, {})
+    assert raised.value.problems[0].hint == "Rename lmsconf.yml to lmsconf.yaml."
+    with pytest.raises(UsageError):
+        load(tmp_path / "missing", None, {})
+
+
+def test_only_the_folder_itself_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project file is looked for where we are, never above."""
+    (tmp_path / "lmsconf.yaml").write_text(one(""))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load(None, None, {}).workspace.name == "w"
+    monkeypatch.chdir(tmp_path / "below")
+    with pytest.raises(ProblemsFound):
+        load(None, None, {})
+
+
+def with_token(root: Path, token: str, **environ: str) -> Settings:
+    return settings(root, f'workspaces: {{p: {{url: "https://lms.example", token: {token}}}}}\n', **environ)
+
+
+def test_token_from_the_environment(tmp_path: Path) -> None:
+    """A token may come from the variable that the file names; LMSCONF_TOKEN takes its place."""
+    token = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY).workspace.token
+    assert token is not None
+    assert token.secret().reveal() == CANARY
+    other = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY * 2, LMSCONF_TOKEN=CANARY).workspace.token
+    assert other is not None
+    assert other.secret().reveal() == CANARY
+
+
+def test_token_from_a_file(tmp_path: Path) -> None:
+    """A token may be what a file holds, without the line break at its end; that others can read it is a warning."""
+    path = tmp_path / "token"
+    path.touch(mode=0o600)
+    path.write_text(f"{CANARY}\n")
+    found = with_token(tmp_path, "{file: token}")
+    assert found.problems == ()
+    assert found.workspace.token is not None
+    assert found.workspace.token.secret().reveal() == CANARY
+    path.chmod(0o640)
+    (warning,) = with_token(tmp_path, "{file: token}").problems
+    assert (warning.code, warning.severity) == ("token/readable", Severity.WARNING)
+    assert warning.hint == f"chmod 600 {path}"
+
+
+def test_token_from_a_command(tmp_path: Path) -> None:
+    """A command is run when the token is needed, in the project's folder, and not before."""
+    (tmp_path / "say.py").write_text(f"open('ran', 'w').close(); print('{CANARY}')")
+    found = with_token(tmp_path, f'{{command: ["{sys.executable}", say.py]}}')
+    assert not (tmp_path / "ran").exists()
+    assert found.workspace.token is not None
+    assert found.workspace.token.secret().reveal() == CANARY
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        ("{env: P_TOKEN}", "the environment variable P_TOKEN is not set"),
+        ("{file: missing}", "missing cannot be read: No such file or directory"),
+        ("{file: empty}", "empty holds no token: it is empty"),
+        ("{file: several}", "several holds no token: it has characters that no token has"),
+        ("{command: [no-such-program]}", "the command no-such-program gave no token: No such file or directory"),
+        ('{command: ["false"]}', "the command false gave no token: it ended with 1"),
+        ('{command: ["true"]}', "the command true holds no token: it is empty"),
+    ],
+)
+def test_no_token(tmp_path: Path, token: str, told: str) -> None:
+    """A token that cannot be had is an error when it is needed, which says where it was looked for."""
+    (tmp_path / "empty").touch(mode=0o600)
+    (tmp_path / "several").touch(mode=0o600)
+    (tmp_path / "several").write_text(f"{CANARY}\n{CANARY}\n")
+    found = with_token(tmp_path, token).workspace.token
+    assert found is not None
+    with pytest.raises(LmsconfError) as raised:
+        found.secret()
+    assert raised.value.message.endswith(told)
+    assert CANARY not in "".join(traceback.format_exception(raised.value))
+
+
+def test_settings_never_show_the_token(tmp_path: Path) -> None:
+    """Neither repr nor str of settings, token or secret holds the token."""
+    found = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY)
+    assert found.workspace.token is not None
+    secret = found.workspace.token.secret()
+    for value in (found, found.workspace, found.workspace.token, secret):
+        assert CANARY not in repr(value)
+        assert CANARY not in f"{value}"
