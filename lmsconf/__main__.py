@@ -1,0 +1,7 @@
+"""`python -m lmsconf` is `lmsconf`."""
+
+from __future__ import annotations
+
+from lmsconf.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""The command line: one table of commands, each imported only when it is run.
+
+`lmsconf --help` and the shell's completion wait for the imports of this module, so it has click and nothing slow.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NamedTuple, NoReturn, cast
+
+import click
+
+from lmsconf import __version__
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what `--help` says of it without importing it."""
+
+    module: str
+    attribute: str
+    help: str
+    hidden: bool = False
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "validate": Entry("lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."),
+    "plan": Entry("lmsconf.cli.plan", "plan", "Show what apply would change."),
+    "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
+    "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
+    "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
+    "sandbox": Entry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands come from the table. Its help needs no command's module."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else cast(click.Command, getattr(import_module(entry.module), entry.attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; a word that is none gets the nearest that is."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches  # only for a mistyped word
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            known = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(COMMANDS)}."
+            ctx.fail(f"no such command {args[0]!r}. {known}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, entry.help) for name, entry in COMMANDS.items() if not entry.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-C",
+    "directory",
+    default=".",
+    metavar="DIR",
+    help="The project's folder, where lmsconf.yaml is; without it, this folder.",
+)
+@click.option("--workspace", metavar="NAME", help="The workspace to work on, as lmsconf.yaml names it.")
+@click.version_option(__version__, prog_name="lmsconf", message="%(prog)s %(version)s")
+@click.pass_context
+def app(ctx: click.Context, directory: str, workspace: str | None) -> None:
+    """Configuration as code for a learning platform's workspace.
+
+    Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows
+    what differs, `lmsconf apply` changes it.
+    """
+    from lmsconf.cli.frame import Context
+
+    ctx.obj = Context.of(directory, workspace)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one command and exits with its code."""
+    from lmsconf.cli.frame import run
+
+    sys.exit(run(app, list(sys.argv[1:] if arguments is None else arguments)))

@@ -1,0 +1,170 @@
+"""`lmsconf apply`: plans, asks, does it, and looks whether it was done."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import Context, Output, colored, emit, output_options, pass_context, progress
+from lmsconf.cli.planning import (
+    allow,
+    consents_of,
+    make,
+    opened,
+    parallelism,
+    policy_of,
+    reading,
+    selection,
+    settings_of,
+)
+from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lmsconf.core.policy import Consent
+    from lmsconf.core.values import ApplyReport, Plan
+    from lmsconf.workspace import Workspace
+
+
+@click.command()
+@click.argument("planfile", type=click.Path(path_type=Path), required=False)
+@selection
+@click.option("--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("--expect-digest", "digest", metavar="D", help="Apply only a plan with this digest.")
+@allow
+@click.option("--meta", metavar="K=V", multiple=True, help="Put this into the report: commit=4f1d2a.")
+@parallelism
+@output_options(["text", "json"])
+@pass_context
+def apply(
+    context: Context,
+    *,
+    planfile: Path | None,
+    only: tuple[str, ...],
+    excluded: tuple[str, ...],
+    additive: bool,
+    auto_approve: bool,
+    digest: str | None,
+    allow: tuple[str, ...],
+    meta: tuple[str, ...],
+    parallelism: int,
+    output: Output,
+) -> Exit:
+    """Change the workspace to match the manifests.
+
+    With PLANFILE, exactly what was planned and reviewed is done, and nobody is asked. Without it, a plan is made and
+    shown first; answer yes, or say --auto-approve.
+    """
+    consents, noted = consents_of(allow), _meta(meta)
+    if planfile is not None and (only or excluded or additive):
+        raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
+    asks = planfile is None and not auto_approve
+    if asks and digest is None and not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask on", hint="Say --auto-approve, or apply a plan file.")
+    settings = settings_of(context)
+    with opened(settings, parallelism) as workspace:
+        if planfile is not None:
+            plan = _from_file(workspace, planfile, consents)
+        else:
+            plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
+            emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
+        _expect(plan, digest)
+        _stop(plan)
+        if plan.calls:
+            if asks and digest is None:
+                _ask(plan)
+            if planfile is not None or (asks and digest is None):
+                with reading("Checking") as tell:
+                    workspace.check_fresh(plan, tell)
+        report = _carry_out(workspace, plan, noted)
+    return _finish(output, report)
+
+
+def _meta(pairs: Sequence[str]) -> dict[str, str]:
+    """`k=v` pairs as a mapping. Raises UsageError."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--meta {pair}: that is no key and value", hint="Write --meta commit=4f1d2a.")
+        found[key] = value
+    return found
+
+
+def _from_file(workspace: Workspace, path: Path, consents: tuple[Consent, ...]) -> Plan:
+    from lmsconf.core.planfile import loads
+    from lmsconf.files import read_text
+
+    return workspace.judged(loads(read_text(path)), consents)
+
+
+def _shown(plan: Plan) -> str:
+    from lmsconf.views.text import plan_text
+
+    return plan_text(plan)
+
+
+def _expect(plan: Plan, digest: str | None) -> None:
+    from lmsconf.core.planfile import plan_digest
+
+    found = plan_digest(plan)
+    if digest is not None and digest != found:
+        raise StalePlan(f"the plan's digest is {found}, not {digest}", hint="Review the plan as it is now.")
+
+
+def _stop(plan: Plan) -> None:
+    """Raises with exit 4 when a guard or a foretold refusal stands in the way; nothing has been sent."""
+    refusals = [one for one in plan.all_problems if one.is_error and one.code.startswith("refusal/")]
+    tripped = [guard for guard in plan.guards if guard.tripped]
+    if refusals or tripped:
+        raise ProblemsFound([*refusals, *_tripped(plan)], exit=Exit.STOPPED)
+
+
+def _tripped(plan: Plan) -> Iterator[Problem]:
+    """Each guard that stands in the way, with what stopped it and the words that would lift all of them."""
+    from lmsconf.views import wording
+
+    for guard in plan.guards:
+        if guard.tripped:
+            likely = [one for one in plan.all_problems if one.code == _EXPLAINED_BY.get(guard.name)]
+            consent = f"To allow exactly this: {wording.consent(plan.guards)}"
+            lines = [*(f"{one.message}. {one.hint}" for one in likely), consent]
+            yield Problem(code=f"guard/{guard.name}", message=wording.guard(guard), hint="\n".join(lines))
+
+
+_EXPLAINED_BY = {"recreates": "guard/possible-rename", "refusals": "refusal/in-use"}
+
+
+def _ask(plan: Plan) -> None:
+    from lmsconf.views import wording
+    from lmsconf.views.escape import safe
+
+    where = wording.first_line(plan.workspace, plan.url, plan.people)
+    emit(safe(f"{where} Apply this plan? Only yes is taken for yes: "), sys.stderr)
+    if sys.stdin.readline().strip() != "yes":
+        raise LmsconfError("declined: nothing was changed")
+
+
+def _carry_out(workspace: Workspace, plan: Plan, meta: dict[str, str]) -> ApplyReport:
+    with progress() as tell:
+        done = 0
+
+        def count(_: object) -> None:
+            nonlocal done
+            done += 1
+            tell(done, len(plan.calls), "Applying")
+
+        return workspace.apply(plan, meta=meta, tell=count)
+
+
+def _finish(output: Output, report: ApplyReport) -> Exit:
+    from lmsconf.views import APPLY_VIEWS
+
+    output.write(APPLY_VIEWS[output.format](report))
+    return Exit(report.exit)
+
+

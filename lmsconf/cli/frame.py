@@ -1,0 +1,244 @@
+"""What all commands share: their context, where results go, and how an error becomes a message and an exit code.
+
+A command returns its Exit (None is 0) and raises LmsconfError; everything about streams and signals is here. `--help`
+imports this module too, so what is slow (pathlib among it) is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO
+
+import click
+
+from lmsconf.errors import Exit, LmsconfError, Problem, Terminated, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lmsconf.cli.progress import Tell
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Which project and which workspace a command is about, and the environment it runs in."""
+
+    directory: Path
+    workspace: str | None
+    environ: Mapping[str, str]
+
+    @classmethod
+    def of(cls, directory: str, workspace: str | None) -> Context:
+        """The context of this process. Raises UsageError for a folder that is none."""
+        from pathlib import Path
+
+        folder = Path(directory)
+        if not folder.is_dir():
+            hint = "Name the folder that holds lmsconf.yaml."
+            raise UsageError(f"-C {directory}: there is no such folder", hint=hint)
+        return cls(folder, workspace, dict(os.environ))
+
+
+pass_context = click.make_pass_decorator(Context)
+
+
+def interrupted(error: BaseException) -> Exit:
+    """The exit code of a run that was cut short."""
+    return Exit.TERMINATED if isinstance(error, Terminated) else Exit.INTERRUPTED
+
+
+class Output:
+    """Where a command's result goes, and in which format. There is one result, so what comes after it goes nowhere."""
+
+    def __init__(self, format: str, path: str) -> None:
+        self.format = format
+        self.path = path
+        self._written = False
+
+    def check(self) -> None:
+        """Raises LmsconfError for a file that could not be written, before there is a result that would be lost."""
+        from pathlib import Path
+
+        path = Path(self.path)
+        if self.path != "-" and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            hint = "Its folder must exist and be writable; it must not be a folder itself."
+            raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
+
+    def write(self, text: str) -> None:
+        """The result, whole: to the file atomically, or to stdout."""
+        if self.path == "-":
+            emit(text, sys.stdout, color=self.format == "text" and colored(sys.stdout))
+        else:
+            from pathlib import Path
+
+            from lmsconf.files import write_atomically
+
+            write_atomically(Path(self.path), text)
+        self._written = True
+
+    def fail(self, problems: Sequence[Problem]) -> None:
+        """The problems as the document that a script waits for, unless it has the result already."""
+        if self.format == "json" and not self._written:
+            self.write(_document(problems))
+
+
+def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
+    """Adds `--format` and `--output`; the command gets them as `output: Output`.
+
+    With `--format json` an error that the command raises becomes the one document of the output.
+    """
+
+    def decorate(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:
+        @click.option("--format", "format_", type=click.Choice(list(formats)), default=formats[0], show_default=True,
+                      help="The format of the result.")  # fmt: skip
+        @click.option("--output", "output_", metavar="FILE", default="-", show_default=True,
+                      help="Write the result to this file; - is stdout.")  # fmt: skip
+        @functools.wraps(command)
+        def framed(*args: P.args, **kwargs: P.kwargs) -> Exit | None:
+            output = Output(str(kwargs.pop("format_")), str(kwargs.pop("output_")))
+            output.check()
+            kwargs["output"] = output
+            try:
+                return command(*args, **kwargs)
+            except LmsconfError as error:
+                report(error.problems)
+                output.fail(error.problems)
+                return error.exit
+            except KeyboardInterrupt:
+                output.fail([Problem(code="interrupted", message="the command was interrupted")])
+                raise
+
+        return framed
+
+    return decorate
+
+
+def run(app: click.Command, arguments: list[str]) -> int:
+    """Runs the command line and gives its exit code. Errors of ours, of the command line and of pipes are messages."""
+    try:
+        with _terminable():
+            code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
+    except click.UsageError as error:
+        return _misused(arguments, error)
+    except click.ClickException as error:
+        return _failed(arguments, [Problem(code="error", message=error.format_message())], Exit.ERROR)
+    except LmsconfError as error:
+        return _failed(arguments, error.problems, error.exit)
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _aborted(error)
+    except BrokenPipeError:
+        _forget(sys.stdout)
+        return Exit.ERROR
+    return int(code or 0)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM raises Terminated inside, so that a run that is cut short can still say what it did."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _aborted(error: BaseException) -> int:
+    """The exit code of Ctrl-C, SIGTERM, or an end of input where a question was asked, which is a no."""
+    cause = error if isinstance(error, KeyboardInterrupt) else error.__context__
+    if isinstance(cause, EOFError):
+        say("Declined: no answer.")
+        return Exit.ERROR
+    code = interrupted(cause or error)
+    say("\nTerminated." if code is Exit.TERMINATED else "\nInterrupted.")
+    return code
+
+
+def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
+    """Tells of a wrong command line. No command at all gets the help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        say(error.format_message())
+        return Exit.USAGE
+    context = error.ctx.command_path if error.ctx else "lmsconf"
+    problem = Problem(code="usage", message=error.format_message(), hint=f"See: {context} --help")
+    return _failed(arguments, [problem], Exit.USAGE)
+
+
+def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: Exit) -> int:
+    """Tells of an error that came before a command knew its own output options."""
+    report(problems)
+    # The command line could not be read as a whole, so what it asks for is looked up in its words.
+    if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+        emit(_document(problems), sys.stdout)
+    return code
+
+
+def _document(problems: Sequence[Problem]) -> str:
+    from lmsconf.views.json import problems_json
+
+    return problems_json(problems)
+
+
+def report(problems: Sequence[Problem]) -> None:
+    """Problems, for a person, on stderr."""
+    from lmsconf.views.text import problems_text
+
+    emit(problems_text(problems), sys.stderr, color=colored(sys.stderr))
+
+
+def say(text: str) -> None:
+    """A line for a person, on stderr."""
+    emit(f"{text}\n", sys.stderr)
+
+
+def emit(text: str, stream: TextIO, *, color: bool = False) -> None:
+    """The text on a stream. A reader that went away, as `head` does, does not end the run."""
+    if color:
+        from lmsconf.views.paint import paint
+
+        text = paint(text)
+    try:
+        # What the stream's encoding lacks, as on a terminal that is not UTF-8, is written as an escape.
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        _forget(stream)
+
+
+def _forget(stream: TextIO) -> None:
+    """Sends the rest of a stream nowhere, so that closing it at exit cannot fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def colored(stream: TextIO) -> bool:
+    """Whether a stream wants colour: a terminal that can, unless NO_COLOR is set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
+    """Shows how far something is: a bar on a terminal, a few plain lines in a log, nothing when quiet."""
+    if quiet:
+        yield lambda done, total, label: None
+        return
+    from lmsconf.cli.progress import bar, lines
+
+    where = sys.stderr if stream is None else stream
+    with bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else lines(where) as tell:
+        yield tell

@@ -1,0 +1,115 @@
+"""What `plan` and `apply` share: their options, and the way from settings to a plan."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, ParamSpec
+
+import click
+
+from lmsconf.cli.frame import Context, progress
+from lmsconf.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.core.policy import Consent, Policy
+    from lmsconf.core.values import Plan
+    from lmsconf.settings import Settings
+    from lmsconf.workspace import Reading, Workspace
+
+P = ParamSpec("P")
+
+_OPTIONS = (
+    click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * fits any text."),
+    click.option("--except", "excluded", metavar="ADDRESS", multiple=True, help="Leave this out of the plan."),
+    click.option("--additive", is_flag=True, help="Only create and add; list what is left out."),
+)
+
+parallelism = click.option(
+    "--parallelism",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="How many requests may be under way at a time.",
+)
+allow = click.option(
+    "--allow", metavar="GUARD=N", multiple=True, help="Let a guard pass, if its total is exactly N: removals=214."
+)
+
+
+def selection(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:
+    """Adds the options that choose what is planned."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
+
+
+def settings_of(context: Context) -> Settings:
+    """The settings of the project that a command is about."""
+    from lmsconf.settings import load
+
+    return load(context.directory, context.workspace, context.environ)
+
+
+def policy_of(
+    settings: Settings,
+    only: Sequence[str] = (),
+    excluded: Sequence[str] = (),
+    additive: bool = False,
+    consents: Sequence[Consent] = (),
+) -> Policy:
+    """The project's policy with what the command line adds to it."""
+    policy = settings.policy
+    return replace(
+        policy,
+        only=tuple(only),
+        excluded=tuple(excluded),
+        additive=additive,
+        consents=(*consents, *policy.consents),
+    )
+
+
+def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
+    """`removals=214` as a value. Raises UsageError."""
+    from lmsconf.core.guard import NAMES
+    from lmsconf.core.policy import Consent
+
+    found = []
+    for text in allowed:
+        guard, _, number = text.partition("=")
+        if guard not in NAMES or not number.isdigit():
+            raise UsageError(
+                f"--allow {text}: that is no guard and number",
+                hint=f"Write --allow removals=214; guards are {', '.join(NAMES)}.",
+            )
+        found.append(Consent(guard=guard, number=int(number)))
+    return tuple(found)
+
+
+@contextmanager
+def opened(settings: Settings, parallelism: int) -> Iterator[Workspace]:
+    """The workspace of the settings, for as long as the `with` lasts."""
+    from lmsconf.connect import Connection
+    from lmsconf.workspace import Workspace
+
+    with Connection(settings) as connection:
+        yield Workspace(settings=settings, connection=connection, parallelism=parallelism)
+
+
+@contextmanager
+def reading(label: str) -> Iterator[Reading]:
+    """Shows how many requests a reading has behind it."""
+    with progress() as tell:
+        yield lambda done, total: tell(done, total, label)
+
+
+def make(workspace: Workspace, policy: Policy) -> Plan:
+    """Reads manifests and workspace, and plans."""
+    from lmsconf.workspace import read_manifests, refuse_errors
+
+    manifests = read_manifests(workspace.settings)
+    refuse_errors(manifests)
+    with reading("Reading") as tell:
+        return workspace.plan(manifests, policy, tell)
+
+

@@ -1,0 +1,251 @@
+"""`lmsconf sandbox`: the embedded workspace behind a port, filled, and started afresh."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lmsconf.cli.frame import Context, emit, pass_context, say
+from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.sandbox.store import IN_MEMORY, Store
+from lmsconf.wire import Wire
+
+if TYPE_CHECKING:
+    from lmsconf.sandbox.service import Logged
+
+_TOKEN = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
+_SQLITE = b"SQLite format 3\x00"
+
+
+class Place(NamedTuple):
+    """A sandbox workspace: its file or `:memory:`, the seed it begins with, and the names it is spoken to with."""
+
+    db: str
+    seed: Path | None
+    wire: Wire
+
+
+@click.group("sandbox")
+def sandbox_group() -> None:
+    """Serve, seed or reset the embedded workspace.
+
+    Without --db and --seed it is the workspace that lmsconf.yaml names and --workspace selects.
+    """
+
+
+sandbox = sandbox_group
+
+_db = click.option("--db", type=click.Path(), metavar="FILE", help="The workspace's file.")
+_seed = click.option(
+    "--seed", type=click.Path(path_type=Path), metavar="FILE", help="The seed file that an empty workspace begins with."
+)
+
+
+@sandbox_group.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="The port to listen on; 0 takes a free one.",
+)
+@_db
+@_seed
+@click.option(
+    "--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait so long before each answer."
+)
+@click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Add a JSON line here for each request.")
+@pass_context
+def serve(context: Context, port: int, db: str | None, seed: Path | None, latency: float, log: Path | None) -> None:
+    """Serve a workspace over HTTP, to this machine only.
+
+    With --seed alone it is in memory. The token is what LMSCONF_TOKEN says, or else: sandbox.
+    """
+    from lmsconf.sandbox import serve as serving
+    from lmsconf.sandbox.service import Service
+
+    place = _place(context, db, seed)
+    token = context.environ.get("LMSCONF_TOKEN") or _TOKEN
+    with _LogFile(log) as write:
+        service = Service(place.db, wire=place.wire, token=token, seed=place.seed, on_log=write)
+        server = serving.serve(service, port, latency=latency)
+        emit(_welcome(server.url, place.db, token), sys.stdout)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("\nStopped.")
+        finally:
+            service.shut()
+
+
+@sandbox_group.command("seed")
+@_db
+@_seed
+@click.option("--users", type=click.IntRange(0), help="Make up so many people.")
+@click.option("--groups", type=click.IntRange(0), help="Make up so many groups.")
+@click.option("--smart-groups", type=click.IntRange(0), help="Make up so many smart groups.")
+@click.option("--fields", type=click.IntRange(0, 10), help="Make up so many custom fields.")
+@click.option("--contents", type=click.IntRange(0), help="Make up so much content.")
+@click.option("--assignments", type=click.IntRange(0), help="Make up so many assignments.")
+@click.option("--seed-number", "number", default=0, show_default=True, help="Another number, another workspace.")
+@click.option("--out", metavar="FILE", help="Write what is made up as a seed file; - is stdout.")
+@pass_context
+def seed_command(
+    context: Context, /, db: str | None, seed: Path | None, number: int, out: str | None, **sizes: int | None
+) -> None:
+    """Fill an empty workspace from its seed, or make one up.
+
+    Any of the numbers makes a workspace up; the same numbers make the same workspace. With --out it is written to a
+    file and no workspace is touched.
+    """
+    from lmsconf.sandbox.generate import dump, generate
+    from lmsconf.sandbox.seed import load
+
+    wanted = {name: size for name, size in sizes.items() if size is not None}
+    if (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)):
+        raise UsageError("one source and one destination", hint="Give --seed or numbers; give --db or --out.")
+    if out is not None:
+        _write(out, dump(generate(seed=number, **wanted)))
+        return
+    place = _place(context, db, seed)
+    _refuse_memory(place)
+    if wanted or place.seed is None:
+        _plant(place, generate(seed=number, **wanted), "what is made up")
+        say(f"{place.db} is filled with what is made up.")
+    else:
+        _plant(place, load(place.seed), str(place.seed))
+        say(f"{place.db} is filled from {place.seed}.")
+
+
+@sandbox_group.command()
+@_db
+@_seed
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_context
+def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> None:
+    """Throw a workspace away and begin again from its seed."""
+    from lmsconf.sandbox.seed import load
+
+    place = _place(context, db, seed)
+    _refuse_memory(place)
+    _refuse_foreign(Path(place.db))
+    if not yes and not _agreed(place.db):
+        raise LmsconfError("declined: nothing was changed")
+    fresh = place._replace(db=f"{place.db}.new")
+    _remove(fresh.db)
+    try:
+        # The old workspace stays until the new one is whole, so that a bad seed costs nothing.
+        _plant(fresh, load(place.seed) if place.seed else {}, str(place.seed))
+        _remove(place.db)
+        Path(fresh.db).replace(place.db)
+    finally:
+        _remove(fresh.db)
+    say(f"{place.db} begins again{f' from {place.seed}' if place.seed else ', empty'}.")
+
+
+def _place(context: Context, db: str | None, seed: Path | None) -> Place:
+    """The workspace that the options name, or the project's where they name none."""
+    if db is not None or seed is not None:
+        return Place(db or IN_MEMORY, seed, Wire.default())
+    from lmsconf.settings import load
+
+    settings = load(context.directory, context.workspace, context.environ)
+    chosen = settings.workspace
+    if not chosen.embedded:
+        raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")
+    return Place(str(chosen.database or IN_MEMORY), chosen.seed, Wire(settings.dialect))
+
+
+def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
+    """Fills the workspace. Raises LmsconfError where it is not empty."""
+    from lmsconf.sandbox.seed import plant
+
+    store = Store(place.db)
+    try:
+        with store.writing() as ledger:
+            if not ledger.is_empty():
+                raise LmsconfError(f"{place.db} is not empty", hint="Start it afresh with: lmsconf sandbox reset")
+            plant(ledger, values, source=source, wire=place.wire)
+    finally:
+        store.close()
+
+
+def _welcome(url: str, db: str, token: str) -> str:
+    """What somebody needs who wants to use the server. A token that was given is not shown again."""
+    shown = token if token == _TOKEN else "$LMSCONF_TOKEN"
+    where = "in memory, gone when it stops" if db == IN_MEMORY else db
+    return (
+        f"A sandbox workspace listens on {url}\n"
+        f"  data   {where}\n"
+        f"  token  {shown}\n"
+        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN={shown} lmsconf plan\n"
+        "Stop it with Ctrl-C.\n"
+    )
+
+
+def _write(out: str, text: str) -> None:
+    if out == "-":
+        emit(text, sys.stdout)
+        return
+    from lmsconf.files import write_atomically
+
+    write_atomically(Path(out), text)
+    say(f"{out} is written.")
+
+
+def _agreed(db: str) -> bool:
+    """Whether the person at the terminal says yes. Raises UsageError where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask on", hint="Say --yes to throw the workspace away without asking")
+    return bool(click.prompt(f"Throw {db} away and begin again? Only yes is taken for yes", err=True) == "yes")
+
+
+def _refuse_memory(place: Place) -> None:
+    if place.db == IN_MEMORY:
+        raise UsageError("a workspace in memory lasts only as long as its program", hint="Name a file with --db FILE")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Whatever is not a database was not made by a sandbox, and is not thrown away."""
+    if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
+        raise LmsconfError(f"{path} is no sandbox workspace, and stays as it is", hint="Name the right file with --db")
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE))
+
+
+def _remove(db: str) -> None:
+    """Takes a workspace's file away, with the two that SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(db + suffix).unlink(missing_ok=True)
+
+
+class _LogFile:
+    """Writes each request as a JSON line, at once, so that another program can read along."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> Callable[[Logged], None] | None:
+        try:
+            self._file = self._path.open("a", encoding="utf-8", buffering=1) if self._path else None
+        except OSError as error:
+            raise LmsconfError(
+                f"--log {self._path} cannot be written: {error.strerror}", hint="Check its folder."
+            ) from error
+        return self._line if self._file else None
+
+    def __exit__(self, *error: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def _line(self, entry: Logged) -> None:
+        if self._file:
+            self._file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")

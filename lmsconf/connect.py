@@ -1,0 +1,69 @@
+"""Settings → Connection: the only module that knows both the service and the embedded sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmsconf.client.crew import Crew
+from lmsconf.client.reader import Reader
+from lmsconf.settings import Settings
+from lmsconf.wire import Wire
+
+if TYPE_CHECKING:
+    from lmsconf.client.client import Client
+    from lmsconf.client.crew import Progress
+    from lmsconf.client.trace import Exchange
+    from lmsconf.sandbox.transport import Sandbox
+
+SANDBOX_HOST = "http://sandbox"
+
+
+class Connection:
+    """A way to one workspace: crews to read and write with, in the words of the project's dialect."""
+
+    def __init__(self, settings: Settings, *, on_call: Callable[[Exchange], None] | None = None) -> None:
+        self.url = settings.workspace.url
+        self.name = settings.workspace.name
+        self.wire = Wire(settings.dialect)
+        self._settings = settings
+        self._on_call = on_call
+        self._sandbox: Sandbox | None = None
+        self._token: str | None = None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sandbox is not None:
+            self._sandbox.shut()
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+        """Workers that send at most so many requests at a time. Close it, or use it in a `with`."""
+        self._open()
+        return Crew(self._client, parallelism=parallelism, progress=progress)
+
+    def reader(self, crew: Crew) -> Reader:
+        """Reads through a crew, and can do nothing else."""
+        return Reader(crew, self.wire)
+
+    def _open(self) -> None:
+        """Looks the token up, or opens the sandbox, once. Raises LmsconfError where there is none."""
+        if self._token is not None:
+            return
+        chosen = self._settings.workspace
+        if chosen.embedded:
+            from lmsconf.sandbox.transport import Sandbox
+
+            self._sandbox = Sandbox(chosen.database or ":memory:", wire=self.wire, seed=chosen.seed)
+            self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
+        elif chosen.token is None:
+            self._token = ""
+        else:
+            self._token = chosen.token.secret().reveal()
+
+    def _client(self) -> Client:
+        from lmsconf.client.client import Client
+
+        url = SANDBOX_HOST if self._sandbox is not None else self.url
+        return Client(url, self._token or "", wire=self.wire, transport=self._sandbox, on_call=self._on_call)

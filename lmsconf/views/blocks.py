@@ -1,0 +1,79 @@
+"""One resource of a plan in text: a headline, its place, its reasons, and what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmsconf.core.address import Address
+from lmsconf.core.values import Action, Change, FieldChange, Json
+from lmsconf.errors import Problem
+from lmsconf.views import wording
+from lmsconf.views.escape import safe
+
+SHOWN_ITEMS = 20
+
+
+def change_lines(change: Change) -> Iterator[str]:
+    """The block of one change."""
+    sign = wording.SIGNS[change.action]
+    yield safe(f"  {sign} {wording.title(change.address)} {wording.WILL_BE[change.action]}")
+    if change.source is not None:
+        yield safe(f"      {change.source}")
+    if change.reason is not None:
+        yield safe(f"      {change.reason}")
+    yield from (safe(f"      about {line}") for line in wording.about(change))
+    yield from _details(change)
+    for problem in change.problems:
+        yield from problem_lines(problem, indent="      ", inside=change.address)
+
+
+def problem_lines(problem: Problem, *, indent: str = "", inside: Address | None = None) -> Iterator[str]:
+    """A problem and, on lines of its own, the way out."""
+    yield indent + safe(wording.problem(problem, inside=inside))
+    yield from paragraph(problem.hint, indent=f"{indent}  ")
+
+
+def paragraph(text: str | None, *, indent: str = "  ") -> Iterator[str]:
+    """A text that may be several lines, as a hint with a corrected manifest line is."""
+    # Only a line feed ends a line: the rarer line ends come from names, never from us.
+    yield from (indent + safe(line) for line in (text or "").split("\n") if line.strip())
+
+
+def _details(change: Change) -> Iterator[str]:
+    if change.action is Action.CREATE:
+        yield from _whole(change.address, change.after, "+")
+        yield from (safe(f"      + {key}: {wording.SERVICE_DEFAULT}") for key in change.defaults)
+    elif change.action is Action.DELETE:
+        yield from _whole(change.address, change.before, "-")
+    else:
+        for field in change.fields:
+            yield from _field(field)
+
+
+def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
+    """Every key that says something of a resource that comes or goes, beyond what its headline says already."""
+    told = wording.told_by_title(address)
+    for path, value in wording.leaves(form):
+        if value is None or path.partition(".")[0] in told:
+            continue
+        if isinstance(value, list) and value:
+            yield safe(f"      {sign} {path}:")
+            yield from _items(value, sign)
+        else:
+            yield safe(f"      {sign} {path}: {wording.quoted(value)}")
+
+
+def _field(field: FieldChange) -> Iterator[str]:
+    if field.added or field.removed:
+        yield safe(f"      ~ {field.path}: {wording.set_counts(field)}")
+        yield from _items(field.added, "+")
+        yield from _items(field.removed, "-")
+    else:
+        yield safe(f"      ~ {field.path}: {wording.quoted(field.before)} → {wording.quoted(field.after)}")
+
+
+def _items(items: Sequence[Json], sign: str) -> Iterator[str]:
+    yield from (f"          {sign} {safe(wording.words(item))}" for item in items[:SHOWN_ITEMS])
+    hidden = len(items) - SHOWN_ITEMS
+    if hidden > 0:
+        yield f"          {sign} … and {hidden:,} more"

@@ -1,0 +1,29 @@
+"""Colour for terminals, put onto finished text: what a line starts with decides."""
+
+from __future__ import annotations
+
+import re
+
+_RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+
+_LINE = re.compile(
+    r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
+    r"|^(?P<bold>(?:Plan:|No changes\.|Apply |Workspace ).*)$"
+    r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
+    re.MULTILINE,
+)
+_SIGNS = {"+": _GREEN, "-": _RED, "~": _YELLOW, "-/+": _RED}
+_SEVERITIES = {"error": _RED, "warning": _YELLOW}
+
+
+def paint(text: str) -> str:
+    """The text with its signs, severities and main lines in colour. Text that `safe` made has no escapes of its own."""
+    return _LINE.sub(_painted, text)
+
+
+def _painted(found: re.Match[str]) -> str:
+    if found["bold"] is not None:
+        return f"{_BOLD}{found['bold']}{_OFF}"
+    if found["sign"] is not None:
+        return f"{found['indent']}{_SIGNS[found['sign']]}{found['sign']}{_OFF}"
+    return f"{found['place']}{_SEVERITIES[found['severity']]}{found['severity']}{_OFF}"

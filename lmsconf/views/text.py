@@ -1,0 +1,143 @@
+"""Plans, reports and problems for a person at a terminal. Plans read as terraform's do; all names go through `safe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from lmsconf.core.address import Address
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import ApplyReport, Outcome, Plan, Status
+from lmsconf.errors import Problem
+from lmsconf.views import wording
+from lmsconf.views.blocks import change_lines, paragraph, problem_lines
+from lmsconf.views.escape import safe
+from lmsconf.views.paint import paint
+
+SHOWN_UNMANAGED = 10
+
+
+def plan_text(plan: Plan, *, color: bool = False) -> str:
+    """What apply would do, and all that a reviewer must know before."""
+    return _text(
+        [
+            [safe(wording.first_line(plan.workspace, plan.url, plan.people)), *wording.scope(plan)],
+            _problems(plan.problems),
+            *(change_lines(change) for change in plan.changes),
+            _left_out(plan.left_out),
+            _unmanaged(plan),
+            _guards(plan),
+            [wording.closing(plan), f"Digest: {plan_digest(plan)}"],
+        ],
+        color,
+    )
+
+
+def apply_text(report: ApplyReport, *, color: bool = False) -> str:
+    """What was done and what was not, why, and what is left."""
+    return _text(
+        [
+            [safe(wording.first_line(report.workspace, report.url, report.people)), *_meta(report)],
+            _problems(report.problems),
+            *(_failure(outcome) for outcome in report.outcomes if outcome.status is Status.FAILED),
+            *_not_done(report),
+            ["A fresh plan would still do this:"] if report.residue else [],
+            *(change_lines(change) for change in report.residue),
+            [wording.outcome_counts(report) + ".", wording.convergence(report), wording.ending(report)],
+        ],
+        color,
+    )
+
+
+def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
+    """What a snapshot holds: how many of each kind, and which listing is not whole."""
+    taken = [safe(wording.first_line(snapshot.workspace, snapshot.url, snapshot.people)), f"Taken {snapshot.taken_at}."]
+    counts = [safe(f"  {wording.listing(kind, listing)}") for kind, listing in snapshot.listings.items()]
+    return _text([taken, counts], color)
+
+
+def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
+    """Every problem with its way out and, where there are several, how many. Empty when there is none."""
+    if not problems:
+        return ""
+    counts = [f"{wording.problem_counts(problems)}."] if len(problems) > 1 else []
+    return _text([_problems(problems), counts], color)
+
+
+def apply_line(outcome: Outcome) -> str:
+    """One call's end, for the log of a run."""
+    made = f" [id={outcome.id}]" if outcome.id else ""
+    reason = f": {outcome.reason}" if outcome.reason else ""
+    status = outcome.status.value.replace("_", " ")
+    return safe(f"{wording.title(outcome.address)}: {outcome.operation} {status}{made}{reason}")
+
+
+def _text(blocks: Iterable[Iterable[str]], color: bool) -> str:
+    """Blocks of lines with an empty line between them; empty blocks vanish."""
+    text = "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
+    return paint(text) if color else text
+
+
+def _problems(problems: Iterable[Problem]) -> Iterator[str]:
+    for problem in problems:
+        yield from problem_lines(problem)
+
+
+def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
+    if addresses:
+        yield f"Left out, because this plan only adds: {wording.count(len(addresses), 'change')}."
+        yield from _listed(addresses)
+
+
+def _unmanaged(plan: Plan) -> Iterator[str]:
+    for group in plan.unmanaged:
+        if group.addresses or group.left_alone:
+            yield safe(wording.unmanaged(group))
+            yield from _listed(group.addresses)
+
+
+def _listed(addresses: Sequence[Address]) -> Iterator[str]:
+    yield from (f"    {safe(wording.title(address))}" for address in addresses[:SHOWN_UNMANAGED])
+    hidden = len(addresses) - SHOWN_UNMANAGED
+    if hidden > 0:
+        yield f"    … and {hidden:,} more"
+
+
+def _guards(plan: Plan) -> Iterator[str]:
+    for guard in plan.guards:
+        if guard.tripped or guard.allowed_by:
+            yield safe(wording.guard(guard))
+            if guard.tripped and guard.allow is None:
+                yield "  Nothing lifts this guard."
+    line = wording.consent(plan.guards)
+    if line is not None:
+        yield "To allow exactly this:"
+        yield safe(f"  {line}")
+
+
+def _meta(report: ApplyReport) -> Iterator[str]:
+    yield from (safe(f"  {key}: {value}") for key, value in sorted(report.meta.items()))
+
+
+def _failure(outcome: Outcome) -> Iterator[str]:
+    yield safe(f"Failed: {wording.title(outcome.address)} ({outcome.operation})")
+    yield from paragraph(outcome.reason)
+    yield from paragraph(outcome.hint)
+
+
+def _not_done(report: ApplyReport) -> Iterator[Iterator[str]]:
+    """What was skipped and what was never reached, each under its reason."""
+    for status, label in ((Status.BLOCKED, "Skipped"), (Status.NOT_ATTEMPTED, "Not attempted")):
+        outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
+        for reason, group in groupby(sorted(outcomes, key=_reason), key=_reason):
+            yield _skipped(label, reason, list(group))
+
+
+def _reason(outcome: Outcome) -> str:
+    return outcome.reason or ""
+
+
+def _skipped(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield safe(f"{label}: {reason}" if reason else f"{label}:")
+    yield from (f"    {safe(wording.title(outcome.address))} ({safe(outcome.operation)})" for outcome in outcomes)

@@ -1,0 +1,230 @@
+"""What the formats share: verbs, counts, and values in an administrator's words. Nothing here is escaped yet."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lmsconf.core.address import Address, unescape
+from lmsconf.core.snapshot import Listing
+from lmsconf.core.values import Action, ApplyReport, Change, FieldChange, Guard, Json, Plan, Status, Unmanaged
+from lmsconf.errors import Problem, Severity
+
+SERVICE_DEFAULT = "(service default)"
+NOTHING = "(none)"
+
+SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
+WILL_BE = {
+    Action.CREATE: "will be created",
+    Action.UPDATE: "will be changed",
+    Action.REPLACE: "will be replaced: deleted, then created, so access is interrupted in between",
+    Action.DELETE: "will be deleted",
+}
+
+# Everybody who assigns content calls it an assignment; only the API and the manifest key say content target.
+_SPOKEN = {"content_target": "assignment", "user": "person"}
+_JOINED = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
+_PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 group`, `1,200 groups`."""
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    return {"person": "people", "content": "contents"}.get(noun, f"{noun}s")
+
+
+def noun(kind: str) -> str:
+    """What people call a kind: `smart group`, `assignment`."""
+    return _SPOKEN.get(kind, kind.replace("_", " "))
+
+
+def title(address: Address) -> str:
+    """What people call a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
+    joined = _JOINED.fullmatch(address.text)
+    if joined is None or address.kind not in _SPOKEN:
+        return str(address)
+    return f"{noun(address.kind)} of {name(unescape(joined[1]))} to {joined[2]}"
+
+
+def told_by_title(address: Address) -> frozenset[str]:
+    """The keys of a resource that its title says already."""
+    return frozenset({"content", "assign_to"} if _JOINED.fullmatch(address.text) else {"name"})
+
+
+def name(text: str) -> str:
+    """A name as it stands in a line: in quotes where its ends could be mistaken."""
+    return text if _PLAIN.fullmatch(text) else quoted(text)
+
+
+def quoted(value: Json) -> str:
+    """A value as it stands in JSON, `"old"`; what is not there reads `(none)`."""
+    if value is None or value == [] or value == {}:
+        return NOTHING
+    if isinstance(value, dict) and _is_condition(value):
+        return condition(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def words(value: Json) -> str:
+    """An item of a list in words: a name, a condition, or what its keys say."""
+    if isinstance(value, str):
+        return name(value)
+    if not isinstance(value, dict):
+        return quoted(value)
+    if _is_condition(value):
+        return condition(value)
+    rest = ", ".join(f"{key}: {quoted(item)}" for key, item in value.items() if key != "name")
+    return ", ".join(filter(None, (name(str(value["name"])) if "name" in value else "", rest)))
+
+
+def _is_condition(value: Mapping[str, Json]) -> bool:
+    return "field" in value and ("choices" in value or "system_condition" in value)
+
+
+def condition(value: Mapping[str, Json]) -> str:
+    """`Department is Sales or Engineering`. A system condition other than the usual is given as it is spelt."""
+    choices = value.get("choices")
+    named = " or ".join(_choice(str(item)) for item in choices) if isinstance(choices, list) else ""
+    system = value.get("system_condition")
+    verb = "is" if system in (None, "IS_ANY") and named else name(str(system))
+    return " ".join(filter(None, (name(str(value["field"])), verb, named)))
+
+
+def _choice(text: str) -> str:
+    return quoted(text) if " or " in text else name(text)
+
+
+def about(change: Change) -> Iterator[str]:
+    """Why a resource is as it is, key by key."""
+    for key, value in (change.about or {}).items():
+        yield f"{key}: {value if isinstance(value, str) else quoted(value)}"
+
+
+def leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """The keys of a resource with their values; `members.include` for a key inside a key."""
+    if isinstance(value, dict) and value and not _is_condition(value):
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}" if path else key)
+    elif path:
+        yield path, value
+
+
+def set_counts(field: FieldChange) -> str:
+    """`2 added, 1 removed`. The counts are always whole, however many items a view shows."""
+    parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
+    return ", ".join(parts)
+
+
+def first_line(workspace: str, url: str, people: int | None) -> str:
+    """Which workspace this is about: the first line of every plan, prompt and report."""
+    known = "an unknown number of people" if people is None else count(people, "person")
+    return f"Workspace {workspace} ({url}), {known}."
+
+
+def scope(plan: Plan) -> Iterator[str]:
+    """In what the plan is not the whole truth about the workspace."""
+    if plan.partial:
+        yield "This plan is partial: it looks only at the resources named on the command line and what they need."
+    if plan.offline:
+        yield "This plan was made from a snapshot file: it can be shown, not applied."
+
+
+def closing(plan: Plan) -> str:
+    """The sentence that everybody reads."""
+    counts = plan.summary
+    if not counts.changes and any(problem.is_error for problem in plan.all_problems):
+        return "No changes could be planned: the errors above stand in the way."
+    if not counts.changes:
+        narrow = plan.partial or plan.left_out
+        return f"No changes. {'What this plan looks at' if narrow else 'The workspace'} matches the manifests."
+    replaced = f", {counts.replace:,} to replace" if counts.replace else ""
+    return (
+        f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
+        f"({count(counts.calls, 'API call')})."
+    )
+
+
+def unmanaged(group: Unmanaged) -> str:
+    """`12 groups are not managed by any manifest. 3 more are left alone.`"""
+    number, alone = len(group.addresses), group.left_alone
+    parts = [f"{count(number, noun(group.kind))} {_be(number)} not managed by any manifest."] if number else []
+    if alone:
+        parts.append(f"{f'{alone:,} more' if number else count(alone, noun(group.kind))} {_be(alone)} left alone.")
+    return " ".join(parts)
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def listing(kind: str, found: Listing) -> str:
+    """`25 groups`, or `24 groups, not all of them: …`."""
+    rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
+    return count(len(found.rows), noun(kind)) + rest
+
+
+def guard(value: Guard) -> str:
+    """Where a guard stops the plan, or would stop it without a consent, and why."""
+    reason = value.reason or f"{value.total:,}"
+    if value.allowed_by:
+        return f"Guard {value.name}: {reason}. Allowed by {value.allowed_by}."
+    return f"Guard {value.name}: {reason}. Apply would stop here."
+
+
+def consent(guards: Iterable[Guard]) -> str | None:
+    """The line to paste that allows exactly what was counted; None where no guard tripped, or one cannot be lifted."""
+    tripped = [guard for guard in guards if guard.tripped]
+    if not tripped or any(guard.allow is None for guard in tripped):
+        return None
+    return " ".join(["lmsconf apply", *(f"--allow {guard.allow}" for guard in tripped)])
+
+
+def problem(value: Problem, *, inside: Address | None = None) -> str:
+    """`groups.yaml:3:5: error: message [code]`, with the address unless the text stands inside its block."""
+    place = f"{value.source}: " if value.source else ""
+    message = value.message
+    if inside is not None:
+        message = message.removeprefix(f"{inside}: ")
+    elif value.address and value.address not in message:
+        message = f"{value.address}: {message}"
+    return f"{place}{value.severity.value}: {message} [{value.code}]"
+
+
+def problem_counts(problems: Sequence[Problem]) -> str:
+    """`2 errors, 1 warning`, the worst first."""
+    severities = [problem.severity for problem in problems]
+    return ", ".join(count(severities.count(one), one.value) for one in Severity if one in severities)
+
+
+def outcome_counts(report: ApplyReport) -> str:
+    """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
+    rest = (Status.FAILED, Status.BLOCKED, Status.NOT_ATTEMPTED)
+    told = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
+    return ", ".join([f"{count(report.count(Status.DONE), 'call')} done", *told])
+
+
+def ending(report: ApplyReport) -> str:
+    """The last line of a run."""
+    done, total = report.count(Status.DONE), len(report.outcomes)
+    if done < total:
+        verb = "stopped before anything was done" if not done else "incomplete"
+        return f"Apply {verb}. {done:,} of {count(total, 'API call')} done."
+    resources = len({outcome.address for outcome in report.outcomes})
+    return f"Apply complete! {count(resources, 'resource')} changed ({count(total, 'API call')})."
+
+
+def convergence(report: ApplyReport) -> str:
+    """Whether the workspace now is what the plan wanted."""
+    if report.converged is None:
+        return "The workspace was not read back, so it is not known whether it matches the manifests."
+    if report.converged:
+        return "Read back: the workspace matches the manifests."
+    return f"Read back: the workspace does not match the manifests yet; {_differing(len(report.residue))}."
+
+
+def _differing(number: int) -> str:
+    return f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"

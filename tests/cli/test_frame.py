@@ -1,0 +1,319 @@
+"""The frame of every command: exit codes, streams, formats, progress, and a help that imports no command."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from lmsconf.cli import COMMANDS, app
+from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, progress, run
+from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, Severity, Stopped, Terminated, UsageError, Where
+
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "kind": lambda: Stopped("too many deletes", hint="lmsconf apply --allow deletes=9"),
+    "gathered": lambda: ProblemsFound(
+        [
+            Problem(code="a/b", message="one", hint="do this", source=Where("g.yaml", 3, 5), address="group/A"),
+            Problem(code="a/c", message="two", severity=Severity.WARNING),
+        ]
+    ),
+    "click": lambda: click.ClickException("cannot"),
+    "usage": lambda: click.UsageError("wrong"),
+    "interrupt": KeyboardInterrupt,
+    "terminate": Terminated,
+    "eof": EOFError,
+    "ours": lambda: UsageError("makes no sense"),
+}
+
+
+@click.group()
+def tool() -> None:
+    """A program of commands that end in every way."""
+
+
+@tool.command()
+@click.argument("how")
+@output_options(["text", "json"])
+def fail(how: str, output: Output) -> Exit:
+    """Ends badly."""
+    raise RAISED[how]()
+
+
+@tool.command()
+@click.option("--then-fail", is_flag=True)
+@output_options(["text", "json"])
+def work(then_fail: bool, output: Output) -> Exit:
+    """Writes its result."""
+    output.write('{"format": "mine"}\n')
+    if then_fail:
+        raise Stopped("after the result")
+    return Exit.CHANGES
+
+
+@tool.command()
+@output_options(["text", "json"])
+def wait(output: Output) -> None:
+    """Is terminated while it works."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.sigtimedwait([], 5)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("kind", 4),
+        ("gathered", 1),
+        ("click", 1),
+        ("usage", 64),
+        ("interrupt", 130),
+        ("terminate", 143),
+        ("eof", 1),
+        ("ours", 64),
+    ],
+)
+def test_every_way_to_fail_has_its_exit_code(how: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code says what kind of failure it was, stderr says it in words, stdout stays empty."""
+    assert run(tool, ["fail", how]) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.strip()
+    assert "Traceback" not in shown.err
+
+
+def test_problems_say_where_what_and_what_next(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each problem is a line of place, severity, resource, message and code, with its hint below; then the counts."""
+    run(tool, ["fail", "gathered"])
+    assert capsys.readouterr().err == (
+        "g.yaml:3:5: error: group/A: one [a/b]\n  do this\nwarning: two [a/c]\n\n1 error, 1 warning.\n"
+    )
+
+
+@pytest.mark.parametrize("how", ["kind", "gathered", "usage", "click", "interrupt"])
+def test_json_is_one_document_even_for_errors(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With `--format json` stdout holds one problems document when there is no result."""
+    run(tool, ["fail", how, "--format", "json"])
+    assert json.loads(capsys.readouterr().out)["format"] == "lmsconf.problems/1"
+
+
+@pytest.mark.parametrize("arguments", [["--format", "json"], ["--format=json"]])
+def test_json_is_one_document_for_a_wrong_command_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command line that cannot be read is told as a document too, where its words ask for that."""
+    assert run(tool, ["work", "--bogus", *arguments]) == Exit.USAGE
+    problem = json.loads(capsys.readouterr().out)["problems"][0]
+    assert (problem["code"], problem["hint"]) == ("usage", "See: lmsconf work --help")
+
+
+def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that fails after its result adds no second document."""
+    assert run(tool, ["work", "--then-fail", "--format", "json"]) == Exit.STOPPED
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"format": "mine"}
+    assert "after the result" in shown.err
+
+
+def test_a_command_gives_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a command returns is the exit code."""
+    assert run(tool, ["work"]) == Exit.CHANGES
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["work", "extra"], ["work", "--format", "yaml"], ["--x"]])
+def test_wrong_command_lines_exit_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is wrong with the command line, the code is 64 and stdout stays empty."""
+    assert run(tool, arguments) == Exit.USAGE
+    assert capsys.readouterr().out == ""
+
+
+def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """SIGTERM takes the same way out as Ctrl-C, with its own code; afterwards the old handler is back."""
+    before = signal.SIG_DFL
+    signal.signal(signal.SIGTERM, before)
+    assert run(tool, ["wait", "--format", "json"]) == Exit.TERMINATED
+    assert signal.getsignal(signal.SIGTERM) is before
+    shown = capsys.readouterr()
+    assert "Terminated." in shown.err
+    assert json.loads(shown.out)["problems"][0]["code"] == "interrupted"
+
+
+def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--output FILE` writes the result there and nothing to stdout; errors become the file's document."""
+    path = tmp_path / "result"
+    assert run(tool, ["work", "--output", str(path)]) == Exit.CHANGES
+    assert path.read_text() == '{"format": "mine"}\n'
+    run(tool, ["fail", "kind", "--format", "json", "--output", str(path)])
+    assert json.loads(path.read_text())["format"] == "lmsconf.problems/1"
+    assert capsys.readouterr().out == ""
+
+
+def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result that could not be written is not worked for."""
+    assert run(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == Exit.ERROR
+    shown = capsys.readouterr().err
+    assert "cannot be written" in shown
+    assert "too many deletes" not in shown
+
+
+def test_a_reader_that_went_away_does_not_end_the_run() -> None:
+    """`lmsconf … | head -0` ends with the command's own code and without a traceback."""
+    program = (
+        "import sys; from test_frame import tool; from lmsconf.cli.frame import run; sys.exit(run(tool, ['work']))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-c", program], cwd=Path(__file__).parent, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (Exit.CHANGES, b"")
+
+
+def test_a_poor_encoding_shows_escapes() -> None:
+    """What a stream's encoding lacks is written as an escape, not lost in an error."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    emit("a → b\n", stream)
+    stream.seek(0)
+    assert stream.read() == "a \\u2192 b\n"
+
+
+def terminal(environ: dict[str, str], program: str) -> str:
+    """What a program writes to a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-c", program],
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", **environ},
+        cwd=Path(__file__).parent,
+    ) as process:
+        process.wait(timeout=30)
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # the terminal's end
+            break
+        if not more:
+            break
+        text += more
+    os.close(ours)
+    return text.decode()
+
+
+FAILING = "from test_frame import tool; from lmsconf.cli.frame import run; run(tool, ['fail', 'kind'])"
+
+
+def test_color_is_for_terminals_that_want_it() -> None:
+    """A terminal gets colour, unless NO_COLOR is set."""
+    assert "\x1b[31merror" in terminal({"NO_COLOR": ""}, FAILING)
+    assert "\x1b[" not in terminal({"NO_COLOR": "1"}, FAILING)
+
+
+def test_progress_on_a_terminal_is_a_bar() -> None:
+    """Where a person watches, progress is drawn with rich."""
+    program = (
+        "import sys; from lmsconf.cli.frame import progress\n"
+        "with progress() as tell: tell(1, 2, 'Reading groups')\n"
+        "assert 'rich' in sys.modules"
+    )
+    shown = terminal({}, program)
+    assert "Reading groups" in shown
+    assert "1/2" in shown
+    assert "Error" not in shown
+
+
+def test_progress_in_a_log_is_sparse_lines() -> None:
+    """Without a terminal, a thousand steps are a handful of lines, the end among them; a few steps are none."""
+    stream = io.StringIO()
+    with progress(stream) as tell:
+        tell(1, 5, "Reading")
+        for done in range(1, 1001):
+            tell(done, 1000, "Applying\x1b[2J")
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "Applying\\x1b[2J: 50 of 1,000"
+    assert lines[-1] == "Applying\\x1b[2J: 1,000 of 1,000"
+    assert 10 <= len(lines) <= 13
+
+
+def test_progress_can_be_quiet() -> None:
+    """With quiet there is nothing, and nothing slow is imported."""
+    stream = io.StringIO()
+    with progress(stream, quiet=True) as tell:
+        tell(1, 1, "x")
+    assert stream.getvalue() == ""
+
+
+@click.command()
+@pass_context
+def where(context: Context) -> None:
+    """Prints its context."""
+    click.echo(f"{context.directory} {context.workspace}")
+
+
+def test_group_options_make_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands get the folder of `-C` and the workspace of `--workspace`."""
+    group = click.Group(callback=app.callback, params=app.params, commands=[where])
+    assert run(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == Exit.OK
+    assert capsys.readouterr().out == f"{tmp_path} staging\n"
+    assert run(group, ["-C", str(tmp_path / "missing"), "where"]) == Exit.USAGE
+    assert "there is no such folder" in capsys.readouterr().err
+
+
+def test_a_mistyped_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word that is no command gets the command it resembles."""
+    assert run(app, ["pln"]) == Exit.USAGE
+    assert "no such command 'pln'. Did you mean 'plan'?" in capsys.readouterr().err
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    """`lmsconf --help` is fast: it loads no command and no heavy library."""
+    program = (
+        "import sys; sys.argv = ['lmsconf', '--help']\n"
+        "import lmsconf.cli\n"
+        "try: lmsconf.cli.main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'httpx', 'jsonschema', 'deepdiff', 'rich', 'yaml', 'pathlib', 'lmsconf.views', 'lmsconf.core'}\n"
+        "loaded = heavy & set(sys.modules) | {name for name in sys.modules if name.startswith('lmsconf.cli.')}\n"
+        "print(sorted(loaded), file=sys.stderr)"
+    )
+    shown = subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
+    )
+    assert shown.stderr == "['lmsconf.cli.frame']\n"
+    assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items() if not entry.hidden)
+
+
+def _with_path(program: str) -> str:
+    """The program with this process's module path; -S keeps what .pth files import out of the measurement."""
+    return f"import sys; sys.path[:] = {sys.path!r}\n{program}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_what_the_commands_say(name: str) -> None:
+    """The help in the table is the first line of the command's own help."""
+    entry = COMMANDS[name]
+    if importlib.util.find_spec(entry.module) is None:
+        pytest.skip(f"{entry.module} is not written yet")
+    command = getattr(importlib.import_module(entry.module), entry.attribute)
+    assert isinstance(command, click.Command)
+    assert inspect.cleandoc(command.help or "").splitlines()[0] == entry.help
+    assert command.name == name
+
+
+def test_every_error_of_ours_has_an_exit_code() -> None:
+    """No class of errors gives 0."""
+    kinds = [LmsconfError, *LmsconfError.__subclasses__()]
+    assert all(kind.exit is not Exit.OK for kind in kinds)

@@ -1,0 +1,82 @@
+"""`lmsconf show` renders what was saved, and refuses what was changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.core import planfile, reportfile
+from lmsconf.core.document import render
+from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.errors import Exit
+from lmsconf.views import apply_text, plan_text
+
+PLAN = Plan(
+    workspace="sandbox",
+    url="sandbox:",
+    people=3,
+    created_at="2026-03-01T08:00:00Z",
+    manifests_digest="ab",
+    manifests_files=(),
+    partial=False,
+    offline=False,
+    timezone=None,
+    changes=(),
+    calls=(),
+    guards=(),
+    unmanaged=(),
+    fingerprints={},
+    problems=(),
+)
+REPORT = ApplyReport(
+    plan_digest="ab" * 32,
+    workspace="sandbox",
+    url="sandbox:",
+    people=None,
+    started_at="2026-03-01T08:00:00Z",
+    finished_at="2026-03-01T08:00:01Z",
+    outcomes=(),
+    converged=True,
+    residue=(),
+    problems=(),
+    meta={},
+    exit=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("saved", "shown"),
+    [(planfile.dumps(PLAN), plan_text(PLAN)), (reportfile.dumps(REPORT), apply_text(REPORT))],
+    ids=["plan", "apply"],
+)
+def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A saved document reads as it did when it was made; as JSON it is the file itself."""
+    path = tmp_path / "document.json"
+    path.write_bytes(saved.encode())
+    assert run(app, ["show", str(path)]) == Exit.OK
+    assert capsys.readouterr().out == shown
+    assert run(app, ["show", str(path), "--format", "json"]) == Exit.OK
+    assert capsys.readouterr().out == saved
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that was edited is stale in every format: exit 3."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(render({**json.loads(planfile.dumps(PLAN)), "people": 4}).encode())
+    assert run(app, ["show", str(path), "--format", format]) == Exit.STALE
+    assert "was changed after lmsconf wrote it" in capsys.readouterr().err
+
+
+def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another document is an error that says which can be shown."""
+    path = tmp_path / "other.json"
+    path.write_text('{"format": "lmsconf.problems/1"}')
+    assert run(app, ["show", str(path)]) == Exit.ERROR
+    shown = capsys.readouterr().err
+    assert "lmsconf.problems/1" in shown
+    assert "lmsconf.plan/1 or lmsconf.apply/1" in shown

@@ -1,0 +1,110 @@
+"""A project in a folder with a sandbox behind it, used through the same door as the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from lmsconf.connect import Connection
+from lmsconf.core.policy import Consent
+from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.errors import Exit
+from lmsconf.sandbox.service import Logged
+from lmsconf.settings import Settings, load
+from lmsconf.workspace import Workspace, read_manifests
+
+TODAY = date(2026, 6, 1)
+
+
+@dataclass
+class Project:
+    """One project. What it is asked is what a command would ask; `calls` is what the sandbox saw of it."""
+
+    root: Path
+    seed: str = ""
+    options: str = ""
+
+    def __post_init__(self) -> None:
+        (self.root / "manifests").mkdir(parents=True, exist_ok=True)
+        (self.root / "workspace.yaml").write_text(self.seed, encoding="utf-8")
+        self.write_options(self.options)
+
+    def write_options(self, options: str) -> None:
+        """The project file, with more keys beside the workspace."""
+        (self.root / "lmsconf.yaml").write_text(
+            "workspaces:\n  sandbox: {url: 'sandbox:workspace.db', seed: workspace.yaml}\n" + options,
+            encoding="utf-8",
+        )
+
+    def write(self, manifests: str, name: str = "all.yaml") -> None:
+        """One manifest file."""
+        (self.root / "manifests" / name).write_text(manifests, encoding="utf-8")
+
+    @property
+    def settings(self) -> Settings:
+        return load(self.root, None, {}, today=TODAY)
+
+    def plan(self, manifests: str | None = None, **more: object) -> Plan:
+        """The plan, and in `calls` what it asked."""
+        if manifests is not None:
+            self.write(manifests)
+        settings = self.settings
+        with Connection(settings) as connection:
+            workspace = Workspace(settings=settings, connection=connection)
+            made = workspace.plan(read_manifests(settings), replace(settings.policy, **more))  # type: ignore[arg-type]
+            self.calls = _seen(connection)
+        return made
+
+    def apply(
+        self, manifests: str | None = None, allow: Sequence[Consent] = (), plan: Plan | None = None, **more: object
+    ) -> ApplyReport:
+        """Plans and applies; `calls` holds the writing requests only."""
+        if manifests is not None:
+            self.write(manifests)
+        settings = self.settings
+        with Connection(settings) as connection:
+            workspace = Workspace(settings=settings, connection=connection)
+            if plan is None:
+                policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)  # type: ignore[arg-type]
+                plan = workspace.plan(read_manifests(settings), policy)
+            assert not [guard for guard in plan.guards if guard.tripped], plan.guards
+            report = workspace.apply(plan, meta={})
+            self.calls = [call for call in _seen(connection) if call.writes]
+        self.last = plan
+        return report
+
+    def settled(self, manifests: str, *consents: str) -> list[str]:
+        """Applies, sees that nothing is left to do, and gives the writing calls as `METHOD operation`."""
+        allow = [Consent(guard=name, number=int(number)) for name, number in (one.split("=") for one in consents)]
+        report = self.apply(manifests, allow)
+        assert report.exit == Exit.OK, report
+        assert report.converged
+        calls, made = [f"{call.operation}" for call in self.calls], self.last
+        assert self.plan().changes == ()
+        assert self.apply().outcomes == ()
+        assert self.calls == []
+        self.last = made
+        return calls
+
+    def ask(self, operation: str, path: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None) -> object:
+        """One raw answer of the workspace."""
+        with Connection(self.settings) as connection, connection.crew(1) as crew:
+            return connection.reader(crew).get(operation, path=path, query=query)
+
+    def send(self, operation: str, path: Mapping[str, str] | None = None, body: Mapping[str, object] | None = None) -> object:
+        """One raw call, as somebody would make it by hand."""
+        with Connection(self.settings) as connection, connection.crew(1) as crew:
+            return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
+
+    def fields(self) -> dict[str, dict[str, object]]:
+        """The live custom fields by name."""
+        answer = json.loads(json.dumps(self.ask("custom-fields.list")))
+        return {field["name"]: field for field in answer["customFields"]}
+
+
+def _seen(connection: Connection) -> list[Logged]:
+    sandbox = connection._sandbox  # the log is what the server saw, and nothing else tells it
+    return [] if sandbox is None else list(sandbox.log)

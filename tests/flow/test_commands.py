@@ -1,0 +1,271 @@
+"""The main job as a shell sees it: exit codes, what is on stdout, what a reviewed plan is bound to."""
+
+from __future__ import annotations
+
+import json
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from lmsconf.resources import schema_text
+from lmsconf.sandbox.serve import Server, serve
+from lmsconf.sandbox.transport import Sandbox
+
+from .project import Project
+from .shell import lmsconf
+
+SEED = """
+people:
+  - {email: anna@acme.example}
+  - {email: bo@acme.example}
+groups:
+  - {name: Coaches, id: g-1, members: [anna@acme.example]}
+  - {name: Unmanaged}
+content: [{name: GDPR basics}]
+"""
+MANIFEST = """
+groups:
+  - {name: Mentors, previously: [Coaches], members: [anna@acme.example, bo@acme.example]}
+content_targets:
+  - {content: GDPR basics, mandatory: true, assign_to: [{group: Mentors}, everyone]}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose manifests want three changes."""
+    made = Project(tmp_path, SEED)
+    made.write(MANIFEST)
+    return made
+
+
+def test_plan_apply_plan(project: Project) -> None:
+    """Plan exits 0, or 2 with --detailed-exitcode; after an apply there are no changes, and 0 either way."""
+    assert lmsconf(project.root, "plan").code == 0
+    assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 2
+    applied = lmsconf(project.root, "apply", "--auto-approve")
+    assert applied.code == 0, applied.err
+    assert "Apply complete!" in applied.out
+    after = lmsconf(project.root, "plan", "--detailed-exitcode")
+    assert after.code == 0
+    assert "No changes. The workspace matches the manifests." in after.out
+
+
+def test_the_first_line_names_the_workspace(project: Project) -> None:
+    """Workspace, URL and number of people stand first, in a plan and in a report."""
+    first = "Workspace sandbox (sandbox:workspace.db), 2 people."
+    assert lmsconf(project.root, "plan").out.splitlines()[0] == first
+    assert lmsconf(project.root, "apply", "--auto-approve").out.splitlines()[0] == first
+
+
+def test_documents_fit_their_schemas(project: Project) -> None:
+    """With --format json stdout holds exactly one document, which its schema describes."""
+    cases = [
+        (["plan", "--format", "json"], "plan"),
+        (["apply", "--auto-approve", "--format", "json"], "apply"),
+        (["validate", "--format", "json"], "problems"),
+    ]
+    for arguments, name in cases:
+        document = lmsconf(project.root, *arguments).document
+        jsonschema.Draft202012Validator(json.loads(schema_text(f"{name}.schema.json"))).validate(document)
+        assert document["format"] == f"lmsconf.{name}/1"
+
+
+def test_a_problem_is_a_document_too(project: Project) -> None:
+    """Where no plan can be made, --format json gives the problems, and the exit code is 1."""
+    project.write("groups: [{name: X, members: [nobody@acme.example]}]")
+    ran = lmsconf(project.root, "plan", "--format", "json")
+    assert ran.code == 1
+    assert ran.document["format"] == "lmsconf.problems/1"
+    assert "person/unknown" in ran.out
+
+
+def test_a_plan_file_is_consent(project: Project) -> None:
+    """It is applied without asking, and does exactly what was reviewed; applied twice it is stale."""
+    saved = lmsconf(project.root, "plan", "--out", "plan.json")
+    assert saved.code == 0
+    assert (project.root / "plan.json").stat().st_mode & 0o777 == 0o600
+    shown = lmsconf(project.root, "show", "plan.json")
+    assert shown.out == saved.out
+    (project.root / "manifests" / "all.yaml").unlink()
+    applied = lmsconf(project.root, "apply", "plan.json", "--format", "json")
+    assert applied.code == 0, applied.err
+    planned = json.loads((project.root / "plan.json").read_text())
+    assert applied.document["digest"] == planned["digest"]
+    outcomes = applied.document["outcomes"]
+    assert isinstance(outcomes, list)
+    assert [one["call"] for one in outcomes] == [call["id"] for call in planned["calls"]]
+    assert lmsconf(project.root, "apply", "plan.json").code == 3
+
+
+def test_an_edited_plan_file_is_refused(project: Project) -> None:
+    """A plan that was changed after it was reviewed is exit 3, and nothing is sent."""
+    lmsconf(project.root, "plan", "--out", "plan.json")
+    file = project.root / "plan.json"
+    file.write_text(file.read_text().replace("Mentors", "Menturs"))
+    assert lmsconf(project.root, "apply", "plan.json").code == 3
+    assert "Coaches" in json.dumps(project.ask("manual-groups.list"))
+
+
+def test_a_changed_workspace_makes_a_plan_stale(project: Project) -> None:
+    """What was changed by hand after the plan was made is not overwritten: exit 3 names it."""
+    lmsconf(project.root, "plan", "--out", "plan.json")
+    project.send("manual-groups.add-managers", {"groupId": "g-1"}, {"userIds": ["u-1"]})
+    ran = lmsconf(project.root, "apply", "plan.json")
+    assert ran.code == 3
+    assert "group/Mentors is not as it was" in ran.err
+
+
+def test_unrelated_drift_does_not_block(project: Project) -> None:
+    """A change by hand that the plan does not touch is no reason to stop."""
+    lmsconf(project.root, "plan", "--out", "plan.json")
+    project.send("manual-groups.create", body={"name": "By hand"})
+    assert lmsconf(project.root, "apply", "plan.json").code == 0
+
+
+def test_a_digest_binds_an_apply(project: Project) -> None:
+    """Only the plan that was reviewed is applied: another digest is exit 3, the right one is done."""
+    digest = str(lmsconf(project.root, "plan", "--format", "json").document["digest"])
+    assert lmsconf(project.root, "apply", "--auto-approve", "--expect-digest", "0" * 64).code == 3
+    assert lmsconf(project.root, "apply", "--auto-approve", "--expect-digest", digest).code == 0
+
+
+def test_without_a_terminal_nothing_is_asked(project: Project) -> None:
+    """No terminal and no --auto-approve: exit 64, and not one call."""
+    assert lmsconf(project.root, "apply", answer="yes\n").code == 64
+    assert not (project.root / "workspace.db").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("yes\n", 0), ("y\n", 1), ("\n", 1)])
+def test_on_a_terminal_only_yes_is_yes(project: Project, answer: str, code: int) -> None:
+    """The plan is shown and the question asked; anything but `yes` exits 1 and changes nothing."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "lmsconf", "apply"],
+        cwd=project.root,
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        with open(master, "w", buffering=1) as terminal:
+            terminal.write(answer)
+            _, err = running.communicate(timeout=60)
+    assert running.returncode == code, err
+    assert "Apply this plan?" in err
+    assert ("Mentors" in json.dumps(project.ask("manual-groups.list"))) is (code == 0)
+
+
+def test_a_tripped_guard_stops_apply_only(project: Project) -> None:
+    """Plan shows the line to paste and keeps its exit code; apply exits 4, and with that line goes on."""
+    people = "\n".join(f"  - {{email: p{n}@acme.example}}" for n in range(60))
+    crowd = ", ".join(f"p{n}@acme.example" for n in range(60))
+    big = Project(project.root / "big", f"people:\n{people}\ngroups: [{{name: A, members: [{crowd}]}}]\n")
+    big.write("groups: [{name: A, members: []}]")
+    planned = lmsconf(big.root, "plan")
+    assert planned.code == 0
+    assert "lmsconf apply --allow removals=60" in planned.out
+    stopped = lmsconf(big.root, "apply", "--auto-approve")
+    assert stopped.code == 4
+    assert "--allow removals=60" in stopped.err
+    assert lmsconf(big.root, "apply", "--auto-approve", "--allow", "removals=59").code == 4
+    assert lmsconf(big.root, "apply", "--auto-approve", "--allow", "removals=60").code == 0
+
+
+def test_a_protected_resource_cannot_be_allowed(project: Project) -> None:
+    """Nothing lifts `protect`: taking somebody out is exit 4 whatever is allowed."""
+    project.write_options('guards: {protect: ["group/Coaches"]}\n')
+    project.write("groups: [{name: Coaches, members: []}]")
+    ran = lmsconf(project.root, "apply", "--auto-approve", "--allow", "removals=1")
+    assert ran.code == 4
+    assert "protected" in ran.err
+
+
+def test_a_wrong_command_line_is_64(project: Project) -> None:
+    """Unknown options and commands, and a guard that does not exist."""
+    for arguments in (["plan", "--nonsense"], ["plann"], ["apply", "--allow", "losses=1"], ["apply", "--allow", "x"]):
+        assert lmsconf(project.root, *arguments).code == 64, arguments
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """The same workspace behind a port, with its own token."""
+    seed = tmp_path / "seed.yaml"
+    seed.write_text(SEED, encoding="utf-8")
+    sandbox = Sandbox(seed=seed, token="s3cret-token")
+    with serve(sandbox) as running:
+        running.sandbox = sandbox  # type: ignore[attr-defined]
+        yield running
+
+
+def test_over_http(project: Project, server: Server) -> None:
+    """Given only a URL and a token: plan exits 2 and writes nothing, apply 0, plan 0."""
+    env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "s3cret-token"}
+    log = server.sandbox.log  # type: ignore[attr-defined]
+    assert lmsconf(project.root, "plan", "--detailed-exitcode", env=env).code == 2
+    assert log
+    assert not [call for call in log if call.writes]
+    assert lmsconf(project.root, "apply", "--auto-approve", env=env).code == 0
+    after = lmsconf(project.root, "plan", "--detailed-exitcode", env=env)
+    assert (after.code, "No changes." in after.out) == (0, True)
+
+
+def test_a_refused_token_is_7(project: Project, server: Server) -> None:
+    """A wrong token is told as such, and shows nowhere."""
+    ran = lmsconf(project.root, "plan", env={"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "wr0ng-token"})
+    assert ran.code == 7
+    assert "wr0ng-token" not in ran.out + ran.err
+
+
+def test_nobody_there_is_8(project: Project) -> None:
+    """A port where nobody listens is exit 8, soon."""
+    ran = lmsconf(project.root, "plan", env={"LMSCONF_URL": "http://127.0.0.1:9", "LMSCONF_TOKEN": "x"})
+    assert ran.code == 8
+
+
+def test_only_a_part(project: Project) -> None:
+    """--only plans what is named and what it needs, and says that the plan is partial."""
+    ran = lmsconf(project.root, "plan", "--only", "content_target/* -> everyone", "--format", "json")
+    assert [change["address"] for change in ran.document["changes"]] == ["content_target/GDPR basics -> everyone"]  # type: ignore[attr-defined]
+    assert ran.document["partial"] is True
+    needs = lmsconf(project.root, "plan", "--only", "content_target/* -> group/*", "--format", "json").document
+    assert [change["kind"] for change in needs["changes"]] == ["group", "content_target"]  # type: ignore[attr-defined]
+    assert lmsconf(project.root, "plan", "--only", "group/Nobody").code == 1
+
+
+def test_all_but_a_part(project: Project) -> None:
+    """--except leaves a resource out; what stands on it and cannot be without it is an error."""
+    ran = lmsconf(project.root, "plan", "--except", "group/Mentors", "--format", "json")
+    assert {change["kind"] for change in ran.document["changes"]} == {"content_target"}  # type: ignore[attr-defined]
+    project.write("groups: [{name: New}]\ncontent_targets: [{content: GDPR basics, assign_to: [{group: New}]}]")
+    assert lmsconf(project.root, "plan", "--except", "group/New").code == 1
+
+
+def test_only_additions(project: Project) -> None:
+    """--additive creates and adds, renames and removes nothing, and lists what it left out."""
+    project.write("groups: [{name: Mentors, previously: [Coaches], members: [bo@acme.example]}, {name: New}]")
+    ran = lmsconf(project.root, "plan", "--additive", "--format", "json")
+    assert [call["operation"] for call in ran.document["calls"]] == [  # type: ignore[attr-defined]
+        "manual-groups.add-members",
+        "manual-groups.create",
+    ]
+    assert ran.document["left_out"] == ["group/Mentors"]
+
+
+def test_a_snapshot_plans_offline(project: Project) -> None:
+    """A plan against a saved snapshot is the same plan, can be shown, and cannot be applied."""
+    live = lmsconf(project.root, "plan", "--format", "json").document
+    assert lmsconf(project.root, "snapshot", "now.json").code == 0
+    (project.root / "workspace.db").unlink()
+    offline = lmsconf(project.root, "plan", "--snapshot", "now.json", "--out", "plan.json", "--format", "json").document
+    assert offline["digest"] == live["digest"]
+    assert not (project.root / "workspace.db").exists()
+    assert lmsconf(project.root, "apply", "plan.json").code == 3
+    document = json.loads((project.root / "now.json").read_text())
+    jsonschema.Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(document)
+    assert "2 groups" in lmsconf(project.root, "show", "now.json").out

@@ -1,0 +1,238 @@
+"""Each change is one minimal set of calls, and afterwards there is nothing left to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.values import Action
+from lmsconf.errors import ProblemsFound
+
+from .project import Project
+
+PEOPLE = """
+people:
+  - {email: anna@acme.example, id: u-anna}
+  - {email: bo@acme.example, id: u-bo}
+  - {email: cy@acme.example, id: u-cy}
+"""
+
+
+def project(tmp_path: Path, seed: str, options: str = "") -> Project:
+    return Project(tmp_path, PEOPLE + seed, options)
+
+
+def test_a_group_is_renamed_by_one_call(tmp_path: Path) -> None:
+    """A group under an earlier name is renamed, and keeps its id and its members."""
+    it = project(tmp_path, "groups: [{name: Coaches, id: g-1, members: [anna@acme.example]}]")
+    calls = it.settled("groups: [{name: Mentors, previously: [Coaches]}]")
+    assert calls == ["manual-groups.rename"]
+    assert it.ask("manual-groups.list", query={}) == {"groups": [{"groupId": "g-1", "name": "Mentors"}]}
+    assert it.ask("manual-groups.members", {"groupId": "g-1"}) == {"userIds": ["u-anna"]}
+
+
+def test_a_chain_of_renames_moves_every_name_up(tmp_path: Path) -> None:
+    """Where each new name is another's old one, the last in the chain moves first."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}, {name: C, id: g-3}]")
+    calls = it.settled(
+        "groups: [{name: B, previously: [A]}, {name: C, previously: [B]}, {name: D, previously: [C]}]"
+    )
+    assert calls == ["manual-groups.rename"] * 3
+    assert [str(change.id) + change.address.name for change in it.last.changes] == ["g-1B", "g-2C", "g-3D"]
+    assert [call.path for call in it.last.calls] == [f"/groups/g-{n}/rename" for n in (3, 2, 1)]
+
+
+def test_two_pinned_groups_swap_names_by_three_calls(tmp_path: Path) -> None:
+    """Names that change places go through one temporary name that tells whose it is."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
+    calls = it.settled("groups: [{name: B, id: g-1}, {name: A, id: g-2}]")
+    assert calls == ["manual-groups.rename"] * 3
+    assert it.last.calls[0].body == {"name": "lmsconf renames g-1"}
+
+
+def test_a_swap_without_ids_is_an_error_that_prints_them(tmp_path: Path) -> None:
+    """A circle of earlier names looks the same before and after, so the ids to paste are named."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
+    with pytest.raises(ProblemsFound) as found:
+        it.plan("groups: [{name: B, previously: [A]}, {name: A, previously: [B]}]")
+    text = " ".join(str(problem) for problem in found.value.problems)
+    assert "identity/circle" in text
+    assert "g-1" in text
+    assert "g-2" in text
+
+
+def test_two_choices_swap_names_by_one_put(tmp_path: Path) -> None:
+    """Choices pinned by id change places within one replacement of their field."""
+    it = project(tmp_path, "custom_fields: [{name: Size, type: CHOICE, choices: [S, L]}]")
+    ids = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}  # type: ignore[index]
+    calls = it.settled(
+        f"custom_fields: [{{name: Size, choices: [{{name: L, id: {ids['S']}}}, {{name: S, id: {ids['L']}}}]}}]"
+    )
+    assert calls == ["custom-fields.replace"]
+    now = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}  # type: ignore[index]
+    assert now == {"L": ids["S"], "S": ids["L"]}
+
+
+def test_a_renamed_choice_keeps_its_id(tmp_path: Path) -> None:
+    """A choice with an earlier name is sent with the id that it has, so that answers stay."""
+    it = project(tmp_path, "custom_fields: [{name: Dept, type: CHOICE, choices: [HR, Sales]}]")
+    before = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}  # type: ignore[index]
+    calls = it.settled("custom_fields: [{name: Dept, choices: [{name: People, previously: [HR]}, Sales]}]")
+    assert calls == ["custom-fields.replace"]
+    after = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}  # type: ignore[index]
+    assert after == {"People": before["HR"], "Sales": before["Sales"]}
+
+
+MOVE = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [HR, Sales]}
+  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}
+smart_groups:
+  - {name: People, conditions: [{field: Dept, choices: [HR]}]}
+"""
+
+
+def test_a_smart_group_leaves_a_field_before_its_choice_goes(tmp_path: Path) -> None:
+    """The condition is replaced first, then the choice that nobody names any more is taken out."""
+    it = project(tmp_path, MOVE)
+    calls = it.settled(
+        """
+custom_fields: [{name: Dept, choices: [Sales]}]
+smart_groups: [{name: People, conditions: [{field: Site, choices: [Oslo]}]}]
+"""
+    )
+    assert calls == ["smart-groups.replace-conditions", "custom-fields.replace"]
+
+
+def test_one_member_of_a_thousand_is_exchanged_by_two_calls(tmp_path: Path) -> None:
+    """Swapping one member is one addition and then one removal, whatever the size of the group."""
+    crowd = [f"p{n}@acme.example" for n in range(1001)]
+    seed = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd)
+    it = Project(tmp_path, seed + f"groups: [{{name: All, members: [{', '.join(crowd[:1000])}]}}]\n")
+    calls = it.settled(f"groups: [{{name: All, members: [{', '.join(crowd[1:])}]}}]")
+    assert calls == ["manual-groups.add-members", "manual-groups.remove-member"]
+    (change,) = it.last.changes
+    assert change.fields[0].added == (crowd[1000],)
+    assert change.fields[0].removed == (crowd[0],)
+
+
+def test_a_key_that_is_taken_out_of_a_manifest_changes_nothing(tmp_path: Path) -> None:
+    """Omitted is not managed: members that a manifest no longer mentions stay."""
+    it = project(tmp_path, "groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]")
+    it.settled("groups: [{name: A, members: [anna@acme.example]}]")
+    assert it.settled("groups: [{name: A}]") == []
+
+
+def test_empty_managers_mean_nobody(tmp_path: Path) -> None:
+    """Empty is empty: all managers go, one call each."""
+    it = project(tmp_path, "groups: [{name: A, managers: [anna@acme.example, bo@acme.example]}]")
+    assert it.settled("groups: [{name: A, managers: []}]") == ["manual-groups.remove-manager"] * 2
+
+
+def test_a_flipped_assignment_is_one_post(tmp_path: Path) -> None:
+    """An assignment is one value: no longer mandatory and no longer limited in time is one call."""
+    it = project(
+        tmp_path,
+        """
+content: [{name: GDPR}]
+content_targets:
+  - {content: GDPR, assign_to: [everyone], mandatory: true, visible_from: 2026-01-01T00:00:00Z}
+""",
+    )
+    assert it.settled("content_targets: [{content: GDPR, assign_to: [everyone]}]") == ["content-targets.create"]
+    targets = it.ask("content-targets.list", query={"contentId": "c-1"})
+    assert targets["targets"][0]["mandatory"] is False  # type: ignore[index,call-overload]
+
+
+def test_a_deleted_group_takes_its_assignments_with_it(tmp_path: Path) -> None:
+    """They are found over the whole catalogue, also the unmanaged ones, deleted first, and counted as removals."""
+    it = project(
+        tmp_path,
+        """
+groups: [{name: Old, members: [anna@acme.example]}, {name: Kept}]
+content: [{name: X}, {name: Y}]
+content_targets:
+  - {content: X, assign_to: [{group: Old}, {group: Kept}]}
+  - {content: Y, assign_to: [{group: Old}]}
+""",
+    )
+    calls = it.settled("absent: {groups: [Old]}")
+    assert calls == ["content-targets.delete", "content-targets.delete", "manual-groups.delete"]
+    totals = {guard.name: guard.total for guard in it.last.guards}
+    assert (totals["deletes"], totals["removals"]) == (1, 3)
+
+
+def test_what_is_owned_and_no_longer_declared_goes(tmp_path: Path) -> None:
+    """A pattern under ownership that lost a manifest deletes what the manifest declared, and nothing else."""
+    it = project(tmp_path, "groups: [{name: LMS a}, {name: LMS b}, {name: LMS test}, {name: Other}]")
+    it.write_options('ownership: {groups: ["LMS *", "!LMS test*"]}\n')
+    assert it.settled("groups: [{name: LMS a}]") == ["manual-groups.delete"]
+    assert [change.address.name for change in it.last.changes] == ["LMS b"]
+
+
+def test_a_field_is_replaced_when_ten_exist(tmp_path: Path) -> None:
+    """There is no place for an eleventh, so the old one goes before the new one comes."""
+    fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
+    it = project(tmp_path, f"custom_fields:\n{fields}\n")
+    calls = it.settled("custom_fields: [{name: New, type: TEXT}]\nabsent: {custom_fields: [F3]}")
+    assert calls == ["custom-fields.delete", "custom-fields.create"]
+
+
+def test_an_eleventh_field_is_a_certain_refusal(tmp_path: Path) -> None:
+    """The plan says so, and which field is one too many; apply would stop with exit 4."""
+    fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
+    it = project(tmp_path, f"custom_fields:\n{fields}\n")
+    plan = it.plan("custom_fields: [{name: New, type: TEXT}]")
+    assert [problem.code for problem in plan.all_problems if problem.is_error] == ["refusal/too-many-fields"]
+
+
+KEEPS = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [HR, Sales, Ops]}]
+smart_groups: [{name: Sellers, conditions: [{field: Dept, choices: [Sales]}]}]
+"""
+
+
+def test_a_field_in_use_may_be_refused(tmp_path: Path) -> None:
+    """Its change names the groups, is counted by the guard, and is not sent without consent."""
+    it = project(tmp_path, KEEPS)
+    plan = it.plan("custom_fields: [{name: Dept, description: Where one works}]")
+    (problem,) = (one for one in plan.all_problems if one.code == "refusal/in-use")
+    assert "smart_group/Sellers" in problem.message
+    (guard,) = (one for one in plan.guards if one.name == "refusals")
+    assert (guard.total, guard.tripped, guard.allow) == (1, True, "refusals=1")
+
+
+def test_a_used_choice_is_swapped_by_three_calls(tmp_path: Path) -> None:
+    """Where only the removal of a used choice is refused: the new one comes, the group moves, the old one goes."""
+    it = project(tmp_path, KEEPS, "dialect: {custom-fields.in-use: removed-choice}\n")
+    calls = it.settled(
+        """
+custom_fields: [{name: Dept, choices: [HR, Revenue, Ops]}]
+smart_groups: [{name: Sellers, conditions: [{field: Dept, choices: [Revenue]}]}]
+""",
+        "recreates=1",
+    )
+    assert calls == ["custom-fields.replace", "smart-groups.replace-conditions", "custom-fields.replace"]
+
+
+def test_a_person_enters_the_new_group_before_leaving_the_old_one(tmp_path: Path) -> None:
+    """Grants come before revocations, so that nobody loses access for a moment."""
+    it = project(tmp_path, "groups: [{name: A, members: [anna@acme.example]}, {name: B}]")
+    calls = it.settled("groups: [{name: A, members: []}, {name: B, members: [anna@acme.example]}]")
+    assert calls == ["manual-groups.add-members", "manual-groups.remove-member"]
+    remove = it.last.calls[-1]
+    assert remove.needs == ("c1",)
+
+
+def test_a_recreated_assignment_is_a_replacement(tmp_path: Path) -> None:
+    """Where the service needs it, a changed assignment is deleted and made again, and counted as a removal."""
+    it = project(
+        tmp_path,
+        "content: [{name: X}]\ncontent_targets: [{content: X, assign_to: [everyone]}]\n",
+        "dialect: {content-targets.on-existing: recreate}\n",
+    )
+    calls = it.settled("content_targets: [{content: X, mandatory: true, assign_to: [everyone]}]")
+    assert calls == ["content-targets.delete", "content-targets.create"]
+    assert it.last.changes[0].action is Action.REPLACE
+    assert {guard.name: guard.total for guard in it.last.guards}["removals"] == 1

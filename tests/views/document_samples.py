@@ -1,0 +1,442 @@
+"""Plans and reports that show every form a view must word, built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.values import (
+    Action,
+    ApplyReport,
+    Call,
+    Change,
+    FieldChange,
+    Guard,
+    Json,
+    Measure,
+    Outcome,
+    Plan,
+    Status,
+    Unmanaged,
+)
+from lmsconf.errors import Problem, Severity, Where
+
+EVERYONE = Address("everyone", "")
+HASH = "5f" * 32
+
+
+def change(
+    address: Address,
+    action: Action,
+    *,
+    id: str | None = None,
+    line: int | None = None,
+    before: Json = None,
+    after: Json = None,
+    fields: tuple[FieldChange, ...] = (),
+    problems: tuple[Problem, ...] = (),
+    about: dict[str, Json] | None = None,
+    defaults: tuple[str, ...] = (),
+) -> Change:
+    return Change(
+        address=address,
+        action=action,
+        id=None if id is None else RemoteId(id),
+        about=about,
+        source=None if line is None else Where("manifests/people.yaml", line, 5),
+        before=before,
+        after=after,
+        fields=fields,
+        problems=problems,
+        defaults=defaults,
+    )
+
+
+def call(
+    number: int, address: Address, operation: str, method: str, path: str, body: object = None, **more: object
+) -> Call:
+    needs = more.get("needs", ())
+    assert isinstance(needs, tuple)
+    return Call(
+        id=f"c{number}",
+        address=address,
+        operation=operation,
+        method=method,
+        path=path,
+        query={},
+        body=body,
+        needs=needs,
+        may_be_refused=bool(more.get("may_be_refused")),
+    )
+
+
+EMPTY = Plan(
+    workspace="production",
+    url="https://lms.example/api",
+    people=412,
+    created_at="2026-03-01T08:00:00Z",
+    manifests_digest="ab" * 32,
+    manifests_files=("manifests/people.yaml", "manifests/targets.yaml"),
+    partial=False,
+    offline=False,
+    timezone="Europe/Stockholm",
+    changes=(),
+    calls=(),
+    guards=(),
+    unmanaged=(),
+    fingerprints={},
+    problems=(),
+)
+
+DEPARTMENT = Address.of("custom_field", "Department")
+COACHES = Address.of("group", "Onboarding coaches")
+NORDICS = Address.of("smart_group", "Sales Nordics")
+BASICS = Address("content_target", f"GDPR basics -> {NORDICS}")
+INTRO = Address("content_target", "Old intro -> everyone")
+
+CREATE = replace(
+    EMPTY,
+    people=1,
+    changes=(
+        change(
+            DEPARTMENT,
+            Action.CREATE,
+            line=3,
+            about={"owner": "hr-systems", "ticket": "LD-412", "years": [2026, 2027]},
+            after={
+                "type": "CHOICE",
+                "choices": ["Sales", "Engineering", "People and Culture", " padded "],
+                "hidden": False,
+            },
+            defaults=("description", "locked"),
+        ),
+        change(
+            COACHES,
+            Action.CREATE,
+            line=12,
+            after={
+                "managers": [],
+                "members": {
+                    "include": [f"person{n:03}@acme.example" for n in range(410)],
+                    "exclude": ["cy@acme.example"],
+                },
+            },
+        ),
+        change(
+            NORDICS,
+            Action.CREATE,
+            line=20,
+            after={
+                "conditions": [
+                    {"field": "Department", "choices": ["Engineering", "Sales"], "system_condition": "IS_ANY"},
+                    {"field": "Country", "choices": ["NO", "SE"]},
+                    {"field": "City", "choices": ["Oslo or Bergen"], "system_condition": "IS_NONE"},
+                    {"field": "Title", "system_condition": "IS_EMPTY"},
+                ],
+                "managers": ["anna.berg@acme.example"],
+            },
+        ),
+        change(
+            BASICS,
+            Action.CREATE,
+            line=31,
+            after={"mandatory": True, "visible_from": "2026-01-05T00:00:00+01:00", "visible_until": None},
+        ),
+    ),
+    calls=(
+        call(1, DEPARTMENT, "custom-fields.create", "POST", "/custom-fields", {"name": "Department", "type": "CHOICE"}),
+        call(2, COACHES, "manual-groups.create", "POST", "/groups", {"name": "Onboarding coaches"}),
+        call(
+            3,
+            COACHES,
+            "manual-groups.add-members",
+            "POST",
+            "/groups/{group/Onboarding coaches}/members",
+            {"userIds": ["u-1", "u-2"]},
+            needs=("c2",),
+        ),
+        call(
+            4,
+            NORDICS,
+            "smart-groups.create",
+            "POST",
+            "/smart-groups",
+            {
+                "name": "Sales Nordics",
+                "conditions": [{"customFieldId": Ref(DEPARTMENT), "choiceIds": [Ref(DEPARTMENT, "Sales")]}],
+            },
+            needs=("c1",),
+        ),
+        call(
+            5,
+            BASICS,
+            "content-targets.create",
+            "POST",
+            "/content/targets",
+            {"contentId": "k-1", "targetId": Ref(NORDICS), "mandatory": True},
+            needs=("c4",),
+        ),
+    ),
+)
+
+UPDATE = replace(
+    EMPTY,
+    partial=True,
+    changes=(
+        change(
+            DEPARTMENT,
+            Action.UPDATE,
+            id="f-1",
+            line=3,
+            before={"choices": ["HR", "Sales"], "description": "Old"},
+            after={"choices": ["People and Culture", "Legal"], "description": None},
+            fields=(
+                FieldChange(path="description", before="Old", after=None),
+                FieldChange(path="choices", added=("Legal",), removed=("Sales",)),
+                FieldChange(path="choices.HR", before="HR", after="People and Culture"),
+            ),
+            problems=(
+                Problem(
+                    code="refusal/in-use",
+                    severity=Severity.WARNING,
+                    message="custom_field/Department: may be refused, because smart_group/Sales Nordics uses the field",
+                    hint="Allow the attempt with --allow refusals=1, or make the change by hand:\nSettings, Fields.",
+                    source=Where("manifests/people.yaml", 3, 5),
+                    address=str(DEPARTMENT),
+                ),
+            ),
+        ),
+        change(
+            COACHES,
+            Action.UPDATE,
+            id="g-1",
+            line=12,
+            before={"name": "Coaches"},
+            after={"name": "Onboarding coaches"},
+            fields=(
+                FieldChange(path="name", before="Coaches", after="Onboarding coaches"),
+                FieldChange(path="members", added=("bo.ek@acme.example",), removed=("cy.dahl@acme.example",)),
+                FieldChange(path="managers", removed=tuple(f"m{n:04}@acme.example" for n in range(1200))),
+            ),
+        ),
+        change(
+            NORDICS,
+            Action.UPDATE,
+            id="s-1",
+            line=20,
+            before={},
+            after={},
+            fields=(
+                FieldChange(
+                    path="conditions",
+                    added=({"field": "Department", "choices": ["Engineering", "Sales"]},),
+                    removed=({"field": "Department", "choices": ["Sales"]},),
+                ),
+            ),
+        ),
+        change(
+            BASICS,
+            Action.REPLACE,
+            id="t-1",
+            line=31,
+            before={"mandatory": False},
+            after={"mandatory": True},
+            fields=(FieldChange(path="mandatory", before=False, after=True),),
+        ),
+    ),
+    calls=(
+        call(1, COACHES, "manual-groups.rename", "POST", "/groups/g-1/rename", {"name": "Onboarding coaches"}),
+        call(
+            2,
+            DEPARTMENT,
+            "custom-fields.replace",
+            "PUT",
+            "/custom-fields/f-1",
+            {"name": "Department"},
+            may_be_refused=True,
+        ),
+    ),
+    guards=(
+        Guard(
+            name="removals",
+            limit={"count": 50, "share": 0.1},
+            total=1203,
+            tripped=False,
+            allow="removals=1203",
+            reason="1203 removals, and the limit is 50",
+            allowed_by="Contractors leave",
+        ),
+    ),
+    measures=(Measure(guard="removals", of="group/Onboarding coaches members", taken=1, size=40),),
+    unmanaged=(
+        Unmanaged(kind="group", addresses=tuple(Address.of("group", f"Team {n}") for n in range(12)), left_alone=3),
+        Unmanaged(kind="content_target", addresses=(INTRO,)),
+        Unmanaged(kind="smart_group", addresses=(), left_alone=1),
+    ),
+    fingerprints={str(COACHES): HASH, str(DEPARTMENT): HASH},
+    problems=(
+        Problem(
+            code="people/archived",
+            severity=Severity.WARNING,
+            message="bo.ek@acme.example is archived",
+            hint="Take the person out of the list.",
+            source=Where("hr/leaders.csv", 7),
+            address=str(COACHES),
+        ),
+        Problem(code="identity/rename-done", severity=Severity.NOTE, message="`previously: Coaches` can go"),
+    ),
+    left_out=(INTRO,),
+)
+
+DELETE = replace(
+    EMPTY,
+    people=None,
+    offline=True,
+    changes=(
+        change(INTRO, Action.DELETE, id="t-9", before={"mandatory": True, "visible_until": None}),
+        change(
+            Address.of("group", "Summer interns 2024"),
+            Action.DELETE,
+            id="g-4",
+            line=44,
+            before={
+                "members": [f"intern{n:02}@acme.example" for n in range(25)],
+                "managers": ["anna.berg@acme.example"],
+            },
+        ),
+    ),
+    calls=(
+        call(
+            1,
+            INTRO,
+            "content-targets.delete",
+            "DELETE",
+            "/content/targets",
+            {"targetId": "EVERYONE", "targetType": "GROUP", "contentId": "k-2"},
+        ),
+        call(
+            2,
+            Address.of("group", "Summer interns 2024"),
+            "manual-groups.delete",
+            "DELETE",
+            "/groups/g-4",
+            needs=("c1",),
+        ),
+    ),
+    guards=(
+        Guard(
+            name="deletes",
+            limit={"count": 1, "share": None},
+            total=2,
+            tripped=True,
+            allow="deletes=2",
+            reason="2 deletes, and the limit is 1",
+        ),
+        Guard(
+            name="removals",
+            limit={"count": 50, "share": 0.1},
+            total=27,
+            tripped=True,
+            allow="removals=27",
+            reason="25 of 25 in members of group/Summer interns 2024, and the limit is 10%",
+        ),
+        Guard(name="recreates", limit={"count": 0}, total=0, tripped=False, allow=None),
+    ),
+)
+
+EVIL = "\x1b[31mred\x07\u202egnp.exe\u2028\r\n::error::pwned ##[set-env] /\\ -> <b>@all</b> | `x` \x9b2J\ud800"
+HOSTILE = replace(
+    EMPTY,
+    workspace=EVIL,
+    url="https://lms.example/\x1b]0;title\x07",
+    changes=(
+        change(
+            Address.of("group", EVIL),
+            Action.CREATE,
+            line=1,
+            about={EVIL: EVIL},
+            after={"members": [EVIL, "::warning::x", ""], EVIL: EVIL},
+        ),
+        change(
+            Address("content_target", f"{Address.of('x', EVIL).text} -> {Address.of('smart_group', 'a -> b')}"),
+            Action.UPDATE,
+            fields=(
+                FieldChange(path=EVIL, before=EVIL, after=None),
+                FieldChange(
+                    path="conditions", added=({"field": EVIL, "choices": [EVIL, '"'], "system_condition": EVIL},)
+                ),
+            ),
+            problems=(Problem(code="x", message=EVIL, hint=f"::stop-commands::{EVIL}\n{EVIL}", address=EVIL),),
+        ),
+    ),
+    unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
+    problems=(Problem(code="x", message=EVIL, hint=EVIL, source=Where(f"::{EVIL}", 1, 1)),),
+    guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=None, reason=EVIL),),
+)
+
+PLANS = {"empty": EMPTY, "create": CREATE, "update": UPDATE, "delete": DELETE, "hostile": HOSTILE}
+
+
+def outcome(
+    number: int, address: Address, operation: str, status: Status, reason: str | None = None, **more: str
+) -> Outcome:
+    return Outcome(
+        call=f"c{number}",
+        address=address,
+        operation=operation,
+        status=status,
+        reason=reason,
+        hint=more.get("hint"),
+        id=more.get("id"),
+    )
+
+
+COMPLETE = ApplyReport(
+    plan_digest=HASH,
+    workspace="production",
+    url="https://lms.example/api",
+    people=412,
+    started_at="2026-03-01T08:00:00Z",
+    finished_at="2026-03-01T08:00:09Z",
+    outcomes=(
+        outcome(1, DEPARTMENT, "custom-fields.create", Status.DONE, id="f-1"),
+        outcome(2, COACHES, "manual-groups.create", Status.DONE, id="g-1"),
+        outcome(3, COACHES, "manual-groups.add-members", Status.DONE),
+    ),
+    converged=True,
+    residue=(),
+    problems=(),
+    meta={"commit": "9f3c", "approver": "cy"},
+    exit=0,
+)
+
+PARTIAL = replace(
+    COMPLETE,
+    outcomes=(
+        outcome(
+            1, DEPARTMENT, "custom-fields.replace", Status.FAILED, "403: the field is in use", hint="Free it first."
+        ),
+        outcome(2, NORDICS, "smart-groups.create", Status.BLOCKED, "custom_field/Department failed"),
+        outcome(3, BASICS, "content-targets.create", Status.BLOCKED, "custom_field/Department failed"),
+        outcome(4, COACHES, "manual-groups.add-members", Status.DONE),
+        outcome(5, INTRO, "content-targets.delete", Status.NOT_ATTEMPTED, "the run was interrupted"),
+    ),
+    converged=False,
+    residue=UPDATE.changes[3:],
+    problems=(Problem(code="apply/interrupted", message="interrupted by Ctrl-C", hint="Run again."),),
+    exit=5,
+)
+
+STOPPED = replace(
+    COMPLETE,
+    people=None,
+    outcomes=(
+        outcome(1, Address.of("group", EVIL), "manual-groups.create", Status.FAILED, EVIL, hint=EVIL),
+        outcome(2, Address.of("group", EVIL), "manual-groups.add-members", Status.BLOCKED),
+    ),
+    converged=None,
+    meta={EVIL: EVIL},
+    exit=7,
+)
+
+REPORTS = {"complete": COMPLETE, "partial": PARTIAL, "stopped": STOPPED}

@@ -1,0 +1,157 @@
+"""What the views promise of any plan, beyond the golden samples."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from document_samples import COMPLETE, CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmsconf.core.address import Address
+from lmsconf.core.values import Guard, Plan
+from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, apply_line, plan_text, problems_text
+from lmsconf.views.escape import safe
+from lmsconf.views.paint import paint
+from lmsconf.views.wording import condition, title
+
+BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def active(text: str) -> list[str]:
+    """The characters of a text that a terminal or a reader's eye would obey."""
+    return [
+        one for one in text if one != "\n" and (unicodedata.category(one) in {"Cc", "Cs", "Zl", "Zp"} or one in BIDI)
+    ]
+
+
+@given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Lu"]) | st.sampled_from(":#[ \u202e\x1b\x9b")))
+def test_safe_text_has_nothing_active(text: str) -> None:
+    """Whatever goes in, what comes out is one line without controls or bidi marks, and no command of a CI runner."""
+    shown = safe(text)
+    assert active(shown) == []
+    assert "\n" not in shown
+    assert not shown.lstrip().startswith("::")
+    assert "##[" not in shown
+
+
+@pytest.mark.parametrize("text", ["Café", "日本語", "👩‍💻 team", "a::b", "C# [x]", "naïve — “quoted”"])
+def test_safe_leaves_ordinary_names_alone(text: str) -> None:
+    """Letters of any script, emoji and punctuation are shown as they are."""
+    assert safe(text) == text
+
+
+@pytest.mark.parametrize("text", [plan_text(HOSTILE), *(APPLY_VIEWS["text"](one) for one in REPORTS.values())])
+def test_hostile_names_stay_inside_their_line(text: str) -> None:
+    """No name ends a line, starts a command of a CI runner, or moves a cursor."""
+    assert active(text) == []
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+@pytest.mark.parametrize("text", [PLAN_VIEWS["json"](HOSTILE), APPLY_VIEWS["json"](REPORTS["stopped"])])
+def test_hostile_names_are_escapes_in_json(text: str) -> None:
+    """A JSON document printed on a terminal moves nothing either, and says the same."""
+    assert active(text) == []
+    assert text.encode()
+
+
+def test_progress_lines_are_safe() -> None:
+    """A line of an apply log holds no name's line end."""
+    shown = apply_line(REPORTS["stopped"].outcomes[0])
+    assert active(shown) == []
+    assert "\n" not in shown
+    assert apply_line(COMPLETE.outcomes[0]) == "custom_field/Department: custom-fields.create done [id=f-1]"
+
+
+def test_first_line_says_where() -> None:
+    """Workspace, URL and number of people come first."""
+    assert plan_text(EMPTY).splitlines()[0] == "Workspace production (https://lms.example/api), 412 people."
+    assert plan_text(CREATE).splitlines()[0].endswith(", 1 person.")
+    assert plan_text(DELETE).splitlines()[0].endswith(", an unknown number of people.")
+
+
+def test_nothing_to_do() -> None:
+    """An empty plan says so; one that did not look at everything does not speak for the workspace."""
+    assert "\nNo changes. The workspace matches the manifests.\n" in plan_text(EMPTY)
+    for narrow in (replace(EMPTY, partial=True), replace(EMPTY, left_out=(Address("group", "A"),))):
+        assert "The workspace matches" not in plan_text(narrow)
+    assert "matches" not in plan_text(replace(EMPTY, problems=HOSTILE.problems))
+
+
+def test_counts() -> None:
+    """The summary line counts resources and calls, replacements only when there are any."""
+    assert "\nPlan: 4 to create, 0 to change, 0 to delete (5 API calls).\n" in plan_text(CREATE)
+    assert "\nPlan: 0 to create, 3 to change, 1 to replace, 0 to delete (2 API calls).\n" in plan_text(UPDATE)
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    """A long list is cut with the number of what is not shown; what is removed is always counted whole."""
+    text = plan_text(UPDATE)
+    assert "~ managers: 1,200 removed" in text
+    assert "- … and 1,180 more" in text
+    assert "+ … and 390 more" in plan_text(CREATE)
+
+
+def test_tripped_guards_print_the_line_to_paste() -> None:
+    """All consents stand in one command; where one guard cannot be lifted there is none."""
+    assert "\n  lmsconf apply --allow deletes=2 --allow removals=27\n" in plan_text(DELETE)
+    hard = Guard(name="protect", limit={}, total=1, tripped=True, allow=None)
+    text = plan_text(replace(DELETE, guards=(*DELETE.guards, hard)))
+    assert "lmsconf apply" not in text
+    assert "Nothing lifts this guard." in text
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"field": "Department", "choices": ["Sales", "Engineering"]}, "Department is Sales or Engineering"),
+        ({"field": "A", "choices": ["B"], "system_condition": "IS_ANY"}, "A is B"),
+        ({"field": "A", "choices": ["B"], "system_condition": "IS_NONE"}, "A IS_NONE B"),
+        ({"field": "A", "system_condition": "IS_EMPTY"}, "A IS_EMPTY"),
+        ({"field": "A", "choices": ["B or C", " D"]}, 'A is "B or C" or " D"'),
+    ],
+)
+def test_conditions_in_words(value: dict[str, object], said: str) -> None:
+    """A condition reads as a sentence, in which no choice can pass for two."""
+    assert condition(value) == said  # type: ignore[arg-type]  # Json, spelt as object for the table
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("group/A", "group/A"),
+        ("content_target/A -> everyone", "assignment of A to everyone"),
+        (r"content_target/A\ -> B\/C -> group/D\ -> E", r"assignment of A -> B/C to group/D\ -> E"),
+        (r"content_target/A\\ -> everyone", "assignment of A\\ to everyone"),
+    ],
+)
+def test_assignments_are_called_so(text: str, said: str) -> None:
+    """What the API calls a content target is an assignment, of one content to one audience."""
+    assert title(Address.parse(text)) == said
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_color_changes_no_word(plan: Plan) -> None:
+    """Colour is added to the plain text; without its codes the text is the same."""
+    plain, painted = plan_text(plan), plan_text(plan, color=True)
+    assert painted != plain
+    assert re.sub("\x1b\\[[0-9]+m", "", painted) == plain
+
+
+def test_color_marks_what_happens() -> None:
+    """Creations are green, deletions red, changes yellow."""
+    assert paint("  + a\n  - b\n  ~ c\n") == "  \x1b[32m+\x1b[0m a\n  \x1b[31m-\x1b[0m b\n  \x1b[33m~\x1b[0m c\n"
+
+
+def test_no_problem_is_no_text() -> None:
+    """Where there is no problem there is nothing to print."""
+    assert problems_text([]) == ""
+
+
+def test_evil_sample_is_evil() -> None:
+    """The hostile sample holds what the tests above claim to defuse."""
+    assert active(EVIL)
+    assert "##[" in EVIL
