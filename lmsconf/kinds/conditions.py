@@ -101,8 +101,9 @@ def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def check_conditions(planning: Planning, declared: Declared, conditions: Sequence[Condition]) -> None:
-    """Every field and choice that is named must be there once the plan is carried out."""
+def check_conditions(planning: Planning, declared: Declared, conditions: Sequence[Condition]) -> bool:
+    """Whether every field and choice that is named will be there once the plan is carried out; else, problems."""
+    whole = True
     for position, condition in enumerate(conditions):
         at = Address.of(CUSTOM_FIELD, condition.field)
         if not planning.book.has(CUSTOM_FIELD, condition.field):
@@ -114,11 +115,14 @@ def check_conditions(planning: Planning, declared: Declared, conditions: Sequenc
                 at=declared.places.at("conditions", position, "field"),
                 address=declared.address,
             )
+            whole = False
             continue
         scope = choice_scope(condition.field)
         for name in sorted(condition.choices):
             if not planning.book.has(scope, name):
                 _unknown_choice(planning, declared, position, at, name)
+                whole = False
+    return whole
 
 
 def _unknown_choice(planning: Planning, declared: Declared, position: int, at: Address, name: str) -> None:

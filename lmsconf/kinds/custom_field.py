@@ -227,8 +227,9 @@ class CustomFields:
         if not isinstance(answer, dict):
             return {}
         ids = learnt_id(at, answer, "customFieldId") or learnt_id(at, answer, "id")
-        for choice in cast("list[dict[str, Json]]", answer.get("choices") or []):
-            if "choiceId" in choice and "name" in choice:
+        choices = answer.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
                 ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
         return ids
 

@@ -59,16 +59,16 @@ def field_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
     taken = frozenset(Ref(at, name) for name in going.values())
     renamed = normal(row.name) != after["name"]
+    # Where nobody keeps naming it, those who leave do so first, and those who come wait.
+    whole = frozenset() if planning.kept.get(Ref(at)) else frozenset({Ref(at)})
     steps: list[Step] = []
     if renamed and steps_aside(planning, at):
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary(row.id)}, current, at)
-        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row)))
-    makes = made | (vacated(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row), ends=whole))
+    makes = made | whole | (vacated(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = vacancy(at) if renamed else frozenset()
-    if not planning.kept.get(Ref(at)):
-        # Nobody keeps naming it: those who leave do so first, those who come wait.
-        makes, taken = makes | {Ref(at)}, taken | {Ref(at)}
+    taken |= whole
     if any(left & taken and gained & made for left, gained in planning.shifts):
         body = _body(planning, row, after, {**new, **going}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.values import Json
+from lmsconf.kinds.answers import objects, text
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
@@ -69,15 +70,13 @@ class CustomField:
 
 def field_row(data: Mapping[str, Json]) -> FieldRow:
     """A field as the service describes it; `id` and `customFieldId` are the same."""
-    choices = data.get("choices")
     return FieldRow(
-        id=RemoteId(str(data.get("customFieldId") or data["id"])),
-        name=str(data["name"]),
-        type=str(data["type"]),
+        id=RemoteId(text(data, "customFieldId" if data.get("customFieldId") is not None else "id")),
+        name=text(data, "name"),
+        type=text(data, "type"),
         choices=tuple(
-            ChoiceRow(RemoteId(str(choice["choiceId"])), str(choice["name"]))
-            for choice in cast("list[dict[str, Json]]", choices or [])
+            ChoiceRow(RemoteId(text(choice, "choiceId")), text(choice, "name")) for choice in objects(data, "choices")
         ),
-        description=cast("str | None", data.get("description")) or None,
+        description=text(data, "description") if data.get("description") else None,
         **{key: cast("bool | None", data.get(wire)) for key, wire in FLAGS.items()},
     )

@@ -15,6 +15,7 @@ from lmsconf.core.kind import Api, Request
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Json
 from lmsconf.errors import BadAnswer
+from lmsconf.kinds.answers import ids
 from lmsconf.kinds.manual_group import GroupRow
 
 
@@ -49,10 +50,9 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRo
 
 def ids_of(answer: Json) -> frozenset[RemoteId]:
     """The `userIds` of an answer. Raises BadAnswer where there are none: an empty list would mean nobody."""
-    found = answer.get("userIds") if isinstance(answer, dict) else None
-    if not isinstance(found, list):
+    if not isinstance(answer, dict) or answer.get("userIds") is None:
         raise BadAnswer("an answer came without its list of userIds")
-    return frozenset(RemoteId(str(id)) for id in found)
+    return ids(answer, "userIds")
 
 
 def _from_people(

@@ -20,6 +20,7 @@ from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
+from lmsconf.kinds.answers import an_object, objects
 from lmsconf.kinds.content import ContentRow, content_row
 from lmsconf.kinds.field_values import field_row
 from lmsconf.kinds.group_reading import read_details
@@ -252,8 +253,7 @@ def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
 
 def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
     """The targets of one content."""
-    found = cast("Mapping[str, Json]", answer or {}).get("targets")
-    return [target_row(content.id, one) for one in cast("list[Mapping[str, Json]]", found or [])]
+    return [target_row(content.id, one) for one in objects(an_object(answer, "the targets"), "targets")]
 
 
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:

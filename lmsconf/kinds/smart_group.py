@@ -124,7 +124,8 @@ class SmartGroups:
         after: Form = {"name": declared.address.name}
         sizes: dict[str, int] = {}
         if spec.conditions is not None:
-            check_conditions(planning, declared, spec.conditions)
+            if not check_conditions(planning, declared, spec.conditions):
+                return None
             live = None if row is None else row.conditions
             if row is not None and live is None:
                 not_read(planning, declared, "conditions")

@@ -9,6 +9,8 @@ from typing import NamedTuple, cast
 from lmsconf.core.address import RemoteId
 from lmsconf.core.identity import HasName
 from lmsconf.core.values import Json
+from lmsconf.errors import BadAnswer
+from lmsconf.kinds.answers import an_object, ids, objects, text
 from lmsconf.kinds.people import People
 
 
@@ -57,23 +59,19 @@ class SmartGroup:
 
 def condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """A condition as the service describes it."""
-    choices = cast("list[Json]", data.get("choiceIds") or [])
     system = data.get("systemCondition")
     return ConditionRow(
-        RemoteId(str(data["customFieldId"])),
-        frozenset(RemoteId(str(id)) for id in choices),
+        RemoteId(text(data, "customFieldId")),
+        ids(data, "choiceIds"),
         None if system is None or system == "" else str(system),
     )
 
 
 def smart_row(stub: HasName, answer: Json) -> SmartRow:
     """A smart group as the service describes it, with conditions and managers."""
-    data = cast("Mapping[str, Json]", answer or {})
-    conditions = cast("list[Mapping[str, Json]]", data.get("conditions") or [])
-    managers = cast("list[Json]", data.get("managers") or [])
-    return SmartRow(
-        stub.id,
-        stub.name,
-        tuple(condition_row(one) for one in conditions),
-        frozenset(RemoteId(str(id)) for id in managers),
-    )
+    data = an_object(answer, "a smart group")
+    conditions = objects(data, "conditions")
+    if not conditions:
+        # There is none without; taken for true, its fields would seem free to be changed or deleted.
+        raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
+    return SmartRow(stub.id, stub.name, tuple(condition_row(one) for one in conditions), ids(data, "managers"))

@@ -13,6 +13,7 @@ from lmsconf.core.forms import Form
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
+from lmsconf.kinds.answers import text
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.times import live_time, shown_time
 
@@ -50,7 +51,7 @@ def target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
     """A target as the service describes it. What the clock flips, and who changed it when, is left out."""
     return TargetRow(
         content=content,
-        target=RemoteId(str(data["targetId"])),
+        target=RemoteId(text(data, "targetId")),
         type=str(data.get("targetType") or ""),
         mandatory=bool(data.get("mandatory")),
         start=_text(data.get("startTime")),

