@@ -1,0 +1,110 @@
+"""Comparing a group of 10,000 members of whom ten are exchanged, beside the two set differences alone.
+
+    python tests/benchmarks/bench_members.py [--repeat 31]
+
+In this process: the group's kind compares what the manifest says with what was read, and the differences of the two
+are found, from the parsed manifest and the snapshot to the lines that a plan shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from datetime import date
+from typing import cast
+
+from measuring import tell, verdict
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.diff import differences
+from lmsconf.core.identity import HasName
+from lmsconf.core.kind import Entry
+from lmsconf.core.planning import Match, Planning
+from lmsconf.core.policy import Policy
+from lmsconf.core.snapshot import Listing, Snapshot
+from lmsconf.core.values import FieldChange, Json
+from lmsconf.errors import Problem
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.manual_group import GroupRow
+from lmsconf.kinds.names import GROUP, USER
+from lmsconf.kinds.terms import ServiceTerms
+from lmsconf.kinds.user import PersonRow
+from lmsconf.manifest.nodes import EntryPlaces, Map, Source, mark
+from lmsconf.wire import Wire
+
+MEMBERS, EXCHANGED = 10_000, 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=31, help="counted comparisons")
+    repeat = parser.parse_args().repeat
+    compare = _comparison()
+    found = compare()
+    if (len(found[0].added), len(found[0].removed)) != (EXCHANGED, EXCHANGED):
+        raise RuntimeError(f"not what was exchanged: {found}")
+    old, new = frozenset(_emails(0)), frozenset(_emails(EXCHANGED))
+    ours, theirs, ratios = [], [], []
+    for _ in range(repeat):
+        ours.append(_timed(compare))
+        theirs.append(_timed(lambda: (new - old, old - new)))
+        ratios.append(ours[-1] / theirs[-1])
+    tell(f"a group of {MEMBERS:,} members, {EXCHANGED} exchanged, medians of {repeat} in turn")
+    tell(f"  compared         {statistics.median(ours) * 1000:6.2f} ms")
+    tell(f"  set differences  {statistics.median(theirs) * 1000:6.2f} ms")
+    tell(f"  ratio            {statistics.median(ratios):6.2f}  {verdict(statistics.median(ratios), 10)}")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def _emails(first: int) -> list[str]:
+    return [f"person.{number}@acme.example" for number in range(first, first + MEMBERS)]
+
+
+def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
+    """What a plan does for the one group, everything around it done already."""
+    everybody = [f"person.{number}@acme.example" for number in range(MEMBERS + EXCHANGED)]
+    people = [PersonRow(RemoteId(f"u-{number}"), email) for number, email in enumerate(everybody)]
+    row = GroupRow(RemoteId("g-1"), "Everybody", frozenset(person.id for person in people[:MEMBERS]), frozenset())
+    snapshot = Snapshot(
+        workspace="benchmark",
+        url="sandbox:",
+        taken_at="",
+        people=len(people),
+        listings={USER: Listing(rows=tuple(people)), GROUP: Listing(rows=(row,))},
+    )
+    policy = Policy(workspace="benchmark", today=date(2026, 1, 1))
+    planning = Planning(snapshot, policy, ServiceTerms(Wire.default()), lambda _: True)
+    kind = all_kinds()[GROUP]
+    (declared,) = kind.parse(_entry({"name": "Everybody", "members": cast(Json, _emails(EXCHANGED))}))
+    match = Match(declared=declared, row=cast(HasName, row))
+
+    def compare() -> tuple[FieldChange, ...]:
+        sides = kind.compare(planning, match)
+        if sides is None or sides.before is None or sides.after is None:
+            raise RuntimeError("the group was not compared")
+        return differences(sides.before, sides.after)
+
+    return compare
+
+
+def _entry(body: dict[str, Json]) -> Entry:
+    """A manifest entry that stands in no file."""
+    source = Source("benchmark.yaml")
+    here = Map(source)
+    here.update(body)
+    return Entry(body=here, places=EntryPlaces(here, source, mark(1, 1)), timezone=None, report=_refuse)
+
+
+def _refuse(problem: Problem) -> None:
+    raise RuntimeError(problem.message)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""How things are measured: whole processes or calls, in turn, and what is told of them is the median."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+LMSCONF = str(Path(sys.executable).parent / "lmsconf")
+"""The program of the environment that runs the benchmark."""
+
+
+class Run(NamedTuple):
+    """What one process took: seconds on the clock, seconds of computing, and its largest memory in MiB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def process(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Run:
+    """Runs a command to its end, its output thrown away. Raises RuntimeError when it fails."""
+    begun = time.perf_counter()
+    with subprocess.Popen(  # noqa: S603  the commands are the benchmark's own
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+    ) as running:
+        said = running.stderr.read() if running.stderr else b""
+        _, status, used = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+    if running.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {running.returncode}: {said.decode()[-2000:]}")
+    return Run(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def in_turn(repeat: int, *candidates: Callable[[], Run]) -> list[list[Run]]:
+    """The runs of each candidate. They take turns, A B A B, so that a slow minute of the machine meets all of them."""
+    for candidate in candidates:
+        candidate()  # fills the caches of the file system
+    rounds = [[candidate() for candidate in candidates] for _ in range(repeat)]
+    return [list(runs) for runs in zip(*rounds, strict=True)]
+
+
+def seconds(work: Callable[[], object], repeat: int) -> float:
+    """The median time of a call in this process."""
+    return statistics.median(_timed(work) for _ in range(repeat))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def middle(runs: Sequence[Run]) -> Run:
+    """The median of each figure."""
+    return Run(*(statistics.median(figure) for figure in zip(*runs, strict=True)))
+
+
+def ratio(ours: Sequence[Run], theirs: Sequence[Run]) -> float:
+    """The median of the ratios on the clock, round by round."""
+    return statistics.median(a.wall / b.wall for a, b in zip(ours, theirs, strict=True))
+
+
+def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
+    """k of cost = c · N^k, fitted to all sizes: the slope of the line through the logarithms."""
+    xs, ys = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
+    return statistics.linear_regression(xs, ys).slope
+
+
+def tell(text: str) -> None:
+    """A line of the result, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def verdict(figure: float, target: float) -> str:
+    """Whether a figure keeps to its target, in words; nothing fails where it does not."""
+    return f"target ≤ {target:g}: {'kept' if figure <= target else 'MISSED'}"

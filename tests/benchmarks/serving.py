@@ -1,0 +1,42 @@
+"""The sandbox as a server in another process, and the log of what it was asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from measuring import LMSCONF
+
+TOKEN = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
+
+
+class Served(NamedTuple):
+    """A server that listens, and where it writes what it was asked."""
+
+    url: str
+    log: Path
+
+    def operations(self) -> Counter[str]:
+        """How often each operation was asked for since the last time somebody looked."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        self.log.write_text("", encoding="utf-8")
+        return Counter(json.loads(line)["operation"] for line in lines)
+
+
+@contextmanager
+def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[Served]:
+    """A workspace behind a free port, each answer late by so many seconds."""
+    command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--log", str(log)]
+    with subprocess.Popen(  # noqa: S603  the command is ours
+        [*command, "--latency", str(latency)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            said = process.stdout.readline() if process.stdout else ""
+            yield Served(said.split()[-1], log)
+        finally:
+            process.terminate()
