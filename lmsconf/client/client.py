@@ -65,10 +65,11 @@ class Client:
         path: Mapping[str, str] | None = None,
         query: Mapping[str, Json] | None = None,
         body: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         """The answer to one operation; None where it answers nothing. Raises ValueError for what is not such a call."""
         known = self.wire[operation]
-        return self._perform(asked_of(known, known.fill(path or {}), query or {}, body))
+        return self._perform(asked_of(known, known.fill(path or {}), query or {}, body, headers))
 
     def send(
         self,
@@ -111,7 +112,7 @@ class Client:
         start = time.perf_counter()
         outcome: Answer | NotSent | Lost
         try:
-            outcome = self._door.ask(asked.method, asked.target, asked.body)
+            outcome = self._door.ask(asked.method, asked.target, asked.body, asked.headers, writes=asked.writes)
         except (NotSent, Lost) as failure:
             outcome = failure
         if self._on_call:

@@ -9,7 +9,7 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
@@ -72,7 +72,10 @@ class Door:
             "Accept-Encoding": "gzip",
             "User-Agent": f"lmsconf/{__version__}",
         }
-        self._transport = _transport(parts) if transport is None else transport
+        self._transport = _transport(parts, kept=1) if transport is None else transport
+        # A service may hang up on a connection just as it is used again, and then nobody knows whether a write was
+        # carried out. So each write has a connection of its own; a read is simply asked again.
+        self._fresh = _transport(parts, kept=0) if transport is None else transport
         self._owns_transport = transport is None
         self._seconds = seconds
         self._max_bytes = max_bytes
@@ -87,20 +90,30 @@ class Door:
         """Hangs up. A transport that was passed in stays open."""
         if self._owns_transport:
             self._transport.close()
+            self._fresh.close()
 
     def clean(self, text: str) -> str:
         """The text without the token, which a service may have echoed."""
         return text.replace(self._token, "***")
 
-    def ask(self, method: str, target: str, body: bytes | None) -> Answer:
+    def ask(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        extra: Mapping[str, str] | None = None,
+        *,
+        writes: bool = False,
+    ) -> Answer:
         """Sends one request, once. Raises NotSent or Lost."""
         until = time.monotonic() + self._seconds
-        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        headers = {**self._headers, **kind, **(extra or {})}
         try:
             request = httpx.Request(
                 method, self._base + target, headers=headers, content=body, extensions={"timeout": self._timeout}
             )
-            response = self._transport.handle_request(request)
+            response = (self._fresh if writes else self._transport).handle_request(request)
             try:
                 return self._answer(response, until)
             finally:
@@ -203,13 +216,13 @@ def _checked_token(token: str) -> str:
     return stripped
 
 
-def _transport(parts: SplitResult) -> httpx.HTTPTransport:
-    """A transport of one connection, through the proxy that the environment names."""
+def _transport(parts: SplitResult, *, kept: int) -> httpx.HTTPTransport:
+    """A transport of one connection, kept for the next request or not, through the environment's proxy."""
     host = parts.hostname or ""
     proxies = {} if _is_loopback(host) or proxy_bypass(host) else getproxies()
     return httpx.HTTPTransport(
         verify=_trust() if parts.scheme == "https" else _no_trust(),
-        limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=4.0),
+        limits=httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0),
         proxy=proxies.get(parts.scheme) or proxies.get("all"),
     )
 

@@ -56,7 +56,10 @@ def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard 
             reason = _pass(ask, listing, query, found, on_first)
         except (Unauthorized, Unreachable):
             raise
-        except (ApiError, _Unfit) as error:
+        except ApiError as error:
+            reason = error.message if error.hint is None else f"{error.message} ({error.hint})"
+            break
+        except _Unfit as error:
             reason = str(error)
             break
         if reason is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
 from lmsconf.client.decode import encode
 from lmsconf.core.values import Json
 from lmsconf.wire import Operation
 
+_HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+")
 
 
@@ -24,6 +25,7 @@ class Asked:
     query: str
     body: bytes | None
     writes: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
@@ -31,15 +33,22 @@ class Asked:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-def asked_of(operation: Operation, path: str, query: Mapping[str, Json], body: object) -> Asked:
+def asked_of(
+    operation: Operation,
+    path: str,
+    query: Mapping[str, Json],
+    body: object,
+    headers: Mapping[str, str] | None = None,
+) -> Asked:
     """A request for an operation, its path already filled. Raises ValueError for names that it does not have."""
     _check_path(path)
     if unknown := query.keys() - operation.query.keys():
         raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
     if missing := {name for name in operation.required_query if query.get(name) is None}:
         raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
+    _check_headers(operation, headers or {})
     content = _body_of(operation, body)
-    return Asked(operation, operation.method, path, _query_text(query), content, operation.writes)
+    return Asked(operation, operation.method, path, _query_text(query), content, operation.writes, headers or {})
 
 
 def anything(method: str, path: str, query: Mapping[str, Json], body: object) -> Asked:
@@ -55,6 +64,15 @@ def _check_path(path: str) -> None:
         raise ValueError(f"{path!r} is no path below the service's URL")
 
 
+def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:
+    """Refuses a header that the operation does not have, and a value that could become a second one."""
+    if unknown := headers.keys() - set(operation.headers.values()):
+        raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
+    for name, value in headers.items():
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"{value!r} cannot be the header {name}")
+
+
 def _body_of(operation: Operation, body: object) -> bytes | None:
     """The body as JSON text. Its names are checked; what they hold is for the service to judge."""
     if operation.body is None:
@@ -63,7 +81,8 @@ def _body_of(operation: Operation, body: object) -> bytes | None:
         return None
     if not isinstance(body, dict):
         raise ValueError(f"{operation.id} takes a JSON object")
-    if unknown := body.keys() - set(operation.names.values()):
+    unknown = body.keys() - set(operation.names.values())
+    if unknown and not operation.takes_any_name:
         raise ValueError(f"{operation.id} has no body property {sorted(unknown)}")
     if missing := operation.required_body - body.keys():
         raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")

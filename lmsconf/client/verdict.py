@@ -15,6 +15,7 @@ from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthoriz
 _SHOWN = 300
 _MISUNDERSTOOD = (400, 409, 422)
 """The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
+_PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
 _LATER_HINT = "Try again later; a lower --parallelism asks less at a time."
 _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
@@ -111,9 +112,13 @@ def _moved_hint(answer: Answer, door: Door) -> str:
 
 def _dialect_hint(asked: Asked, status: int) -> str | None:
     """Where to look when the service may use other words than the ones sent."""
-    if asked.operation is None or not asked.writes or not asked.operation.leans_on or status not in _MISUNDERSTOOD:
+    if asked.operation is None or status not in _MISUNDERSTOOD:
         return None
-    return f"If the service uses other names, say so under `dialect:` ({', '.join(asked.operation.leans_on)})."
+    if not asked.writes:
+        pages = _PAGES in asked.operation.leans_on
+        return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
+    keys = ", ".join(asked.operation.leans_on)
+    return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None
 
 
 def _place(asked: Asked, door: Door) -> str:

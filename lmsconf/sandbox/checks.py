@@ -17,6 +17,7 @@ from lmsconf.wire import Operation, Schema
 
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
 _INT32: Final = range(-(2**31), 2**31)
+_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 _TRUTH: Final = {"true": True, "false": False}
 
 
@@ -25,11 +26,14 @@ class Checker:
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
-        self._canonical = {wire: canonical for canonical, wire in operation.names.items()}
+        self._allowed = {name: values for name, schema in operation.path_schemas.items() if (values := _values(schema))}
         self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
 
     def check(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
         """The request, with the description's own names. Raises Refusal for one that is not as described."""
+        for name, values in self._allowed.items():
+            if path[name] not in values:
+                raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
         return Request(path, self._query(query), self._body(content_type, body))
 
     def _query(self, text: str) -> dict[str, Json]:
@@ -50,7 +54,7 @@ class Checker:
         return found
 
     def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
-        """The body's values by canonical name."""
+        """The body's values, under the description's own names at every depth."""
         if self._validate is None:
             if body:
                 raise bad_request(f"{self._operation.method} {self._operation.path} takes no body")
@@ -59,7 +63,12 @@ class Checker:
             raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
         value = parse_json(body)
         self._validate(value)
-        return {self._canonical[name]: part for name, part in cast("dict[str, Json]", value).items()}
+        return cast("dict[str, Json]", self._operation.said.from_wire(value))
+
+
+def _values(schema: Schema) -> list[str]:
+    """The only values that a path parameter can have; empty where it can be any text."""
+    return list(_TRUTH) if schema["type"] == "boolean" else cast("list[str]", schema.get("enum", []))
 
 
 def parse_json(body: bytes) -> Json:
@@ -127,7 +136,8 @@ def _compiled(schema: str) -> Callable[[Json], None]:
 
 def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
     """What is wrong, speaking of the body. A choice between names lists them."""
-    if error.rule == "oneOf":
+    if error.rule in _BRANCHES:
         names = [name for branch in error.rule_definition for name in branch.get("required", [])]
-        return f"body must contain exactly one of {', '.join(names)}"
+        if names:
+            return f"body must contain {_BRANCHES[error.rule]} one of {', '.join(names)}"
     return "body" + str(error.message).removeprefix("data")

@@ -14,6 +14,8 @@ Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as answers call them."""
+_LARGEST_INT32: Final = 2**31 - 1
+_LARGEST_INSTANT: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class Request:
     def entries(self, key: str) -> list[Mapping[str, Json]]:
         """A list of objects in the body; empty where it is left out."""
         return cast("list[Mapping[str, Json]]", self.body.get(key, []))
+
+    def instant(self, key: str) -> int | None:
+        """A date of the body in epoch milliseconds; None where it is left out or null. Refuses one beyond all use."""
+        found = cast("int | None", self.body.get(key))
+        if found is None:
+            return None
+        if abs(found) > _LARGEST_INSTANT:
+            raise bad_request(f"{key} is no date: {found}")
+        return int(found)
 
     def asked(self, key: str) -> bool:
         """Whether a query parameter says true."""
@@ -66,8 +77,14 @@ class Desk:
 
     def page(self, request: Request, cap: int | None = None) -> Page:
         """The page that is asked for, cut to the largest that is honoured."""
-        limits = [cast(int, request.query.get("limit", 100)), int(self.behaviour("paging.limit"))]
-        return Page(cast(int, request.query.get("skip", 0)), min([*limits, cap] if cap is not None else limits))
+        limit = cast(int, request.query.get("limit", 100))
+        return self.cut(cast(int, request.query.get("skip", 0)), limit if cap is None else min(limit, cap))
+
+    def cut(self, skip: int, limit: int) -> Page:
+        """The page from `skip` on, cut to the largest that is honoured. Refuses numbers beyond 32 bits."""
+        if max(skip, limit) > _LARGEST_INT32:
+            raise bad_request("skip and limit are 32-bit whole numbers")
+        return Page(int(skip), min(int(limit), int(self.behaviour("paging.limit"))))
 
     def group(self, id: str, kind: str) -> str:
         """The name of a group of that kind. Refuses an unknown one with 404."""

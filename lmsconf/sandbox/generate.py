@@ -52,6 +52,8 @@ _TEAMS: Final = _listed(
     "Onboarding coaches, Safety officers, Works council, Mentors, Key users, Reviewers, Instructors, Night crew, "
     "Trainees, Project office, First responders, Language café"
 )
+_STATES: Final = ("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED")
+_LANGUAGES: Final = ("en", "sv", "de", "no", "nl", "fi", "uk", "es")
 _KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 
 
@@ -63,6 +65,7 @@ def generate(
     fields: int = 9,
     contents: int = 40,
     assignments: int = 120,
+    participations: int = 200,
     seed: int = 0,
 ) -> dict[str, list[Entry]]:
     """The values of a seed file. Raises ValueError for more fields than a workspace can have."""
@@ -75,13 +78,17 @@ def generate(
     made_smart_groups = list(_smart_groups(dice, smart_groups, fields, emails))
     made_contents = [_content(dice, name) for name in _names(_TOPICS, contents)]
     audiences = _audiences(made_groups, made_smart_groups, emails)
+    targets = list(_assignments(dice, assignments, made_contents, audiences))
+    done = list(_participations(dice, participations, made_contents, emails))
     return {
         "custom_fields": [_field(*field) for field in _FIELDS[:fields]],
         "people": people,
         "groups": made_groups,
         "smart_groups": made_smart_groups,
         "content": made_contents,
-        "content_targets": list(_assignments(dice, assignments, made_contents, audiences)),
+        "content_targets": targets,
+        "participations": done,
+        "certificates": [_certificate(dice, one) for one in done if one["state"] in ("APPROVED", "EXPIRED")],
     }
 
 
@@ -111,6 +118,9 @@ def _person(dice: Random, number: int, fields: int) -> Entry:
             answers[name] = dice.choice(choices) if choices else f"B-{10_000 + number}"
     person: Entry = {"email": f"{_plain(first)}.{_plain(last)}.{number + 1}@acme.example"}
     person |= {"first_name": first, "last_name": last, "answers": answers}
+    if number % 3 == 0:
+        person["language"] = _LANGUAGES[number % len(_LANGUAGES)]
+        person["metadata"] = {"employeeId": f"E-{10_000 + number}"}
     if number % 100 == 0:
         person["admin"] = True
     if number % 20 == 0:
@@ -145,12 +155,11 @@ def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> 
 
 
 def _content(dice: Random, name: str) -> Entry:
-    return {
-        "name": name,
-        "type": dice.choice(_KINDS),
-        "description": f"What everybody should know: {name}",
-        "price": dice.choice((0, 0, 0, 490)),
-    }
+    kind, price = dice.choice(_KINDS), dice.choice((0, 0, 0, 490))
+    content: Entry = {"name": name, "type": kind, "description": f"What everybody should know: {name}", "price": price}
+    if kind == "MEETUP":
+        content["occasions"] = [{"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}]
+    return content
 
 
 def _audiences(groups: list[Entry], smart_groups: list[Entry], emails: list[str]) -> list[object]:
@@ -172,6 +181,28 @@ def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: li
             if dice.random() < 0.2:
                 entry["visible_until"] = f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"
             yield entry
+
+
+def _participations(dice: Random, wanted: int, contents: list[Entry], emails: list[str]) -> Iterator[Entry]:
+    """What people did, nobody anything twice. There is never more of it than content times people."""
+    courses = [str(content["name"]) for content in contents]
+    for place in dice.sample(range(len(courses) * len(emails)), min(wanted, len(courses) * len(emails))):
+        state = dice.choice(_STATES)
+        begun = f"2025-{dice.randint(1, 6):02}-{dice.randint(1, 28):02}T08:00:00Z"
+        changed = f"2025-{dice.randint(7, 12):02}-{dice.randint(1, 28):02}T15:30:00Z"
+        entry: Entry = {"user": emails[place // len(courses)], "content": courses[place % len(courses)]}
+        entry |= {"state": state, "enrolled": begun, "updated": changed}
+        if state == "IN_PROGRESS":
+            entry["percentage"] = dice.randint(1, 99)
+        yield entry | {"events": [{"status": "IN_PROGRESS", "at": begun}, {"status": state, "at": changed}]}
+
+
+def _certificate(dice: Random, participation: Entry) -> Entry:
+    """What came of a participation that was approved: good for some years, or run out already."""
+    issued = str(participation["updated"])
+    year = 2025 if participation["state"] == "EXPIRED" else dice.randint(2027, 2029)
+    entry: Entry = {"user": participation["user"], "content": participation["content"], "issued": issued}
+    return entry | {"expires": f"{year}-12-31T23:59:59Z", "notify": True}
 
 
 def _names(words: Iterable[str], wanted: int) -> list[str]:

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Final
 
 from lmsconf.sandbox.desk import GROUP, SMART_GROUP, Desk, Json, Request
-from lmsconf.sandbox.handlers import custom_fields, smart_groups
+from lmsconf.sandbox.entry import Entry, Wrong, flag, instant, listed, mapping, mappings, text_of, texts
+from lmsconf.sandbox.handlers import custom_fields, orders, smart_groups
 from lmsconf.sandbox.handlers.targets import EVERYONE, USER, assign
-from lmsconf.sandbox.handlers.times import read_time
+from lmsconf.sandbox.planting_rows import INSERT_CONTENT, INSERT_PERSON, content_row, order_details, person_row
 from lmsconf.sandbox.refusal import Refusal
 from lmsconf.sandbox.store import Value
 
-Entry: TypeAlias = "Mapping[str, object]"
-_TRUTH: Final = {"true": True, "false": False, "True": True, "False": False}
-_PREFIXES: Final = {"people": "u", "groups": "g", "smart_groups": "sg", "content": "c"}
+_PREFIXES: Final = {
+    "people": "u",
+    "groups": "g",
+    "smart_groups": "sg",
+    "content": "c",
+    "participations": "p",
+    "certificates": "cert",
+}
 _FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
-_INSERT_PERSON: Final = (
-    "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-
-
-class Wrong(Exception):
-    """What one entry of a seed says cannot be."""
 
 
 class Planting:
@@ -45,14 +43,14 @@ class Planting:
     def custom_fields(self, entries: Sequence[Entry]) -> None:
         """Makes the fields, and remembers the ids of their choices by name."""
         for place, entry in enumerate(entries):
-            with self._noting("custom_fields", place):
-                body: dict[str, Json] = {"name": _text(entry, "name"), "type": _text(entry, "type")}
+            with self.noting("custom_fields", place):
+                body: dict[str, Json] = {"name": text_of(entry, "name"), "type": text_of(entry, "type")}
                 if body["type"] not in ("CHOICE", "MULTI_SELECT", "TEXT"):
                     raise Wrong(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
                 if "choices" in entry:
-                    body["choices"] = [{"name": name} for name in _texts(entry, "choices")]
-                body["description"] = _text(entry, "description", "")
-                body |= {wire: _flag(entry, key) for key, wire in _FLAGS.items() if key in entry}
+                    body["choices"] = [{"name": name} for name in texts(entry, "choices")]
+                body["description"] = text_of(entry, "description", "")
+                body |= {wire: flag(entry, key) for key, wire in _FLAGS.items() if key in entry}
                 made = custom_fields.create(self._desk, Request({}, {}, body))
                 self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
 
@@ -61,16 +59,16 @@ class Planting:
         now = self._ledger.now()
         rows: list[Sequence[Value]] = []
         answers: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(self._with_ids("people", entries)):
-            with self._noting("people", place):
-                email = _text(entry, "email")
+        for place, (id, entry) in enumerate(self.with_ids("people", entries)):
+            with self.noting("people", place):
+                email = text_of(entry, "email")
                 if self._people.setdefault(email.casefold(), id) != id:
                     raise Wrong(f"{email} stands twice")
-                names = (_text(entry, "first_name", ""), _text(entry, "last_name", ""))
-                archived_at = now if _flag(entry, "archived") else None
-                rows.append((id, email, *names, _flag(entry, "admin"), _flag(entry, "manager"), archived_at, now))
+                rows.append(person_row(id, email, entry, now))
                 answers.extend(self._answers(id, entry))
-        self._ledger.add(_INSERT_PERSON, rows)
+                if "order_details" in entry:
+                    orders.store(self._ledger, id, order_details(entry))
+        self._ledger.add(INSERT_PERSON, rows)
         self._ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
 
     def groups(self, entries: Sequence[Entry]) -> None:
@@ -83,60 +81,59 @@ class Planting:
         """Makes the smart groups with conditions and managers."""
         made = self._make_groups("smart_groups", SMART_GROUP, entries)
         for place, (id, entry) in enumerate(made):
-            with self._noting("smart_groups", place):
-                conditions = [self._condition(one) for one in _entries(entry, "conditions")]
+            with self.noting("smart_groups", place):
+                conditions = [self._condition(one) for one in mappings(entry, "conditions")]
                 smart_groups.write_conditions(self._desk, id, conditions)
         self._enrol("smart_groups", "managers", made)
 
     def content(self, entries: Sequence[Entry]) -> None:
-        """Makes the catalog."""
-        now = self._ledger.now()
+        """Makes the catalog. A content may say of which programs it is a part, before or after itself."""
+        now, made = self._ledger.now(), self.with_ids("content", entries)
+        for id, entry in made:
+            self._contents.setdefault(str(entry.get("name")), []).append(id)
         rows: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(self._with_ids("content", entries)):
-            with self._noting("content", place):
-                name, type = _text(entry, "name"), _text(entry, "type", "COURSE")
-                self._contents.setdefault(name, []).append(id)
-                rows.append((id, type, name, _text(entry, "description", ""), _whole(entry, "price"), now))
-        self._ledger.add(
-            "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, ?, ?, ?, ?, ?)", rows
-        )
+        for place, (id, entry) in enumerate(made):
+            with self.noting("content", place):
+                programs = [self.content_id(name) for name in texts(entry, "programs")]
+                rows.append(content_row(id, entry, programs, now))
+        self._ledger.add(INSERT_CONTENT, rows)
 
     def content_targets(self, entries: Sequence[Entry]) -> None:
         """Assigns content."""
         for place, entry in enumerate(entries):
-            with self._noting("content_targets", place):
-                content = _only(self._contents.get(_text(entry, "content"), []), "content", _text(entry, "content"))
-                value = (_flag(entry, "mandatory"), _time(entry, "visible_from"), _time(entry, "visible_until"))
-                for audience in _list(entry, "assign_to"):
+            with self.noting("content_targets", place):
+                content = self.content_id(text_of(entry, "content"))
+                value = (flag(entry, "mandatory"), instant(entry, "visible_from"), instant(entry, "visible_until"))
+                for audience in listed(entry, "assign_to"):
                     assign(self._ledger, content, self._audience(audience), value, replace=False)
 
     @contextmanager
-    def _noting(self, section: str, place: int) -> Iterator[None]:
+    def noting(self, section: str, place: int) -> Iterator[None]:
         """Whatever is wrong inside becomes a problem of that entry."""
         try:
             yield
         except (Wrong, Refusal) as wrong:
             self.problems.append(f"{section}[{place}]: {wrong}")
 
-    def _with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+    def with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
         """Each entry with its id, the one that it names or a new one."""
         prefix = _PREFIXES[section]
         taken = set(self._ledger.known(prefix))
         given: list[str | None] = []
         for place, entry in enumerate(entries):
             given.append(None)
-            with self._noting(section, place):
+            with self.noting(section, place):
                 if "id" in entry:
-                    given[-1] = _new(_text(entry, "id"), taken)
+                    given[-1] = _new(text_of(entry, "id"), taken)
         made = iter(self._ledger.new_ids(prefix, given.count(None), frozenset(taken)))
         return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
 
     def _make_groups(self, section: str, kind: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
-        made = self._with_ids(section, entries)
+        made = self.with_ids(section, entries)
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(made):
-            with self._noting(section, place):
-                name = _text(entry, "name")
+            with self.noting(section, place):
+                name = text_of(entry, "name")
                 self._groups.setdefault((kind, name), []).append(id)
                 rows.append((id, kind, name))
         self._ledger.add("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", rows)
@@ -146,11 +143,16 @@ class Planting:
         """Puts people into one list of many groups."""
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(groups):
-            with self._noting(section, place):
-                rows.extend([(id, self._person(email)) for email in _texts(entry, list_name)])
+            with self.noting(section, place):
+                rows.extend([(id, self.person_id(email)) for email in texts(entry, list_name)])
         self._ledger.add(f"INSERT OR IGNORE INTO {list_name} VALUES (?, ?)", rows)  # noqa: S608
 
-    def _person(self, email: str) -> str:
+    def content_id(self, name: str) -> str:
+        """The id of the one content of that name."""
+        return _only(self._contents.get(name, []), "content", name)
+
+    def person_id(self, email: str) -> str:
+        """The id of who has that e-mail."""
         try:
             return self._people[email.casefold()]
         except KeyError:
@@ -171,23 +173,23 @@ class Planting:
     def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
         """Rows for what a person answered: a text to a TEXT field, one choice or several to any other."""
         found: list[Sequence[Value]] = []
-        for name, said in _mapping(entry, "answers").items():
+        for name, said in mapping(entry, "answers").items():
             id, choices = self._field(name)
             if not choices and isinstance(said, str):
                 found.append((person, id, "", said))
             else:
-                for choice in dict.fromkeys([said] if isinstance(said, str) else _texts({name: said}, name)):
+                for choice in dict.fromkeys([said] if isinstance(said, str) else texts({name: said}, name)):
                     found.append((person, id, self._choice(name, choice), None))
         return found
 
     def _condition(self, entry: Entry) -> dict[str, Json]:
         """A condition as the API takes it."""
-        field = _text(entry, "field")
+        field = text_of(entry, "field")
         condition: dict[str, Json] = {"customFieldId": self._field(field)[0]}
         if "choices" in entry:
-            condition["choiceIds"] = [self._choice(field, name) for name in _texts(entry, "choices")]
+            condition["choiceIds"] = [self._choice(field, name) for name in texts(entry, "choices")]
         if "system_condition" in entry:
-            condition["systemCondition"] = _text(entry, "system_condition")
+            condition["systemCondition"] = text_of(entry, "system_condition")
         return condition
 
     def _audience(self, said: object) -> tuple[str, str]:
@@ -197,7 +199,7 @@ class Planting:
         if isinstance(said, dict) and len(said) == 1:
             [(key, name)] = said.items()
             if key == "user":
-                return USER, self._person(str(name))
+                return USER, self.person_id(str(name))
             if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
                 return kind, _only(self._groups.get((kind, str(name)), []), key, str(name))
         raise Wrong(f"{said!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
@@ -220,59 +222,3 @@ def _only(ids: list[str], what: str, name: str) -> str:
     if len(ids) != 1:
         raise Wrong(f"there is no {what} {name!r}" if not ids else f"there are {len(ids)} of {what} {name!r}")
     return ids[0]
-
-
-def _text(entry: Entry, key: str, default: str | None = None) -> str:
-    value = entry.get(key, default)
-    if isinstance(value, str):
-        return value
-    raise Wrong(f"{key} is missing" if value is None else f"{key} is no text")
-
-
-def _flag(entry: Entry, key: str) -> bool:
-    value = str(entry.get(key, False))
-    if value not in _TRUTH:
-        raise Wrong(f"{key} is neither true nor false")
-    return _TRUTH[value]
-
-
-def _whole(entry: Entry, key: str) -> int:
-    value = str(entry.get(key, 0))
-    if not (value.isascii() and value.isdigit()):
-        raise Wrong(f"{key} is no whole number")
-    return int(value)
-
-
-def _time(entry: Entry, key: str) -> int | None:
-    try:
-        return read_time(_text(entry, key), "iso") if key in entry else None
-    except ValueError as error:
-        raise Wrong(f"{key}: {error}") from error
-
-
-def _list(entry: Entry, key: str) -> list[object]:
-    value = entry.get(key) or []
-    if not isinstance(value, list):
-        raise Wrong(f"{key} is no list")
-    return value
-
-
-def _texts(entry: Entry, key: str) -> list[str]:
-    found = [item for item in _list(entry, key) if isinstance(item, str)]
-    if len(found) < len(_list(entry, key)):
-        raise Wrong(f"{key} holds what is no text")
-    return found
-
-
-def _entries(entry: Entry, key: str) -> list[Entry]:
-    found: list[Entry] = [item for item in _list(entry, key) if isinstance(item, dict)]
-    if len(found) < len(_list(entry, key)):
-        raise Wrong(f"{key} holds what is no mapping")
-    return found
-
-
-def _mapping(entry: Entry, key: str) -> Entry:
-    value = entry.get(key) or {}
-    if not isinstance(value, dict):
-        raise Wrong(f"{key} is no mapping")
-    return value

@@ -1,14 +1,21 @@
 """Seeds: a first workspace from a YAML file, in the words of the manifests, or from the same values made by a program.
 
-    people:          {email, first_name, last_name, admin, manager, archived, id,
-                      answers: {field: a choice, a list of choices, or a text}}
+    people:          {email, first_name, last_name, language, admin, manager, archived, custom_archive_date, id,
+                      answers: {field: a choice, a list of choices, or a text}, metadata: {key: text},
+                      applications: [application], order_details: {company_name, …, address: {street, …}}}
     custom_fields:   {name, type, choices: [name], description, hidden, locked, optional}
     groups:          {name, members: [e-mail], managers: [e-mail], id}
     smart_groups:    {name, conditions: [{field, choices, system_condition}], managers: [e-mail], id}
-    content:         {name, type, description, price, id}
+    content:         {name, type, description, price, id, updated, programs: [name], categories: [text],
+                      metadata: {key: text}, link, image, occasions: [{starts, attending}]}
     content_targets: {content, mandatory, visible_from, visible_until,
                       assign_to: [everyone | {group: name} | {smart_group: name} | {user: e-mail}]}
+    participations:  {user: e-mail, content: name, state, percentage, revision, enrolled, updated, id,
+                      events: [{status, at, revision, mandatory, manually}]}
+    certificates:    {user: e-mail, content: name, issued, expires, recertification: name, notify, id,
+                      attachments: [{url, name, created}]}
 
+A content of the type MEETUP is a meetup. Times are ISO 8601 with an offset; without one, something was just now.
 Every scalar is read as text, so that `NO` and `2026-01-05` are what they look like.
 """
 
@@ -18,45 +25,47 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-import yaml
-
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
+from lmsconf.errors import ProblemsFound
+from lmsconf.sandbox import planting_learning
 from lmsconf.sandbox.desk import Desk
-from lmsconf.sandbox.plainyaml import documents
+from lmsconf.sandbox.plainyaml import problem, read
 from lmsconf.sandbox.planting import Planting
 from lmsconf.sandbox.store import Ledger
 from lmsconf.wire import Wire
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "people": frozenset(("email", "first_name", "last_name", "answers", "admin", "manager", "archived", "id")),
+    "people": frozenset(
+        (
+            *("email", "first_name", "last_name", "language", "answers", "metadata", "applications", "order_details"),
+            *("admin", "manager", "archived", "custom_archive_date", "id"),
+        )
+    ),
     "custom_fields": frozenset(("name", "type", "choices", "description", "hidden", "locked", "optional")),
     "groups": frozenset(("name", "members", "managers", "id")),
     "smart_groups": frozenset(("name", "conditions", "managers", "id")),
-    "content": frozenset(("name", "type", "description", "price", "id")),
+    "content": frozenset(
+        (
+            *("name", "type", "description", "price", "id", "updated", "programs", "categories", "metadata"),
+            *("link", "image", "occasions"),
+        )
+    ),
     "content_targets": frozenset(("content", "assign_to", "mandatory", "visible_from", "visible_until")),
+    "participations": frozenset(
+        ("user", "content", "state", "percentage", "revision", "enrolled", "updated", "events", "id")
+    ),
+    "certificates": frozenset(
+        ("user", "content", "issued", "expires", "recertification", "notify", "attachments", "id")
+    ),
 }
 """Section → the keys of its entries."""
 
 
 def load(path: Path) -> Mapping[str, object]:
     """The values of a seed file. Raises ProblemsFound where it is not YAML, LmsconfError where it cannot be read."""
-    try:
-        found = documents(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint="Check the path of the seed") from error
-    except UnicodeDecodeError as error:
-        raise ProblemsFound([_problem(str(path), "it is not UTF-8")]) from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = Where(str(path), mark.line + 1, mark.column + 1) if mark else Where(str(path))
-        raise ProblemsFound([Problem(code="seed/yaml", message=str(error.problem), source=place)]) from error
-    except yaml.YAMLError as error:
-        raise ProblemsFound([_problem(str(path), str(error))]) from error
-    if len(found) > 1:
-        raise ProblemsFound([_problem(str(path), "it holds more than one document")])
-    if not found or not isinstance(found[0], dict):
-        raise ProblemsFound([_problem(str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
-    return found[0]
+    found = read(path, "seed")
+    if not isinstance(found, dict):
+        raise ProblemsFound([problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
+    return found
 
 
 def plant(ledger: Ledger, values: Mapping[str, object], *, source: str = "seed", wire: Wire | None = None) -> None:
@@ -72,9 +81,11 @@ def plant(ledger: Ledger, values: Mapping[str, object], *, source: str = "seed",
             planting.smart_groups(_section(values, "smart_groups"))
             planting.content(_section(values, "content"))
             planting.content_targets(_section(values, "content_targets"))
+            planting_learning.participations(planting, ledger, _section(values, "participations"))
+            planting_learning.certificates(planting, ledger, _section(values, "certificates"))
             problems = planting.problems
     if problems:
-        raise ProblemsFound([_problem(source, message) for message in problems])
+        raise ProblemsFound([problem("seed", source, message) for message in problems])
 
 
 def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
@@ -97,7 +108,3 @@ def _misshapen(values: Mapping[str, object]) -> Iterator[str]:
                 elif not entry.keys() <= known:
                     unknown = sorted(map(str, entry.keys() - known))
                     yield f"{name}[{place}]: unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}"
-
-
-def _problem(file: str, message: str) -> Problem:
-    return Problem(code="seed/invalid", message=message, source=Where(file), hint="Correct the seed and run again.")

@@ -13,6 +13,7 @@ from typing import Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import Lost
+from lmsconf.sandbox.page import PAGE_HEADERS, page
 from lmsconf.sandbox.service import Answer, Service, json_answer
 
 LOOPBACK: Final = "127.0.0.1"
@@ -20,7 +21,10 @@ LARGEST_BODY: Final = 32 * 1024 * 1024
 
 
 class Server:
-    """A sandbox that listens. `serve_forever` stays until interrupted; `start` returns and serves in the background."""
+    """A sandbox that listens. `serve_forever` stays until interrupted; `start` returns and serves in the background.
+
+    A browser that opens the address is shown a page about the workspace; everything else is as in process.
+    """
 
     def __init__(self, sandbox: Service, port: int = 0, *, latency: float = 0.0) -> None:
         try:
@@ -119,6 +123,8 @@ class _Conversation(BaseHTTPRequestHandler):
         time.sleep(self.server.latency)
         path, _, query = self.path.partition("?")
         headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.command == "GET" and path == "/" and "text/html" in headers.get("accept", ""):
+            return self._send(self._page(headers.get("host", "")))
         try:
             return self._send(self.server.sandbox.answer(self.command, path, query, headers, body))
         except Lost:
@@ -132,6 +138,13 @@ class _Conversation(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
+
+    def _page(self, host: str) -> Answer:
+        """The page for people. It takes no credential, so it is only for who asks this machine by its own name."""
+        if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
+            return json_answer(421, {"error": "misdirected", "message": f"this is not {host}"})
+        body = page(self.server.sandbox).encode()
+        return Answer(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
     def _give_up(self, status: int, message: str) -> None:
         """Refuses a request whose body is not read, which is the end of the connection."""

@@ -6,23 +6,27 @@ same answers byte for byte.
 
 from __future__ import annotations
 
-import hmac
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from lmsconf.sandbox.checks import Checker
-from lmsconf.sandbox.desk import Desk, Json, Request
+from lmsconf.sandbox.desk import Desk, Json
 from lmsconf.sandbox.faults import Fault, Faults, Lost
 from lmsconf.sandbox.handlers import HANDLERS
+from lmsconf.sandbox.handlers.accounts import archive_due, is_archiving_due
+from lmsconf.sandbox.keys import Keyring
 from lmsconf.sandbox.refusal import Refusal, unauthorized
-from lmsconf.sandbox.store import IN_MEMORY, Store
+from lmsconf.sandbox.store import IN_MEMORY, Ledger, Store
 from lmsconf.wire import Operation, Wire
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "
+_BEFORE: Final = "before the last change"
+_NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
 class Answer(NamedTuple):
@@ -57,6 +61,7 @@ class Service:
     """One workspace that answers requests, from any number of threads.
 
     path    a file to keep the workspace in, or in memory
+    token   the first of the API keys that it takes; `keys` makes others
     seed    a seed file, planted if the workspace is still empty
     faults  what goes wrong, on script
     on_log  hears of every request after it is answered
@@ -77,7 +82,7 @@ class Service:
         self.wire = wire or Wire.default()
         self.log: list[Logged] = []
         self.store = Store(path, clock=clock, ids=ids)
-        self._credential = token.encode()
+        self.keys = Keyring(token)
         self._checkers: dict[str, Checker] = {}
         self._faults = faults
         self._on_log = on_log
@@ -88,14 +93,22 @@ class Service:
         """The answer to one request. Header names are lower case. Raises Lost where a fault cuts the connection."""
         asked = Asked(method, path, query, headers, body)
         operation, parameters = self.wire.route(method, path) or (None, {})
-        fault = self._faults.strike(operation.id) if self._faults and operation else None
+        fault = self._faults.strike(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
-            answer = _under(fault, lambda: self._answer(asked, operation, parameters))
+            answer = _under(fault, lambda: self._answer(asked, operation, parameters, fault))
             status = answer.status
         finally:
             self._note(asked, operation, status)
         return answer
+
+    def checkpoint(self, name: str) -> None:
+        """Keeps the workspace as it is now under a name, for as long as this service lives."""
+        self.store.checkpoint(name)
+
+    def restore(self, name: str) -> None:
+        """Makes the workspace what it was at that checkpoint; the log goes on. Raises LmsconfError for no such name."""
+        self.store.restore(name)
 
     def close(self) -> None:
         """Clients close their transport when they are done; the workspace stays for the next one."""
@@ -104,28 +117,47 @@ class Service:
         """Ends the workspace: a file is let go, what was in memory is gone."""
         self.store.close()
 
-    def _answer(self, asked: Asked, operation: Operation | None, parameters: Mapping[str, str]) -> Answer:
+    def _answer(
+        self, asked: Asked, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
+    ) -> Answer:
         """The answer, whatever comes of it: the credential is looked at first, then the request, then it is done."""
         try:
             self._check_credential(asked.headers.get("authorization", ""))
             if operation is None:
                 raise self._nowhere(asked)
+            if operation.id not in HANDLERS:
+                raise Refusal(501, "not_implemented", f"{operation.id} is not carried out here")
             content_type = asked.headers.get("content-type", "")
             request = self._checker(operation).check(parameters, asked.query, content_type, asked.body)
-            return _said(self._carry_out(operation, request))
+            with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
+                done = HANDLERS[operation.id](Desk(ledger, self.wire.behaviour), request)
+            return _said(cast(Json, operation.heard.to_wire(done)))
         except Refusal as refusal:
             return json_answer(refusal.status, {"error": refusal.code, "message": refusal.message})
 
-    def _carry_out(self, operation: Operation, request: Request) -> Json:
-        """Does it, in one transaction. What is refused half-way leaves no trace."""
-        with self.store.writing() if operation.writes else self.store.reading() as ledger:
-            return HANDLERS[operation.id](Desk(ledger, self.wire.behaviour), request)
+    @contextmanager
+    def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Ledger]:
+        """One transaction for it; what is refused half-way leaves no trace. Archive dates that came are kept first."""
+        if stale:
+            with self.store.reading_at(_BEFORE) as ledger:
+                yield ledger
+            return
+        if not operation.writes:
+            with self.store.reading() as ledger:
+                if not is_archiving_due(ledger):
+                    yield ledger
+                    return
+        elif self._faults and self._faults.looks_back:
+            self.store.checkpoint(_BEFORE)
+        with self.store.writing() as ledger:
+            archive_due(ledger)
+            yield ledger
 
     def _check_credential(self, given: str) -> None:
         scheme, credential = given[: len(_BEARER)], given[len(_BEARER) :]
         if not given:
             raise unauthorized("the header Authorization is missing")
-        if scheme.lower() != _BEARER or not hmac.compare_digest(credential.encode(), self._credential):
+        if scheme.lower() != _BEARER or not self.keys.opens(credential):
             raise unauthorized("the credential is not valid")
 
     def _checker(self, operation: Operation) -> Checker:
@@ -169,7 +201,17 @@ def _under(fault: Fault | None, answer: Callable[[], Answer]) -> Answer:
     done = answer()
     if fault.lose_answer:
         raise Lost
-    return done
+    return _spoilt(done, fault)
+
+
+def _spoilt(answer: Answer, fault: Fault) -> Answer:
+    """The answer with half of its body, or with a body that is no JSON, where the fault says so."""
+    if fault.spoil == "html":
+        return Answer(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
+    if fault.spoil == "truncated" and answer.body:
+        half = answer.body[: len(answer.body) // 2]
+        return answer._replace(body=half, headers=answer.headers | {"content-length": str(len(half))})
+    return answer
 
 
 def _said(value: Json) -> Answer:

@@ -24,6 +24,11 @@ _OWNERS: Final = {
     "g": "groups",
     "sg": "groups",
     "c": "contents",
+    "link": "links",
+    "cert": "certificates",
+    "job": "generations",
+    "p": "participations",
+    "e": "events",
 }
 """Prefix of a generated id → the table whose ids begin with it."""
 
@@ -109,7 +114,7 @@ class Store:
     """One workspace, in memory or in a file that any number of stores may have open at once.
 
     A transaction that ends in an exception leaves no trace. Clients come and go: the workspace is closed when the
-    store is forgotten, or by `close`.
+    store is forgotten, or by `close`. Checkpoints are copies in memory, whatever the workspace is kept in.
     """
 
     def __init__(
@@ -123,6 +128,8 @@ class Store:
         self._lock = threading.RLock()
         self._connection = _open(self.path)
         self._ledger = Ledger(self._connection, clock, ids)
+        self._clock = clock
+        self._kept: dict[str, sqlite3.Connection] = {}
         self._closer = weakref.finalize(self, self._connection.close)
         try:
             self._prepare()
@@ -151,10 +158,40 @@ class Store:
         with self._lock, _transaction(self._connection, "BEGIN"):
             yield self._ledger
 
-    def close(self) -> None:
-        """Lets go of the file. What was in memory is gone."""
+    def checkpoint(self, name: str) -> None:
+        """Keeps a copy of the workspace as it is now, under a name; one that had this name is forgotten."""
         with self._lock:
+            copy = _open(IN_MEMORY)
+            self._connection.backup(copy)
+            self._forget(name)
+            self._kept[name] = copy
+
+    def restore(self, name: str) -> None:
+        """Makes the workspace what it was at the checkpoint, which stays. Raises LmsconfError for an unknown name."""
+        with self._lock:
+            if name not in self._kept:
+                known = ", ".join(sorted(self._kept)) or "none"
+                raise LmsconfError(f"there is no checkpoint {name!r}", hint=f"There are: {known}.")
+            self._kept[name].backup(self._connection)
+
+    @contextmanager
+    def reading_at(self, name: str) -> Iterator[Ledger]:
+        """A transaction that sees the workspace as it was at a checkpoint; as it is where there is no such one."""
+        with self._lock:
+            connection = self._kept.get(name, self._connection)
+            with _transaction(connection, "BEGIN"):
+                yield Ledger(connection, self._clock, None)
+
+    def close(self) -> None:
+        """Lets go of the file. What was in memory is gone, and so are the checkpoints."""
+        with self._lock:
+            for name in list(self._kept):
+                self._forget(name)
             self._closer()
+
+    def _forget(self, name: str) -> None:
+        if name in self._kept:
+            self._kept.pop(name).close()
 
 
 def ids_text(ids: Iterable[str]) -> str:

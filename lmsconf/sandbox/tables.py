@@ -3,21 +3,31 @@
 A person's answer to a TEXT field stands in `text` with an empty `choice`; every other answer names a choice.
 Groups of both kinds share one table, because people, managers and targets speak of them in the same way.
 Members of a smart group are computed when asked for, and so stand in no table.
+What nothing asks for by its parts is kept as JSON: metadata, applications, attachments, order details, and those
+details of a content that the catalog only shows.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 TABLES: Final = """
 CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE people (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, email TEXT NOT NULL, first_name TEXT NOT NULL,
     last_name TEXT NOT NULL, admin INTEGER NOT NULL, manager INTEGER NOT NULL, archived_at INTEGER,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL, custom_archive_at INTEGER, language TEXT NOT NULL DEFAULT 'en',
+    metadata TEXT NOT NULL DEFAULT '{}', applications TEXT NOT NULL DEFAULT '[]'
 );
+CREATE TABLE links (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, redirect TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+CREATE TABLE orders (
+    person TEXT PRIMARY KEY, details TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE fields (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, type TEXT NOT NULL, description TEXT,
     hidden INTEGER, locked INTEGER, optional INTEGER
@@ -42,16 +52,36 @@ CREATE TABLE condition_choices (
 ) WITHOUT ROWID;
 CREATE TABLE contents (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, type TEXT NOT NULL, name TEXT NOT NULL,
-    description TEXT NOT NULL, price INTEGER NOT NULL, updated_at INTEGER NOT NULL
+    description TEXT NOT NULL, price INTEGER NOT NULL, updated_at INTEGER NOT NULL, details TEXT NOT NULL DEFAULT '{}'
 );
 CREATE TABLE targets (
     seq INTEGER PRIMARY KEY, content TEXT NOT NULL, kind TEXT NOT NULL, audience TEXT NOT NULL,
     mandatory INTEGER NOT NULL, start INTEGER, finish INTEGER, created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL, UNIQUE (content, kind, audience)
 );
+CREATE TABLE certificates (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
+    issued INTEGER NOT NULL, expires_at INTEGER, recertification TEXT, notify INTEGER NOT NULL,
+    attachments TEXT NOT NULL, UNIQUE (person, content)
+);
+CREATE TABLE generations (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+);
+CREATE TABLE participations (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
+    state TEXT NOT NULL, percentage INTEGER NOT NULL, revision INTEGER NOT NULL, enrolled_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, UNIQUE (person, content)
+);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, participation TEXT NOT NULL, status TEXT NOT NULL,
+    revision INTEGER NOT NULL, at INTEGER NOT NULL, mandatory INTEGER NOT NULL, manually INTEGER NOT NULL
+);
 """
 
 INDEXES: Final = {
+    "people_by_email": "people (casefold(email))",
+    "people_to_archive": "people (custom_archive_at) WHERE custom_archive_at IS NOT NULL AND archived_at IS NULL",
     "choices_by_field": "choices (field, position)",
     "answers_by_choice": "answers (field, choice, person)",
     "groups_by_kind": "groups (kind, seq)",
@@ -60,5 +90,8 @@ INDEXES: Final = {
     "conditions_by_field": "conditions (field)",
     "condition_choices_by_choice": "condition_choices (choice)",
     "targets_by_audience": "targets (audience, content)",
+    "certificates_by_content": "certificates (content)",
+    "participations_by_content": "participations (content)",
+    "events_by_participation": "events (participation, at)",
 }
 """Beside the keys. A seed is planted before they are made, which takes half the time."""

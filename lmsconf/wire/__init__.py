@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import cast
 from urllib.parse import unquote
 
+from lmsconf.errors import Where
 from lmsconf.wire.dialect import Dialect
-from lmsconf.wire.operations import Operation, Schema, description, segment
+from lmsconf.wire.operations import Operation, description, segment
+from lmsconf.wire.words import Schema
 
 __all__ = ["Operation", "Schema", "Wire", "segment"]
 
 
 class Wire:
-    """The operations in the words of one project's dialect."""
+    """The operations in the words of one project's dialect. at: where each of its overrides was said."""
 
-    def __init__(self, dialect: Mapping[str, str | int] | None = None) -> None:
-        self._dialect = Dialect(description(), dialect or {})
+    def __init__(self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, Where] | None = None) -> None:
+        self._dialect = Dialect(description(), dialect or {}, at)
         self.operations: Mapping[str, Operation] = {
-            id: operation.renamed(names) if (names := self._dialect.names(id)) else operation
+            id: operation.renamed(names) if (names := self._dialect.names(operation)) else operation
             for id, operation in description().operations.items()
         }
 
@@ -44,10 +47,11 @@ class Wire:
 
     def body(self, operation: str, /, **values: object) -> dict[str, object]:
         """The body with its canonical names turned into wire names; values are passed on untouched."""
-        names = self[operation].names
-        if unknown := values.keys() - names.keys():
+        known = self[operation]
+        unknown = values.keys() - known.names.keys()
+        if unknown and not known.takes_any_name:
             raise ValueError(f"{operation} has no body property {sorted(unknown)}")
-        return {names[name]: value for name, value in values.items()}
+        return cast("dict[str, object]", known.said.to_wire(values))
 
     def dialect_keys(self, operation: str) -> tuple[str, ...]:
         """The dialect keys that this operation leans on: what to look at when a call had no effect."""

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import cast
 
-from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.wire.operations import Description
+from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.wire.operations import Description, Operation
+from lmsconf.wire.words import key_of, levels
+
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
+          "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
 
 
 class Dialect:
-    """Every key with its value. Raises ProblemsFound for keys that do not exist and values that they cannot have."""
+    """Every key with its value. Raises ProblemsFound for keys that do not exist and values that they cannot have.
 
-    def __init__(self, description: Description, overrides: Mapping[str, str | int]) -> None:
+    at: where each override was said.
+    """
+
+    def __init__(
+        self, description: Description, overrides: Mapping[str, str | int], at: Mapping[str, Where] | None = None
+    ) -> None:
         self._description = description
-        problems = [problem for key, value in overrides.items() if (problem := self._problem(key, value))]
+        self._at = at or {}
+        problems = [
+            replace(problem, source=self._at.get(key))
+            for key, value in overrides.items()
+            if (problem := self._problem(key, value))
+        ]
         if problems:
             raise ProblemsFound(problems)
         defaults = {key: str(said["default"]) for key, said in description.behaviours.items()}
@@ -28,17 +45,18 @@ class Dialect:
     def __getitem__(self, key: str) -> str:
         return self._values[key]
 
-    def names(self, operation: str) -> dict[str, str]:
-        """Canonical name → wire name, for those of the operation's body that the project calls otherwise."""
-        start = f"{operation}."
-        return {key.removeprefix(start): self[key] for key in sorted(self._overridden) if key.startswith(start)}
+    def names(self, operation: Operation) -> dict[str, str]:
+        """Key → wire name, for those of the operation's names that the project calls otherwise."""
+        return {key: self[key] for key in operation.leans_on if key in self._overridden}
 
     def _problem(self, key: str, value: object) -> Problem | None:
         """What is wrong with one override."""
         if key in self._description.behaviours:
             return _behaviour_problem(key, value, self._description.behaviours[key])
         if key in self._description.names:
-            return None if isinstance(value, str) and value.strip() else _not_text(key, value)
+            if not isinstance(value, str) or not value.strip():
+                return _not_text(key, value)
+            return _header_problem(key, value) if key in self._description.headers else None
         return Problem(
             code="dialect/unknown-key",
             message=f"dialect has no key {key!r}",
@@ -46,15 +64,20 @@ class Dialect:
         )
 
     def _clashes(self) -> Iterable[Problem]:
-        """Overrides that give two properties of one body the same wire name."""
+        """Overrides that give two parts of one object the same wire name."""
+        schemas = [
+            schema for one in self._description.operations.values() for schema in (one.body, one.success) if schema
+        ]
+        siblings = [list(level.items()) for schema in schemas for level in levels(schema)]
         for key in sorted(self._overridden):
-            operation = next(one for one in self._description.operations.values() if key in one.leans_on)
-            wires = list({**operation.names, **self.names(operation.id)}.values())
-            if wires.count(self[key]) > 1:
+            among = [level for level in siblings if any(key_of(part) == key for _, part in level)]
+            wires = [[self._values.get(key_of(part), name) for name, part in level] for level in among]
+            if any(level.count(self[key]) > 1 for level in wires):
                 yield Problem(
                     code="dialect/clash",
                     message=f"dialect {key} cannot be {self[key]!r}: another part of that body has this name",
-                    hint="Each part of a request body needs a name of its own.",
+                    hint="Each part of a body needs a name of its own.",
+                    source=self._at.get(key),
                 )
 
 
@@ -66,6 +89,13 @@ def _behaviour_problem(key: str, value: object, said: Mapping[str, object]) -> P
     if allowed is None:
         return None if isinstance(value, str) and value else _not_text(key, value)
     return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")
+
+
+def _header_problem(key: str, value: str) -> Problem | None:
+    """What is wrong with the name of a header: no such name, or one that means something else already."""
+    if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
+        return None
+    return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
 
 
 def _is_count(value: object) -> bool:

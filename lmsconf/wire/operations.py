@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TypeAlias, cast
+from typing import cast
 from urllib.parse import quote
 
 from lmsconf.resources import schema_text
-
-Schema: TypeAlias = "Mapping[str, object]"
-"""A JSON Schema with nothing left to look up: every `$ref` is replaced by what it names."""
+from lmsconf.wire.words import Schema, Words, key_of, levels, renamed
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TRUTH = ("true", "false")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -37,10 +36,12 @@ def segment(value: str) -> str:
 class Operation:
     """One call of the API.
 
-    path_names, query   the parameters: names in the path, and query name → schema
+    path_schemas, query the parameters: name in the path, or in the query → schema
+    headers             canonical name of a header → its name on the wire; none of them is required
     body                the schema of the request's JSON, in the names of the dialect; None: the call carries none
-    success             the schema of the answer's JSON; None: the answer carries nothing
+    success             the schema of the answer's JSON, likewise; None: the answer carries nothing
     names               canonical name of a body property → its name on the wire
+    said, heard         how a body goes out and an answer comes in, where names below the first level differ too
     leans_on            the dialect keys that this call depends on
     writes              it changes the workspace
     """
@@ -50,7 +51,8 @@ class Operation:
     path: str
     group: str
     summary: str
-    path_names: tuple[str, ...]
+    path_schemas: Mapping[str, Schema]
+    headers: Mapping[str, str]
     query: Mapping[str, Schema]
     required_query: frozenset[str]
     body: Schema | None
@@ -58,11 +60,21 @@ class Operation:
     names: Mapping[str, str]
     leans_on: tuple[str, ...]
     writes: bool
+    said: Words = field(default_factory=Words)
+    heard: Words = field(default_factory=Words)
+
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        return tuple(self.path_schemas)
 
     def fill(self, path: Mapping[str, str]) -> str:
         """The path with its parameters in place, each kept to one segment. Raises ValueError for wrong ones."""
-        if path.keys() != set(self.path_names):
+        if path.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_names)}, not {sorted(path)}")
+        for name, schema in self.path_schemas.items():
+            allowed = _TRUTH if schema["type"] == "boolean" else schema.get("enum")
+            if allowed and path[name] not in cast("Sequence[str]", allowed):
+                raise ValueError(f"{self.id}: {name} is one of {', '.join(cast('Sequence[str]', allowed))}")
         return _PLACE.sub(lambda place: segment(path[place[1]]), self.path)
 
     @property
@@ -70,26 +82,36 @@ class Operation:
         """The wire names of the body properties that must be there."""
         return frozenset(cast("list[str]", (self.body or {}).get("required", [])))
 
+    @property
+    def takes_any_name(self) -> bool:
+        """Whether the body is a map whose names are ids, not known in advance."""
+        return self.body is not None and self.body.get("additionalProperties") is not False
+
     def renamed(self, names: Mapping[str, str]) -> Operation:
-        """This operation with other wire names for some of its canonical body properties."""
-        if self.body is None:
-            return self
-        merged = {**self.names, **names}
-        to_wire = {self.names[canonical]: wire for canonical, wire in merged.items()}
-        properties = cast("Schema", self.body["properties"])
-        body = {**self.body, "properties": {to_wire[name]: schema for name, schema in properties.items()}}
-        if self.required_body:
-            body["required"] = sorted(to_wire[name] for name in self.required_body)
-        return replace(self, body=body, names=MappingProxyType(merged))
+        """This operation in other words: dialect key → name on the wire."""
+        properties = cast("Mapping[str, Schema]", (self.body or {}).get("properties", {}))
+        return replace(
+            self,
+            body=self.body and renamed(self.body, names),
+            success=self.success and renamed(self.success, names),
+            headers={name: names.get(f"{self.id}.{name}", name) for name in self.headers},
+            names=MappingProxyType({name: names.get(key_of(part), name) for name, part in properties.items()}),
+            said=Words.of(self.body, names),
+            heard=Words.of(self.success, names),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """All of it: operations by id, behaviours by dialect key, and each wire name that is left open with its default."""
+    """All of it: operations by id, behaviours by dialect key, and each wire name that is left open with its default.
+
+    headers: the keys of the names that are a header's.
+    """
 
     operations: Mapping[str, Operation]
     behaviours: Mapping[str, Schema]
     names: Mapping[str, str]
+    headers: frozenset[str]
 
 
 @cache
@@ -98,7 +120,7 @@ def description() -> Description:
     document = json.loads(schema_text("openapi.json"))
     operations = {found.id: found for found in _operations(document)}
     names = {
-        key: key.removeprefix(f"{operation.id}.")
+        key: key.rpartition(".")[2]
         for operation in operations.values()
         for key in operation.leans_on
         if key not in document["x-dialect"]
@@ -107,6 +129,7 @@ def description() -> Description:
         operations=MappingProxyType(operations),
         behaviours=MappingProxyType(document["x-dialect"]),
         names=MappingProxyType(names),
+        headers=frozenset(f"{one.id}.{header}" for one in operations.values() for header in one.headers),
     )
 
 
@@ -121,26 +144,37 @@ def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> I
 
 def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
     """One operation from what the document says, its references already resolved."""
-    parameters = cast("list[dict[str, object]]", said.get("parameters", []))
-    query = [parameter for parameter in parameters if parameter["in"] == "query"]
+    given = cast("list[Schema]", said.get("parameters", []))
+    schemas = {(str(one["in"]), str(one["name"])): cast("Schema", one["schema"]) for one in given}
     body = _content(said.get("requestBody"))
+    success = _content(cast("Mapping[str, object]", said["responses"]).get("200"))
     properties = cast("Mapping[str, Schema]", (body or {}).get("properties", {}))
-    behaviours = cast("list[str]", said.get("x-dialect", []))
     return Operation(
         id=str(said["operationId"]),
         method=method,
         path=path,
         group=cast("list[str]", said["tags"])[0],
         summary=str(said["summary"]),
-        path_names=tuple(_PLACE.findall(path)),
-        query=MappingProxyType({str(one["name"]): cast("Schema", one["schema"]) for one in query}),
-        required_query=frozenset(str(one["name"]) for one in query if one.get("required")),
+        path_schemas=MappingProxyType({name: schemas["path", name] for name in _PLACE.findall(path)}),
+        headers=MappingProxyType({name: name for where, name in schemas if where == "header"}),
+        query=MappingProxyType({name: schema for (where, name), schema in schemas.items() if where == "query"}),
+        required_query=frozenset(str(one["name"]) for one in given if one["in"] == "query" and one.get("required")),
         body=body,
-        success=_content(cast("Mapping[str, object]", said["responses"]).get("200")),
+        success=success,
         names=MappingProxyType({name: name for name in properties}),
-        leans_on=(*(str(one["x-dialect"]) for one in properties.values() if "x-dialect" in one), *behaviours),
+        leans_on=_leans_on([*_parts(body), *given, *_parts(success)], cast("list[str]", said.get("x-dialect", []))),
         writes=method != "GET" and not said.get("x-reads", False),
     )
+
+
+def _parts(schema: Schema | None) -> list[Schema]:
+    """All that a body or an answer holds, at any depth."""
+    return [part for level in levels(schema or {}) for part in level.values()]
+
+
+def _leans_on(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
+    """The dialect keys of what is assumed, each once."""
+    return tuple(dict.fromkeys([*filter(None, map(key_of, parts)), *behaviours]))
 
 
 def _content(holder: object) -> Schema | None:

@@ -18,7 +18,7 @@ from lmsconf.client.urgency import Priority
 from lmsconf.core.kind import Api, Request
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 
-from .network import CANARY, Clock, Network, client, pages, raw, said
+from .network import CANARY, Clock, Network, client, raw, said
 
 
 class Slow(Network):
@@ -200,27 +200,6 @@ def test_a_wrong_url_is_told_to_whoever_asks() -> None:
     """A client that cannot be made is an error of the request, not a silent worker."""
     with Crew(lambda: Client("http://lms.example", CANARY)) as crew, pytest.raises(LmsconfError, match="url"):
         crew.submit(lambda _: None)
-
-
-def test_reading_takes_little_longer_than_it_must() -> None:
-    """With slow answers: the larger of all requests shared among the workers, and the longest chain, plus 15 %."""
-    latency = 0.02
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        return listing(request) if request.url.path == "/users" else echo(request)
-
-    listing = pages("users", "userId", [f"u{number}" for number in range(1_500)], total="matchCount")
-    with Crew(lambda: client(network=Slow(latency, answering=answer)), parallelism=4) as crew:
-        reader = Reader(crew)
-        start = time.perf_counter()
-        reader.together(
-            {
-                "members": lambda: reader.each("manual-groups.members", members(*map(str, range(50)))),
-                "users": lambda: reader.rows("users.list", "users", id="userId", total="matchCount"),
-            }
-        )
-        took = time.perf_counter() - start
-    assert took < 1.15 * max(65 * latency / 4, 15 * latency) + latency
 
 
 @contextmanager

@@ -75,18 +75,39 @@ class Caller:
         return answer.status_code, answer.json()["message"]
 
 
+class Clock:
+    """A clock that stands still until it is moved. Times are epoch milliseconds, as the API has them."""
+
+    def __init__(self) -> None:
+        self.now = int(NOW * 1000)
+
+    def __call__(self) -> float:
+        return self.now / 1000
+
+    def move(self, *, days: int = 0) -> int:
+        """The time after that many days have gone by."""
+        self.now += days * DAY
+        return self.now
+
+
+DAY = 86_400_000
 Open = Callable[..., Caller]
 
 
 @pytest.fixture
 def open_workspace() -> Iterator[Open]:
-    """Opens a seeded workspace in memory; `dialect` and `faults` may be said."""
+    """Opens a seeded workspace in memory; `dialect`, `faults`, `clock` and more of a seed may be said."""
     opened: list[Caller] = []
 
-    def open(dialect: Mapping[str, str | int] | None = None, faults: Faults | None = None) -> Caller:
-        sandbox = Sandbox(wire=Wire(dialect), clock=lambda: NOW, faults=faults)
+    def open(
+        dialect: Mapping[str, str | int] | None = None,
+        faults: Faults | None = None,
+        clock: Callable[[], float] = lambda: NOW,
+        more: Mapping[str, object] | None = None,
+    ) -> Caller:
+        sandbox = Sandbox(wire=Wire(dialect), clock=clock, faults=faults)
         with sandbox.store.writing() as ledger:
-            plant(ledger, SEED, wire=sandbox.wire)
+            plant(ledger, {**SEED, **(more or {})}, wire=sandbox.wire)
         opened.append(Caller(sandbox))
         return opened[-1]
 
@@ -94,6 +115,18 @@ def open_workspace() -> Iterator[Open]:
     for caller in opened:
         caller.client.close()
         caller.sandbox.shut()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of `timed`."""
+    return Clock()
+
+
+@pytest.fixture
+def timed(open_workspace: Open, clock: Clock) -> Caller:
+    """A caller of the seeded workspace, whose time is `clock`."""
+    return open_workspace(clock=clock)
 
 
 @pytest.fixture

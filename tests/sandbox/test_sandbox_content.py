@@ -224,3 +224,85 @@ def test_everyone_has_the_id_of_the_dialect(open_workspace):
     api = open_workspace({"content-targets.everyone": "all-users"})
     assert api.ok("GET", "/content/c-1")["visibleForGroups"] == ["all-users", "g-1"]
     assert api.no("POST", "/content/targets", {"contentId": "c-2", "targetId": "EVERYONE"})[0] == 400
+
+
+MEETUPS = {
+    "content": [
+        {"name": "Course"},
+        {"name": "Program", "type": "PROGRAM"},
+        {
+            "name": "Old",
+            "type": "MEETUP",
+            "updated": "2025-01-01T00:00:00Z",
+            "programs": ["Program"],
+            "categories": ["Safety"],
+            "link": "https://acme.example/old",
+            "occasions": [{"starts": "2026-02-01T09:00:00+01:00", "attending": "12"}, {"starts": "2026-03-01T08:00:00Z"}],
+        },
+        {"name": "New", "type": "MEETUP", "updated": "2025-06-01T00:00:00Z"},
+        {"name": "Hidden", "type": "MEETUP"},
+        {"name": "For coaches", "type": "MEETUP", "updated": "2025-03-01T00:00:00Z"},
+    ],
+    "content_targets": [
+        *({"content": name, "assign_to": ["everyone"]} for name in ("Course", "Old", "New")),
+        {"content": "For coaches", "assign_to": [{"group": "Coaches"}]},
+        {"content": "Hidden", "assign_to": [{"user": "bo.ek@acme.example"}]},
+    ],
+}
+
+
+def test_meetups_of_everyone(open_workspace):
+    """Without groupIds[] the meetups are those for EVERYONE, the last updated first, with programs and attendance."""
+    meetups = open_workspace(more=MEETUPS).ok("GET", "/content/meetups")["meetups"]
+    assert [one["name"] for one in meetups] == ["New", "Old"]
+    assert meetups[1] == {
+        "contentId": "c-3",
+        "name": "Old",
+        "lastUpdatedAt": 1_735_689_600_000,
+        "partOfPrograms": ["c-2"],
+        "categories": ["Safety"],
+        "link": "https://acme.example/old",
+        "occasions": [
+            {"occasionId": "c-3-1", "startTime": 1_769_932_800_000, "attendanceCount": 12},
+            {"occasionId": "c-3-2", "startTime": 1_772_352_000_000, "attendanceCount": 0},
+        ],
+    }
+    assert meetups[0]["occasions"] == []
+
+
+@chosen("meetups.visible")
+def test_meetups_of_groups(open_workspace):
+    """groupIds[] names the groups whose meetups are wanted; EVERYONE is one of them only if it is named."""
+    api = open_workspace(more=MEETUPS)
+    found = {query: api.ok("GET", f"/content/meetups?{query}")["meetups"] for query in ("groupIds[]=g-1", "groupIds[]=x")}
+    assert [[one["name"] for one in meetups] for meetups in found.values()] == [["For coaches"], []]
+    both = api.ok("GET", "/content/meetups?groupIds[]=g-1&groupIds[]=EVERYONE")["meetups"]
+    assert [one["name"] for one in both] == ["New", "For coaches", "Old"]
+
+
+def test_at_most_a_hundred_meetups(open_workspace):
+    """Meetups are limited to the first 100 content ids of the catalog; the order by update comes after that."""
+    days = [f"2025-01-01T{number // 60:02}:{number % 60:02}:00Z" for number in range(101)]
+    content = [{"name": f"M{number}", "type": "MEETUP", "updated": day} for number, day in enumerate(days)]
+    targets = [{"content": one["name"], "assign_to": ["everyone"]} for one in content]
+    api = open_workspace(more={"content": content, "content_targets": targets})
+    names = [one["name"] for one in api.ok("GET", "/content/meetups")["meetups"]]
+    assert names == [f"M{number}" for number in range(99, -1, -1)]
+
+
+def test_names_in_answers_are_the_dialects(open_workspace):
+    """Where an answer's names are assumed, the sandbox says them as the dialect does, at any depth."""
+    words = {"content.meetups.occasions": "dates", "content.meetups.occasions.attendanceCount": "people"}
+    old = open_workspace(words, more=MEETUPS).ok("GET", "/content/meetups")["meetups"][1]
+    assert old["dates"][0]["people"] == 12
+    assert "occasions" not in old
+
+
+def test_the_catalog_tells_programs_and_more(open_workspace):
+    """A catalog item tells of which programs it is a part, its categories, metadata, link and image, not occasions."""
+    more = {"name": "x", "programs": ["P"], "categories": ["A", "B"], "metadata": {"k": "v"}, "link": "l", "image": "i"}
+    api = open_workspace(more={"content": [more, {"name": "P", "type": "PROGRAM"}], "content_targets": []})
+    item = api.ok("GET", "/content/c-1")
+    told = {"partOfPrograms": ["c-2"], "categories": ["A", "B"], "metadata": {"k": "v"}, "link": "l"}
+    assert item == item | told | {"backgroundImageUrl": "i"}
+    assert "occasions" not in item

@@ -113,7 +113,7 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
             {"persons": []},
             [
                 "unknown section 'persons'; there are people, custom_fields, groups, smart_groups, content, "
-                "content_targets"
+                "content_targets, participations, certificates"
             ],
         ),
         ({"groups": {"name": "x"}}, ["groups: it is no list"]),
@@ -233,14 +233,24 @@ def test_anchors_save_repetition(tmp_path):
     assert load(path) == {"groups": [{"name": "a", "members": ["b"]}] * 2}
 
 
-SIZES = {"users": 60, "groups": 14, "smart_groups": 30, "fields": 10, "contents": 20, "assignments": 90}
+SIZES = {
+    "users": 60,
+    "groups": 14,
+    "smart_groups": 30,
+    "fields": 10,
+    "contents": 20,
+    "assignments": 90,
+    "participations": 70,
+}
 
 
 def test_a_made_up_workspace_has_the_size_asked_for():
     """A made-up workspace has as many of everything as was asked for, no two with the same name, and can be planted."""
     values = generate(**SIZES)
     counts = {"people": 60, "groups": 14, "smart_groups": 30, "custom_fields": 10, "content": 20, "content_targets": 90}
-    assert {section: len(entries) for section, entries in values.items()} == counts
+    counts["participations"] = 70
+    assert {section: len(entries) for section, entries in values.items() if section != "certificates"} == counts
+    assert 0 < len(values["certificates"]) < 70
     for section in ("custom_fields", "groups", "smart_groups", "content"):
         assert len({entry["name"] for entry in values[section]}) == counts[section]
     with Store().writing() as ledger:

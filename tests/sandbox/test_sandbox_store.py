@@ -80,6 +80,41 @@ def test_many_threads_write_at_once(tmp_path, sandboxes):
         sandbox.shut()
 
 
+@pytest.mark.parametrize("kept", [":memory:", "w.db"])
+def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
+    """restore makes the workspace what it was at the checkpoint, any number of times, in memory and in a file."""
+    sandbox = Sandbox(kept if kept == ":memory:" else tmp_path / kept)
+    caller = Caller(sandbox)
+    caller.ok("POST", "/groups", {"name": "One"})
+    sandbox.checkpoint("one")
+    caller.ok("POST", "/groups", {"name": "Two"})
+    sandbox.checkpoint("two")
+    for name, expected in (("one", ["One"]), ("two", ["One", "Two"]), ("one", ["One"])):
+        sandbox.restore(name)
+        assert groups(caller) == expected
+        caller.ok("DELETE", "/groups/g-1")
+    sandbox.checkpoint("one")
+    caller.ok("POST", "/groups", {"name": "Three"})
+    sandbox.restore("one")
+    assert groups(caller) == []
+    assert len(sandbox.log) == 11
+    with pytest.raises(LmsconfError, match="there is no checkpoint 'three'") as error:
+        sandbox.restore("three")
+    assert error.value.hint == "There are: one, two."
+    sandbox.shut()
+
+
+def test_a_restored_file_is_seen_by_others(tmp_path):
+    """Another sandbox on the same file sees what is restored."""
+    one, two = Sandbox(tmp_path / "w.db"), Sandbox(tmp_path / "w.db")
+    one.checkpoint("empty")
+    Caller(two).ok("POST", "/groups", {"name": "One"})
+    one.restore("empty")
+    assert groups(Caller(two)) == []
+    one.shut()
+    two.shut()
+
+
 def test_what_raises_leaves_no_trace():
     """A transaction that ends in any exception is undone."""
     store = Store()
@@ -116,7 +151,7 @@ def test_a_file_that_is_no_workspace(tmp_path):
     newer = sqlite3.connect(tmp_path / "newer.db")
     newer.execute("PRAGMA user_version = 99")
     newer.close()
-    with pytest.raises(LmsconfError, match=r"it is of version 99, and this program reads version 1"):
+    with pytest.raises(LmsconfError, match=r"it is of version 99, and this program reads version 2"):
         Store(tmp_path / "newer.db")
     with pytest.raises(LmsconfError, match="unable to open database file"):
         Store(tmp_path / "missing" / "w.db")

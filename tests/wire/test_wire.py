@@ -13,6 +13,8 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.wire import Operation, Wire
 
 WIRE = Wire.default()
+CHOSEN = {"action": "REMOVE", "endow": "true"}
+"""Path parameters that take no other values."""
 
 
 def problem(dialect: dict[str, object]) -> Problem:
@@ -27,7 +29,7 @@ def problem(dialect: dict[str, object]) -> Problem:
 def test_a_filled_path_leads_back(operation: Operation) -> None:
     """Whatever characters ids hold, a request is routed to its own operation with the same ids."""
     for value in ("u-1", "a/b", "a b?c#d%2F", "..a", "é😀", "{groupId}", "extended-info.", "+&=;"):
-        path = dict.fromkeys(operation.path_names, value)
+        path = {name: CHOSEN.get(name, value) for name in operation.path_names}
         found = WIRE.route(operation.method, operation.fill(path))
         assert found is not None
         assert (found[0].id, found[1]) == (operation.id, path)
@@ -160,9 +162,68 @@ def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hin
     assert (found.code, found.message, found.hint) == ("dialect/value", f"dialect {key} cannot be {value!r}", hint)
 
 
+@pytest.mark.parametrize(
+    ("operation", "path", "said"),
+    [
+        ("user-access.make-admin", {"userId": "u", "endow": "True"}, "endow is one of true, false"),
+        ("user-access.set", {"userId": "u", "action": "GRANT"}, "action is one of ADD, REMOVE"),
+    ],
+)
+def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str], said: str) -> None:
+    """A path parameter that is a choice or a truth value is refused where it is none."""
+    with pytest.raises(ValueError, match=said):
+        WIRE[operation].fill(path)
+
+
+def test_names_below_the_first_level_follow_the_dialect() -> None:
+    """A part inside a part of a body has a key of its own, and its schema and what is sent change with it."""
+    wire = Wire({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
+    assert wire.body("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
+        "place": {"postcode": "1", "city": "Umeå"},
+        "note": "n",
+    }
+    body = wire["users.set-order-details"].body or {}
+    assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]  # type: ignore[index]
+    assert wire["users.set-order-details"].said.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
+
+
+def test_names_in_an_answer_follow_the_dialect() -> None:
+    """An answer in a dialect's names is heard in the description's own, also in lists, and the other way about."""
+    wire = Wire({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
+    heard = wire["content.meetups"].heard
+    said = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
+    assert heard.from_wire(said) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
+    assert heard.to_wire(heard.from_wire(said)) == said
+
+
+def test_one_key_may_serve_two_operations() -> None:
+    """The filters of results and statistics are the same, so one key names a part of both."""
+    wire = Wire({"analytics.contentName": "title"})
+    for operation in ("analytics.results", "analytics.statistics"):
+        assert wire.body(operation, contentName="GDPR") == {"title": "GDPR"}
+    assert WIRE.behaviour("analytics.contentName") == "contentName"
+
+
+def test_a_map_of_ids_takes_any_name() -> None:
+    """Answers to custom fields are keyed by ids, which no description knows."""
+    assert WIRE.body("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
+
+
+def test_headers_follow_the_dialect() -> None:
+    """The name of a header is the dialect's; one that is no name, or means something else, is refused."""
+    key = "certificates.status.Service-Calling-User-Id"
+    assert Wire({key: "Acme-Calling-User-Id"})["certificates.status"].headers == {
+        "Service-Calling-User-Id": "Acme-Calling-User-Id"
+    }
+    for value in ("Authorization", "a b", "x\r\ny", "Content-Type"):
+        assert problem({key: value}).code == "dialect/value"
+
+
 def test_two_parts_of_a_body_cannot_share_a_name() -> None:
     """A wire name that another part of the same body has would lose one of the two."""
     assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
+    assert problem({"users.set-order-details.address.city": "zip"}).code == "dialect/clash"
+    assert problem({"content.meetups.occasions.startTime": "occasionId"}).code == "dialect/clash"
     assert Wire({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}).body(
         "content-targets.create", startTime="a", finishTime="b"
     ) == {"finishTime": "a", "end": "b"}

@@ -6,11 +6,28 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.sandbox.desk import Handler
-from lmsconf.sandbox.handlers import content, custom_fields, manual_groups, smart_groups, targets, users
+from lmsconf.sandbox.handlers import (
+    access,
+    accounts,
+    analytics,
+    answers,
+    authentication,
+    certificates,
+    certification,
+    content,
+    custom_fields,
+    manual_groups,
+    orders,
+    smart_groups,
+    targets,
+    users,
+)
 
+_GROUPS: Final = (
+    *(authentication, users, accounts, answers, orders, access, certificates, certification),
+    *(manual_groups, smart_groups, custom_fields, content, targets, analytics),
+)
 HANDLERS: Final[Mapping[str, Handler]] = {
-    operation: handler
-    for group in (users, manual_groups, smart_groups, custom_fields, content, targets)
-    for operation, handler in group.HANDLERS.items()
+    operation: handler for group in _GROUPS for operation, handler in group.HANDLERS.items()
 }
 """Operation id → the function that does it."""

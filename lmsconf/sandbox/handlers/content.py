@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
 
 from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.refusal import not_found
 from lmsconf.sandbox.store import Value, ids_text
 
 LARGEST_PAGE: Final = 100
-_COLUMNS: Final = "id, type, name, description, price, updated_at"
+MEETUP: Final = "MEETUP"
+OCCASIONS: Final = "occasions"
+_COLUMNS: Final = "id, type, name, description, price, updated_at, details"
+_OF_A_MEETUP: Final = (*("contentId", "name", "lastUpdatedAt", "partOfPrograms", "categories", "link", OCCASIONS),)
+_BARE: Final[Mapping[str, Json]] = {"partOfPrograms": [], "categories": [], "metadata": {}}
 # Groups and everyone see what is assigned to them; an assignment to one person opens the content to no group.
 _SEEN_BY: Final = (
     "id IN (SELECT content FROM targets WHERE kind != 'USER' AND audience IN (SELECT value FROM json_each(?)))"
@@ -23,7 +28,7 @@ def listing(desk: Desk, request: Request) -> Entry:
     rules, values = ["price > 0"] if request.asked("onlySellable") else [], []
     if (groups := request.query.get("groupIds[]")) is not None:
         rules.append(_SEEN_BY)
-        values.append(ids_text(str(group) for group in groups) if isinstance(groups, list) else "[]")
+        values.append(ids_text(cast("list[str]", groups)))
     where = f"FROM contents WHERE {' AND '.join(rules) or 'TRUE'}"
     total = desk.ledger.number(f"SELECT count(*) {where}", *values)
     rows = desk.ledger.rows(f"SELECT {_COLUMNS} {where} ORDER BY seq LIMIT ? OFFSET ?", *values, page.limit, page.skip)
@@ -39,6 +44,29 @@ def get(desk: Desk, request: Request) -> Json:
     return _entries(desk, rows)[0]
 
 
+def meetups(desk: Desk, request: Request) -> Entry:
+    """The meetups that the given groups see, or everyone: of the first hundred, the last updated comes first."""
+    groups = cast("Iterable[str]", request.query.get("groupIds[]", [desk.behaviour("content-targets.everyone")]))
+    rows = desk.ledger.rows(
+        f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_SEEN_BY} ORDER BY seq LIMIT ?",  # noqa: S608
+        *(MEETUP, ids_text(groups), LARGEST_PAGE),
+    )
+    rows.sort(key=lambda row: cast(int, row[5]), reverse=True)
+    return {"meetups": [_meetup(row) for row in rows]}
+
+
+def _meetup(row: tuple[Value, ...]) -> Entry:
+    """A meetup as the API shows it, with its occasions and how many attend them."""
+    shown = {"contentId": row[0], "name": row[2], "lastUpdatedAt": row[5]} | _details(row)
+    return {OCCASIONS: []} | {key: value for key, value in shown.items() if key in _OF_A_MEETUP}
+
+
+def _details(row: tuple[Value, ...]) -> Entry:
+    """What a content tells besides: programs, categories, metadata, links; of a meetup its occasions too."""
+    details: Entry = json.loads(cast(str, row[6]))
+    return dict(_BARE) | details
+
+
 def _entries(desk: Desk, rows: list[tuple[Value, ...]]) -> list[Entry]:
     seen_by: dict[Value, list[Json]] = {}
     for content, audience in desk.ledger.rows(
@@ -52,19 +80,22 @@ def _entries(desk: Desk, rows: list[tuple[Value, ...]]) -> list[Entry]:
 
 def _entry(row: tuple[Value, ...], visible_for: list[Json]) -> Entry:
     """An item as the API shows it."""
-    id, type, name, description, price, updated_at = row
-    return {
+    id, type, name, description, price, updated_at, _ = row
+    entry = _details(row) | {
         "courseId": id,
         "contentType": type,
         "name": name,
         "description": description,
         "lastUpdatedAt": updated_at,
         "visibleForGroups": visible_for,
-        "partOfPrograms": [],
-        "categories": [],
         "price": price,
-        "metadata": {},
     }
+    entry.pop(OCCASIONS, None)
+    return entry
 
 
-HANDLERS: Final[Mapping[str, Handler]] = {"content.list": listing, "content.get": get}
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "content.list": listing,
+    "content.get": get,
+    "content.meetups": meetups,
+}

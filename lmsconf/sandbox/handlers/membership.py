@@ -5,12 +5,16 @@ Conditions are joined by AND, the choices within one by OR. Archived people are 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from typing import Final, TypeAlias
 
 from lmsconf.sandbox.desk import Desk
 from lmsconf.sandbox.store import Value, ids_text
+
+_Answer: TypeAlias = "tuple[Value, Value]"
+"""A field and a choice; an empty choice stands for any answer to the field."""
 
 # A person is in a group when they meet as many of its conditions as it has. CROSS JOIN keeps SQLite from turning
 # the joins round: a group has few conditions and a person few answers, so the side that is asked about comes first.
@@ -24,14 +28,13 @@ _OF_GROUP: Final = """
     ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
     GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM conditions WHERE grp = ?1) ORDER BY p.seq
 """
-_MET: Final = """
-    WITH mine AS (
-        SELECT a.* FROM people p CROSS JOIN answers a ON a.person = p.id
-            WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
-    )
-    SELECT a.person, c.grp, c.position FROM mine a CROSS JOIN condition_choices c ON c.choice = a.choice
-    UNION ALL
-    SELECT a.person, c.grp, c.position FROM mine a CROSS JOIN conditions c ON c.field = a.field AND c.any_answer
+_MEETING: Final = """
+    SELECT field, choice, grp, position FROM condition_choices
+    UNION ALL SELECT field, '', grp, position FROM conditions WHERE any_answer
+"""
+_ANSWERS: Final = """
+    SELECT a.person, a.field, a.choice FROM people p CROSS JOIN answers a ON a.person = p.id
+    WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
 """
 
 
@@ -42,7 +45,38 @@ def members(desk: Desk, group: str) -> list[str]:
 
 def memberships(desk: Desk, people: Iterable[str]) -> list[tuple[Value, ...]]:
     """Person and smart group, for everyone of `people` and every smart group they are in."""
-    # Counting here takes a third of the time that SQLite takes to group so many texts.
-    needed = dict(desk.ledger.pairs("SELECT grp, count(*) FROM conditions GROUP BY grp"))
-    met = Counter((person, group) for person, group, _ in set(desk.ledger.rows(_MET, ids_text(people))))
-    return [pair for pair, count in met.items() if count == needed[pair[1]]]
+    conditions = _Conditions(desk)
+    given: defaultdict[Value, set[_Answer]] = defaultdict(set)
+    for person, field, choice in desk.ledger.rows(_ANSWERS, ids_text(people)):
+        given[person] |= {(field, choice), (field, "")}
+    return [(person, group) for person, answers in given.items() for group in conditions.met_by(answers)]
+
+
+class _Conditions:
+    """The conditions of all smart groups, one bit a group in one number for each position that a condition can have.
+
+    A page of people can be in thousands of groups: three operations on long numbers a person take a tenth of the time
+    that counting met conditions one by one does.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        counts = desk.ledger.pairs("SELECT grp, count(*) FROM conditions GROUP BY grp ORDER BY grp")
+        self._groups = [group for group, _ in counts]
+        number = {group: place for place, group in enumerate(self._groups)}
+        depth = max((int(count or 0) for _, count in counts), default=0)
+        # A group without a condition at some position asks for nothing there.
+        self._free = [sum(1 << number[group] for group, count in counts if int(count or 0) <= p) for p in range(depth)]
+        self._meeting: dict[_Answer, list[int]] = {}
+        for field, choice, group, position in desk.ledger.rows(_MEETING):
+            planes = self._meeting.setdefault((field, choice), [0] * depth)
+            planes[int(position or 0)] |= 1 << number[group]
+
+    def met_by(self, answers: Iterable[_Answer]) -> Iterator[Value]:
+        """The groups of which each condition is met by one of these answers."""
+        met = list(self._free)
+        for planes in (self._meeting[answer] for answer in answers if answer in self._meeting):
+            met = [so_far | more for so_far, more in zip(met, planes, strict=True)]
+        left = (1 << len(self._groups)) - 1 if met else 0
+        for plane in met:
+            left &= plane
+        return compress(self._groups, map(int, reversed(f"{left:b}")))

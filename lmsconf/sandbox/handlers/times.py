@@ -30,4 +30,4 @@ def show_time(instant: int, format: str) -> str:
     """The instant as text: milliseconds where the dialect counts them, else ISO 8601 in UTC, to the second."""
     if format in ("epoch-ms", "epoch-ms-number"):
         return str(instant)
-    return datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

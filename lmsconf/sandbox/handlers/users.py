@@ -1,8 +1,9 @@
-"""Users: three views of the same people, none of them complete, as the specification has it."""
+"""Users, as they are read: four views of the same people, none of them complete, as the specification has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Page, Request
@@ -10,35 +11,51 @@ from lmsconf.sandbox.handlers.membership import memberships
 from lmsconf.sandbox.refusal import not_found
 from lmsconf.sandbox.store import Value, ids_text
 
-_COLUMNS: Final = "id, email, first_name, last_name, admin, manager, archived_at, created_at"
+_COLUMNS: Final = (
+    "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
+    "applications"
+)
 _MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold(?))"
-_APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+_HOLDS: Final = (
+    "(SELECT count(*) FROM json_each(?) wanted JOIN json_each(people.metadata) held "
+    "ON held.key = wanted.key AND held.value = wanted.value) = ?"
+)
 _Person = tuple[Value, ...]
 
 
 def listing(desk: Desk, request: Request) -> Entry:
     """A page of people with their answers; who is archived has `archivedAt`."""
-    page, (people, count) = desk.page(request), _people(desk, request)
+    page = desk.page(request)
+    people, count = _people(desk, page, *_named(request.filter))
     answers = _answers(desk, _ids(people))
-    entries = [
-        _names(person) | {"customFields": answers.get(person[0], {}), "metadata": {}} | _archived(person)
-        for person in people
-    ]
+    entries = [_names(person) | _said(person, answers) | _archived(person) for person in people]
     return _listing(entries, page, request, count)
 
 
 def extended(desk: Desk, request: Request) -> Entry:
     """A page of people with the groups they are in, those they manage, and their rights."""
-    page, (people, count) = desk.page(request), _people(desk, request)
-    ids = _ids(people)
-    member_of, manager_of = _member_of(desk, ids), _manager_of(desk, ids)
+    page = desk.page(request)
+    people, count = _people(desk, page, *_named(request.filter))
+    groups = _groups(desk, _ids(people))
     entries = [
-        _names(person)
-        | _rights(person, "availableApplications")
-        | {"memberOfGroups": member_of.get(person[0], []), "managerOfGroups": manager_of.get(person[0], [])}
+        _names(person) | _flags(person) | _applications(person, "availableApplications") | groups(person[0])
         for person in people
     ]
     return _listing(entries, page, request, count)
+
+
+def search(desk: Desk, request: Request) -> Entry:
+    """A page of people by name or e-mail and by metadata, with groups and applications if they are asked for."""
+    body = request.body
+    page = desk.cut(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
+    people, count = _people(desk, page, *_sought(request))
+    answers, with_groups = _answers(desk, _ids(people)), body.get("includeGroups") is True
+    entries = [_names(person) | _said(person, answers) | _flags(person) for person in people]
+    if with_groups:
+        groups = _groups(desk, _ids(people))
+        for person, entry in zip(people, entries, strict=True):
+            entry |= groups(person[0]) | _applications(person, "availableApplications")
+    return {"users": entries, "matchCount": count}
 
 
 def get(desk: Desk, request: Request) -> Entry:
@@ -47,25 +64,37 @@ def get(desk: Desk, request: Request) -> Entry:
     rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608
     if not rows:
         raise not_found("user", id)
+    person = rows[0]
     return (
-        _names(rows[0])
-        | _rights(rows[0], "applicationIds")
-        | {"customFields": _answers(desk, [id]).get(id, {}), "metadata": {}, "integrationIds": {}, "language": "en"}
-        | {"createdAt": rows[0][7]}
-        | {"memberOfGroups": _member_of(desk, [id]).get(id, []), "managerOfGroups": _manager_of(desk, [id]).get(id, [])}
-        | _archived(rows[0])
+        _names(person)
+        | _said(person, _answers(desk, [id]))
+        | {"language": person[9], "createdAt": person[7], "integrationIds": {}}
+        | (_flags(person) | _applications(person, "applicationIds"))
+        | _groups(desk, [id])(id)
+        | _archived(person)
     )
 
 
-def _people(desk: Desk, request: Request) -> tuple[list[_Person], int]:
-    """The people of the page that is asked for, in the order they came, and how many match in all."""
-    page = desk.page(request)
-    values: list[Value] = [request.filter] if request.filter else []
-    where = f"WHERE {_MATCHES}" if values else ""
+def _named(filter: str) -> tuple[str, list[Value]]:
+    """The rule that finds people by a part of name or e-mail, with its values."""
+    return (_MATCHES, [filter]) if filter else ("", [])
+
+
+def _sought(request: Request) -> tuple[str, list[Value]]:
+    """The rule of a search, with its values: the text, and every pair of the metadata."""
+    rule, values = _named(cast(str, request.body.get("text", "")))
+    if metadata := cast("Mapping[str, str]", request.body.get("metadata", {})):
+        return " AND ".join(filter(None, (rule, _HOLDS))), [*values, json.dumps(metadata), len(metadata)]
+    return rule, values
+
+
+def _people(desk: Desk, page: Page, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
+    """The people of a page of those whom a rule finds, in the order they came, and how many there are in all."""
+    where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table at once, but not one with a rule
     # The page is found first, so that skipping does not read whole rows.
     rows = desk.ledger.rows(
-        f"SELECT {_COLUMNS} FROM people WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) "  # noqa: S608
-        "ORDER BY seq",
+        f"SELECT {_COLUMNS} FROM people "  # noqa: S608
+        f"WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) ORDER BY seq",
         *(*values, page.limit, page.skip),
     )
     return rows, desk.ledger.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608
@@ -83,15 +112,23 @@ def _names(person: _Person) -> Entry:
     return {"userId": person[0], "email": person[1], "firstName": person[2], "lastName": person[3]}
 
 
+def _said(person: _Person, answers: Mapping[Value, Entry]) -> Entry:
+    """What the workspace and its people say of themselves: metadata and answers."""
+    return {"customFields": answers.get(person[0], {}), "metadata": json.loads(cast(str, person[10]))}
+
+
 def _archived(person: _Person) -> Entry:
-    return {} if person[6] is None else {"archivedAt": person[6]}
+    """When an account was archived, and when it is to be; neither where it is not said."""
+    dates: Entry = {"archivedAt": person[6], "customArchiveDate": person[8]}
+    return {key: date for key, date in dates.items() if date is not None}
 
 
-def _rights(person: _Person, applications: str) -> Entry:
-    """The two flags and the applications that come with them: everybody learns, managers follow up, admins do all."""
-    admin, manager = bool(person[4]), bool(person[5])
-    allowed = _APPLICATIONS if admin else ("learn", "follow-up") if manager else ("learn",)
-    return {"admin": admin, "manager": manager, applications: list(allowed)}
+def _flags(person: _Person) -> Entry:
+    return {"admin": bool(person[4]), "manager": bool(person[5])}
+
+
+def _applications(person: _Person, key: str) -> Entry:
+    return {key: json.loads(cast(str, person[11]))}
 
 
 def _answers(desk: Desk, people: list[str]) -> dict[Value, Entry]:
@@ -112,6 +149,12 @@ def _answers(desk: Desk, people: list[str]) -> dict[Value, Entry]:
     return found
 
 
+def _groups(desk: Desk, people: list[str]) -> Callable[[Value], Entry]:
+    """A function from a person, one of `people`, to the groups they are in and those they manage."""
+    member_of, manager_of = _member_of(desk, people), _manager_of(desk, people)
+    return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
+
+
 def _manager_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
     """Person → the groups of both kinds that they manage."""
     managed = "SELECT person, grp FROM managers WHERE person IN (SELECT value FROM json_each(?))"
@@ -126,16 +169,17 @@ def _member_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
 
 def _group_refs(desk: Desk, pairs: list[tuple[Value, ...]]) -> dict[Value, list[Json]]:
     """Pairs of person and group → the groups as the API refers to them, in the order they were made."""
-    refs: dict[Value, tuple[Value, Json]] = {
-        id: (seq, {"groupId": id, "groupType": kind, "name": name})
-        for seq, id, kind, name in desk.ledger.rows(
-            "SELECT seq, id, kind, name FROM groups WHERE id IN (SELECT value FROM json_each(?))",
-            ids_text({str(group) for _, group in pairs}),
-        )
-    }
+    people: dict[Value, list[Value]] = {}
+    for person, group in pairs:
+        people.setdefault(group, []).append(person)
     found: dict[Value, list[Json]] = {}
-    for person, group in sorted(pairs, key=lambda pair: cast(int, refs[pair[1]][0])):
-        found.setdefault(person, []).append(refs[group][1])
+    for id, kind, name in desk.ledger.rows(
+        "SELECT id, kind, name FROM groups WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        ids_text(map(str, people)),
+    ):
+        ref: Json = {"groupId": id, "groupType": kind, "name": name}
+        for person in people[id]:
+            found.setdefault(person, []).append(ref)
     return found
 
 
@@ -143,4 +187,5 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": listing,
     "users.extended-info": extended,
     "users.get": get,
+    "users.search": search,
 }

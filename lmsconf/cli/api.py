@@ -1,0 +1,71 @@
+"""`lmsconf api`: one authenticated call, for everything that is not configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import Context, emit, pass_context
+from lmsconf.cli.planning import settings_of
+from lmsconf.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.core.values import Json
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@click.command()
+@click.argument("method", type=click.Choice(_METHODS, case_sensitive=False))
+@click.argument("path")
+@click.option("--query", metavar="K=V", multiple=True, help="A query parameter; again for more, also of one name.")
+@click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
+@pass_context
+def api(context: Context, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> Exit:
+    """Send one call to the service and print what it answers.
+
+    PATH follows the workspace's url, percent-encoded where it has to be: lmsconf api GET /users --query limit=5. Names
+    go as they are written: the project's dialect is not looked at.
+    """
+    from lmsconf.connect import Connection
+
+    asked = query_of(query)
+    content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
+    with Connection(settings_of(context)) as connection, connection.crew(1) as crew:
+        try:
+            answer = crew.submit(lambda client: client.send(method.upper(), path, query=asked, body=content)).result()
+        except ValueError as error:
+            raise UsageError(
+                str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
+            ) from error
+    if answer is not None:
+        emit(f"{json.dumps(answer, ensure_ascii=False, indent=2)}\n", sys.stdout)
+    return Exit.OK
+
+
+def query_of(pairs: Sequence[str]) -> dict[str, Json]:
+    """`k=v` texts as a query; a name that stands twice is a list. Raises UsageError."""
+    found: dict[str, Json] = {}
+    for text in pairs:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--query {text}: it is not of the form NAME=VALUE", hint="For example --query limit=5.")
+        before = found.get(name)
+        found[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+    return found
+
+
+def _body(text: bytes) -> Json:
+    """The body that was given. Raises UsageError where it is no JSON."""
+    from lmsconf.client.decode import decode
+
+    try:
+        return decode(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--body: {error}", hint="""Quote it for the shell: --body '{"name": "Coaches"}'."""
+        ) from error

@@ -1,0 +1,54 @@
+"""Service: the whole API for a script, every operation a typed method of its group.
+
+    with Service.at("https://lms.example/api", token) as service:
+        for user in service.users.list_all(filter="@acme.example"):
+            print(user["email"])
+
+Arguments and answers have the specification's names, whatever the dialect calls them on the wire; an optional part of
+an answer may be missing. A refusal is Rejected, or Unauthorized for the credential; Unreachable and AnswerLost say that
+no answer came; misuse is ValueError. Calls are tried again where that is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lmsconf.client import api
+from lmsconf.client.client import Client
+from lmsconf.wire import Wire
+
+
+class Service:
+    """One workspace's API over one client. Not for several threads at once."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.auth = api.Auth(client)
+        self.users = api.Users(client)
+        self.user_access = api.UserAccess(client)
+        self.user_certificates = api.UserCertificates(client)
+        self.certificates = api.Certificates(client)
+        self.groups = api.Groups(client)
+        self.smart_groups = api.SmartGroups(client)
+        self.custom_fields = api.CustomFields(client)
+        self.content = api.Content(client)
+        self.content_targets = api.ContentTargets(client)
+        self.analytics = api.Analytics(client)
+
+    @classmethod
+    def at(cls, url: str, token: str, *, dialect: Mapping[str, str | int] | None = None) -> Service:
+        """The API at a URL. Raises LmsconfError for a URL or a token that is not safe, and for a wrong dialect.
+
+        dialect: names and behaviours of this service that differ from the assumed ones, by key.
+        """
+        return cls(Client(url, token, wire=Wire(dialect)))
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up."""
+        self.client.close()

@@ -1,0 +1,79 @@
+"""Reads an entry of a seed: what stands under a key, as what it has to be, or Wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from lmsconf.sandbox.handlers.times import read_time
+
+Entry: TypeAlias = "Mapping[str, object]"
+_TRUTH: Final = {"true": True, "false": False, "True": True, "False": False}
+
+
+class Wrong(Exception):
+    """What one entry of a seed says cannot be."""
+
+
+def text_of(entry: Entry, key: str, default: str | None = None) -> str:
+    """A text. Without a default it has to be there."""
+    value = entry.get(key, default)
+    if isinstance(value, str):
+        return value
+    raise Wrong(f"{key} is missing" if value is None else f"{key} is no text")
+
+
+def flag(entry: Entry, key: str) -> bool:
+    """True or false; false where it is left out."""
+    value = str(entry.get(key, False))
+    if value not in _TRUTH:
+        raise Wrong(f"{key} is neither true nor false")
+    return _TRUTH[value]
+
+
+def whole(entry: Entry, key: str) -> int:
+    """A whole number; 0 where it is left out."""
+    value = str(entry.get(key, 0))
+    if not (value.isascii() and value.isdigit()):
+        raise Wrong(f"{key} is no whole number")
+    return int(value)
+
+
+def instant(entry: Entry, key: str) -> int | None:
+    """An instant in epoch milliseconds; None where it is left out."""
+    try:
+        return read_time(text_of(entry, key), "iso") if key in entry else None
+    except ValueError as error:
+        raise Wrong(f"{key}: {error}") from error
+
+
+def listed(entry: Entry, key: str) -> list[object]:
+    """A list of anything; empty where it is left out."""
+    value = entry.get(key) or []
+    if not isinstance(value, list):
+        raise Wrong(f"{key} is no list")
+    return value
+
+
+def texts(entry: Entry, key: str) -> list[str]:
+    """A list of texts; empty where it is left out."""
+    found = [item for item in listed(entry, key) if isinstance(item, str)]
+    if len(found) < len(listed(entry, key)):
+        raise Wrong(f"{key} holds what is no text")
+    return found
+
+
+def mappings(entry: Entry, key: str) -> list[Entry]:
+    """A list of mappings; empty where it is left out."""
+    found: list[Entry] = [item for item in listed(entry, key) if isinstance(item, dict)]
+    if len(found) < len(listed(entry, key)):
+        raise Wrong(f"{key} holds what is no mapping")
+    return found
+
+
+def mapping(entry: Entry, key: str) -> Entry:
+    """A mapping; empty where it is left out."""
+    value = entry.get(key) or {}
+    if not isinstance(value, dict):
+        raise Wrong(f"{key} is no mapping")
+    return value

@@ -1,0 +1,116 @@
+"""Scripts of faults from a file, in YAML or JSON: a list, an entry a fault, with the keys that a Fault has.
+
+- {operation: "manual-groups.*", status: 429, headers: {retry-after: 2}, times: 3}
+- {calls: [5, 9], cut: true}
+- {operation: users.list, chance: 0.05, seed: 7, times: always, stale: true}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import ProblemsFound
+from lmsconf.sandbox.faults import ALWAYS, Fault, Faults, Spoilt
+from lmsconf.sandbox.plainyaml import problem, read
+
+_KEYS: Final = tuple(one.name for one in fields(Fault))
+_LONGEST_DELAY: Final = 3600.0
+_Entry = Mapping[str, object]  # every scalar in it is text
+
+
+def load(path: Path) -> Faults:
+    """The script in a file. Raises ProblemsFound with everything that is wrong in it, LmsconfError for no file."""
+    entries = read(path, "faults") or []
+    if not isinstance(entries, list):
+        raise ProblemsFound([problem("faults", str(path), "it holds no list of faults")])
+    problems: list[str] = []
+    script: list[Fault] = []
+    for place, entry in enumerate(entries):
+        try:
+            script.append(_fault(entry))
+        except ValueError as error:
+            problems.append(f"[{place}]: {error}")
+    if problems:
+        raise ProblemsFound([problem("faults", str(path), message) for message in problems])
+    return Faults(*script)
+
+
+def _fault(entry: object) -> Fault:
+    """The fault that an entry speaks of. Raises ValueError that names what cannot be read."""
+    if not isinstance(entry, dict):
+        raise ValueError("it is no mapping")
+    if unknown := [key for key in entry if key not in _KEYS]:
+        raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(_KEYS)}")
+    return Fault(
+        operation=str(entry.get("operation", "*")),
+        times=ALWAYS if entry.get("times") == "always" else _count(entry, "times", 1),
+        status=_status(entry),
+        headers=_headers(entry),
+        delay=_fraction(entry, "delay", 0.0, _LONGEST_DELAY),
+        cut=_flag(entry, "cut"),
+        lose_answer=_flag(entry, "lose_answer"),
+        spoil=_spoilt(entry),
+        stale=_flag(entry, "stale"),
+        after=_count(entry, "after", 0),
+        calls=frozenset(_calls(entry)),
+        chance=_fraction(entry, "chance", 1.0, 1.0),
+        seed=_count(entry, "seed", 0),
+    )
+
+
+def _status(entry: _Entry) -> int | None:
+    status = _count(entry, "status", 0)
+    if status and not 200 <= status <= 599:
+        raise ValueError(f"status is no HTTP status: {status}")
+    return status or None
+
+
+def _headers(entry: _Entry) -> dict[str, str]:
+    found = entry.get("headers", {})
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ValueError("headers is no mapping of texts")
+    return {name.lower(): value for name, value in found.items()}
+
+
+def _spoilt(entry: _Entry) -> Spoilt | None:
+    found = entry.get("spoil")
+    if found not in (None, "truncated", "html"):
+        raise ValueError(f"spoil is neither truncated nor html: {found}")
+    return found
+
+
+def _calls(entry: _Entry) -> Iterator[int]:
+    found = entry.get("calls", [])
+    for one in found if isinstance(found, list) else [found]:
+        yield _whole("calls", one)
+
+
+def _flag(entry: _Entry, key: str) -> bool:
+    found = entry.get(key, "false")
+    if found not in ("true", "false"):
+        raise ValueError(f"{key} is neither true nor false: {found}")
+    return found == "true"
+
+
+def _count(entry: _Entry, key: str, default: int) -> int:
+    return _whole(key, entry[key]) if key in entry else default
+
+
+def _whole(key: str, found: object) -> int:
+    if not isinstance(found, str) or not (found.isascii() and found.isdigit() and len(found) < 10):
+        raise ValueError(f"{key} is no count: {found}")
+    return int(found)
+
+
+def _fraction(entry: _Entry, key: str, default: float, most: float) -> float:
+    found = str(entry.get(key, default))
+    try:
+        value = float(found)
+    except ValueError:
+        raise ValueError(f"{key} is no number: {found}") from None
+    if not 0 <= value <= most:
+        raise ValueError(f"{key} is not from 0 to {most:g}: {found}")
+    return value

@@ -1,0 +1,39 @@
+"""User Access: applications one by one, and the two flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lmsconf.sandbox.applications import stored
+from lmsconf.sandbox.desk import Desk, Handler, Request
+
+
+def set_access(desk: Desk, request: Request) -> None:
+    """Gives or takes one application; giving what is there, or taking what is not, changes nothing."""
+    person, action, application = request.path["userId"], request.path["action"], request.text("applicationId")
+    desk.check_person(person)
+    held = set(json.loads(desk.ledger.column("SELECT applications FROM people WHERE id = ?", person)[0]))
+    after = held | {application} if action == "ADD" else held - {application}
+    desk.ledger.run("UPDATE people SET applications = ? WHERE id = ?", stored(after), person)
+
+
+def make(flag: str) -> Callable[[Desk, Request], None]:
+    """Grants or revokes a flag. A grant ends a custom archive date, which neither admins nor managers can have."""
+
+    def grant(desk: Desk, request: Request) -> None:
+        person, endow = request.path["userId"], request.path["endow"] == "true"
+        desk.check_person(person)
+        desk.ledger.run(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608
+        if endow:
+            desk.ledger.run("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)
+
+    return grant
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "user-access.set": set_access,
+    "user-access.make-admin": make("admin"),
+    "user-access.make-manager": make("manager"),
+}

@@ -1,0 +1,159 @@
+"""Users, as they are changed: accounts come, change, are archived and go."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.sandbox.applications import LEARNER, stored
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.handlers.targets import USER
+from lmsconf.sandbox.refusal import bad_request, conflict
+from lmsconf.sandbox.store import Ledger
+
+FIRST_LANGUAGE: Final = "en"
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
+# Everything that is about one person and nobody else goes with them.
+_OF_A_PERSON: Final = ("answers", "members", "managers", "links", "orders", "certificates", "generations")
+
+
+def create(desk: Desk, request: Request) -> Entry:
+    """A new account; where the e-mail has one already, that one, and nothing about it changes."""
+    email = checked_email(request.text("email"))
+    language = checked_language(cast(str, request.body.get("language", FIRST_LANGUAGE)))
+    for known in with_email(desk.ledger, email):
+        return {"userId": known, "newUser": False}
+    id = desk.ledger.new_id("u")
+    names = [cast(str, request.body.get(name, "")) for name in ("firstName", "lastName")]
+    desk.ledger.run(
+        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
+        "VALUES (?, ?, ?, ?, FALSE, FALSE, ?, ?, ?)",
+        *(id, email, *names),
+        *(desk.ledger.now(), language, stored(LEARNER)),
+    )
+    return {"userId": id, "newUser": True}
+
+
+def delete(desk: Desk, request: Request) -> None:
+    """Takes an account away with all that is about it."""
+    id = _id(desk, request)
+    desk.ledger.run("DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = ?)", id)
+    for table in (*_OF_A_PERSON, "participations"):
+        desk.ledger.run(f"DELETE FROM {table} WHERE person = ?", id)  # noqa: S608  the names stand above
+    desk.ledger.run("DELETE FROM targets WHERE audience = ? AND kind = ?", id, USER)
+    desk.ledger.run("DELETE FROM people WHERE id = ?", id)
+
+
+def archive(desk: Desk, request: Request) -> None:
+    """Archives an account from now on; one that is archived stays as it is. Refuses an admin's."""
+    id = _id(desk, request)
+    if desk.ledger.number("SELECT admin FROM people WHERE id = ?", id):
+        raise bad_request("an admin cannot be archived: revoke administrator rights first")
+    desk.ledger.run("UPDATE people SET archived_at = ? WHERE id = ? AND archived_at IS NULL", desk.ledger.now(), id)
+
+
+def unarchive(desk: Desk, request: Request) -> None:
+    """Makes an account active. A date that has archived it is gone, or it would do so again at once."""
+    desk.ledger.run(
+        "UPDATE people SET archived_at = NULL, custom_archive_at = nullif(custom_archive_at, "
+        "CASE WHEN custom_archive_at <= ? THEN custom_archive_at END) WHERE id = ?",
+        desk.ledger.now(),
+        _id(desk, request),
+    )
+
+
+def set_archive_date(desk: Desk, request: Request) -> None:
+    """Says when an account is to be archived, or with null that it is not. Refuses a date for admins and managers."""
+    id, date = _id(desk, request), request.instant("date")
+    if date is not None and desk.ledger.number("SELECT admin OR manager FROM people WHERE id = ?", id):
+        raise bad_request("an admin or manager cannot have a custom archive date")
+    desk.ledger.run("UPDATE people SET custom_archive_at = ? WHERE id = ?", date, id)
+
+
+def is_archiving_due(ledger: Ledger) -> bool:
+    """Whether somebody's archive date has come."""
+    due = "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)"
+    return bool(ledger.number(due, ledger.now()))
+
+
+def archive_due(ledger: Ledger) -> None:
+    """Archives everybody whose date has come, as of that date."""
+    ledger.run(
+        "UPDATE people SET archived_at = custom_archive_at WHERE archived_at IS NULL AND custom_archive_at <= ?",
+        ledger.now(),
+    )
+
+
+def update_email(desk: Desk, request: Request) -> None:
+    """Gives an account another e-mail. Refuses what is none, and with 409 one that another account has."""
+    id, email = _id(desk, request), checked_email(request.text("email"))
+    if set(with_email(desk.ledger, email)) - {id}:
+        raise conflict(f"another user has the e-mail {email!r}")
+    desk.ledger.run("UPDATE people SET email = ? WHERE id = ?", email, id)
+
+
+def update_fullname(desk: Desk, request: Request) -> None:
+    """Changes first name, last name, or both; what is left out stays."""
+    id = _id(desk, request)
+    desk.ledger.run(
+        "UPDATE people SET first_name = coalesce(?, first_name), last_name = coalesce(?, last_name) WHERE id = ?",
+        *(cast("str | None", request.body.get(name)) for name in ("firstName", "lastName")),
+        id,
+    )
+
+
+def update_language(desk: Desk, request: Request) -> None:
+    """Changes the language. Refuses what does not look like a lowercase code."""
+    id, language = _id(desk, request), checked_language(request.text("language"))
+    desk.ledger.run("UPDATE people SET language = ? WHERE id = ?", language, id)
+
+
+def update_metadata(desk: Desk, request: Request) -> None:
+    """Puts metadata in the place of what there was, or merges it into that, as the dialect says."""
+    id = _id(desk, request)
+    metadata = cast("Mapping[str, str]", request.body["metadata"])
+    if desk.behaviour("users.update-metadata.mode") == "merge":
+        metadata = json.loads(desk.ledger.column("SELECT metadata FROM people WHERE id = ?", id)[0]) | metadata
+    desk.ledger.run("UPDATE people SET metadata = ? WHERE id = ?", json.dumps(metadata), id)
+
+
+def with_email(ledger: Ledger, email: str) -> list[str]:
+    """The id of who has this e-mail, if anybody has: case makes no difference."""
+    return ledger.column("SELECT id FROM people WHERE casefold(email) = casefold(?)", email)
+
+
+def checked_email(email: str) -> str:
+    """The e-mail again. Refuses what is not shaped like one."""
+    if not _EMAIL.fullmatch(email):
+        raise bad_request(f"{email!r} is no e-mail")
+    return email
+
+
+def checked_language(language: str) -> str:
+    """The language again. Refuses what is not shaped like a lowercase code."""
+    if not _LANGUAGE.fullmatch(language):
+        raise bad_request(f"{language!r} is no lowercase language code")
+    return language
+
+
+def _id(desk: Desk, request: Request) -> str:
+    """The account's id, once it is known to exist."""
+    id = request.path["userId"]
+    desk.check_person(id)
+    return id
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "users.create": create,
+    "users.delete": delete,
+    "users.archive": archive,
+    "users.unarchive": unarchive,
+    "users.set-custom-archived-date": set_archive_date,
+    "users.update-email": update_email,
+    "users.update-fullname": update_fullname,
+    "users.update-language": update_language,
+    "users.update-metadata": update_metadata,
+}

@@ -1,0 +1,199 @@
+"""Analytics: how people stand with content, item by item and summed, and the history of one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, cast
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.handlers.standing import (
+    APPROVED,
+    EXPIRED,
+    FAILED,
+    IN_PROGRESS,
+    NOT_STARTED,
+    Standing,
+    answering,
+    in_groups,
+    standings,
+)
+from lmsconf.sandbox.handlers.times import read_time, show_time
+from lmsconf.sandbox.refusal import bad_request, not_found
+from lmsconf.sandbox.store import Value, ids_text
+
+_COUNTS: Final = {
+    "notStartedCount": NOT_STARTED,
+    "inProgressCount": IN_PROGRESS,
+    "approvedCount": APPROVED,
+    "failedCount": FAILED,
+    "expiredCount": EXPIRED,
+}
+_ORDERS: Final = {
+    "updatedAt": "occuredAt",
+    **{
+        key: key
+        for key in (
+            *("occuredAt", "enrolledAt", "certificateExpiresAt", "certificateIssuedAt", "percentageProgress"),
+            *("contentId", "contentName", "userId", "userName", "userDisplayName", "userEmail", "state"),
+        )
+    },
+}
+"""What results can be ordered by → the key of an item that it is about."""
+
+
+_ACTIVE: Final = "SELECT id, email, trim(first_name || ' ' || last_name) FROM people WHERE archived_at IS NULL"
+_PEOPLE: Final = f"{_ACTIVE} ORDER BY seq"
+_SOME_PEOPLE: Final = f"{_ACTIVE} AND id IN (SELECT value FROM json_each(?)) ORDER BY seq"  # noqa: S608  the text stands above
+
+
+class _Found(NamedTuple):
+    """What the filters leave: standings, and the rows of the people and contents that these speak of."""
+
+    standings: Iterator[Standing]
+    people: dict[str, tuple[Value, ...]]
+    contents: dict[str, tuple[Value, ...]]
+
+
+def results(desk: Desk, request: Request) -> Entry:
+    """A page of participation results that pass all filters, the last changed first unless another order is asked."""
+    options = cast("Mapping[str, Json]", request.body.get("options", {}))
+    page = desk.cut(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
+    arrange = _order(str(options.get("orderBy", "updatedAt")), str(options.get("order", "DESC")))
+    found = _found(desk, request)
+    items = [_item(one, found.people[one.person], found.contents[one.content]) for one in found.standings]
+    return {"list": arrange(items)[page.skip : page.skip + page.limit]}
+
+
+def statistics(desk: Desk, request: Request) -> Entry:
+    """How many participations there are in each state, of those that pass all filters."""
+    counts = Counter(one.state for one in _found(desk, request).standings)
+    return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
+
+
+def event_logs(desk: Desk, request: Request) -> Json:
+    """The history of one person with one content, the most recent first."""
+    content, person = request.path["contentId"], request.path["userId"]
+    desk.check_person(person)
+    if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
+        raise not_found("content", content)
+    rows = desk.ledger.rows(
+        "SELECT e.id, e.participation, e.status, e.revision, e.at, e.mandatory, e.manually FROM events e "
+        "JOIN participations p ON p.id = e.participation WHERE p.person = ? AND p.content = ? "
+        "ORDER BY e.at DESC, e.seq DESC",
+        *(person, content),
+    )
+    return [
+        {"id": id, "contentId": content, "userId": person, "participationId": participation, "status": status}
+        | {"revisionNumber": revision, "timestamp": show_time(cast(int, at), "iso")}
+        | {"mandatory": bool(mandatory), "manually": bool(manually)}
+        for id, participation, status, revision, at, mandatory, manually in rows
+    ]
+
+
+def _found(desk: Desk, request: Request) -> _Found:
+    """What passes all filters of the request."""
+    people = _people(desk, request)
+    contents = _contents(desk, request)
+    passes = _Filters(request)
+    return _Found((one for one in standings(desk, contents, people) if passes(one)), people, contents)
+
+
+def _contents(desk: Desk, request: Request) -> dict[str, tuple[Value, ...]]:
+    """The contents that are asked for, by id: all where the request names none."""
+    name = str(request.body.get("contentName", "")).casefold()
+    rows = desk.ledger.rows("SELECT id, type, name FROM contents ORDER BY seq")
+    found = {str(row[0]): row for row in rows if name in str(row[2]).casefold()}
+    if "contentIds" not in request.body:
+        return found
+    return {id: found[id] for id in request.texts("contentIds") if id in found}
+
+
+def _people(desk: Desk, request: Request) -> dict[str, tuple[Value, ...]]:
+    """The active people that are asked for, by id, in the order they came."""
+    wanted: list[set[str]] = []
+    if "userIds" in request.body:
+        wanted.append(set(request.texts("userIds")))
+    if "groupIds" in request.body and (grouped := in_groups(desk, request.texts("groupIds"))) is not None:
+        wanted.append(grouped)
+    for attribute in request.entries("attributes"):
+        wanted.append(answering(desk, cast(str, attribute["customFieldId"]), cast("list[str]", attribute["choices"])))
+    rows = desk.ledger.rows(_SOME_PEOPLE, ids_text(set.intersection(*wanted))) if wanted else desk.ledger.rows(_PEOPLE)
+    return {str(row[0]): row for row in rows}
+
+
+class _Filters:
+    """The filters on how somebody stands: state, enrolment, and the two ranges of dates."""
+
+    def __init__(self, request: Request) -> None:
+        self._states = set(request.texts("progress")) if "progress" in request.body else None
+        self._enrollments = set(request.texts("enrollment")) if "enrollment" in request.body else None
+        self._expiring = _range(request, "expiryDateRange")
+        self._updated = _range(request, "updatedAtDateRange")
+
+    def __call__(self, one: Standing) -> bool:
+        """Whether it passes all of them."""
+        return (
+            (self._states is None or one.state in self._states)
+            and (self._enrollments is None or one.enrollment in self._enrollments)
+            and self._expiring(one.certified.expires_at if one.certified else None)
+            and self._updated(one.occurred_at)
+        )
+
+
+def _range(request: Request, key: str) -> Callable[[int | None], bool]:
+    """Whether an instant lies in a range of the body, both ends included; without a range everything does."""
+    said = cast("Mapping[str, str]", request.body.get(key, {}))
+    if not said:
+        return lambda instant: True
+    try:
+        start, end = (read_time(said[end], "iso") if end in said else None for end in ("start", "end"))
+    except (ValueError, OverflowError) as error:
+        raise bad_request(f"{key}: {error}") from error
+    return lambda instant: (
+        instant is not None and (start is None or start <= instant) and (end is None or instant <= end)
+    )
+
+
+def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
+    """A function that puts items in order; those that do not have the value come last."""
+    if by not in _ORDERS:
+        raise bad_request(f"orderBy must be one of {', '.join(_ORDERS)}, not {by!r}")
+    if direction not in ("ASC", "DESC"):
+        raise bad_request(f"order must be ASC or DESC, not {direction!r}")
+    key = _ORDERS[by]
+
+    def arrange(items: list[Entry]) -> list[Entry]:
+        known = [item for item in items if key in item]
+        known.sort(key=lambda item: cast(str, item[key]), reverse=direction == "DESC")
+        return [*known, *(item for item in items if key not in item)]
+
+    return arrange
+
+
+def _item(one: Standing, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
+    """A result as the API shows it. A date that is not known is left out."""
+    email, name = person[1:]
+    dates: Entry = {"occuredAt": one.occurred_at, "enrolledAt": one.enrolled_at}
+    if one.certified:
+        dates |= {"certificateIssuedAt": one.certified.issued, "certificateExpiresAt": one.certified.expires_at}
+    return {
+        "contentId": one.content,
+        "contentType": content[1],
+        "contentName": content[2],
+        "userId": one.person,
+        "userName": name,
+        "userDisplayName": name or email,
+        "userEmail": email,
+        "state": one.state,
+        "contentRevision": one.done.revision if one.done else 1,
+        "percentageProgress": one.done.percentage if one.done else 0,
+        "mandatory": one.enrolled is not None and one.enrolled.mandatory,
+    } | {key: date for key, date in dates.items() if date is not None}
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "analytics.results": results,
+    "analytics.statistics": statistics,
+    "analytics.event-logs": event_logs,
+}

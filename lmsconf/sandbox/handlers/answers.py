@@ -1,0 +1,76 @@
+"""Users' answers to custom fields: set by field id, in the shape that the dialect says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lmsconf.sandbox.desk import Desk, Handler, Json, Request
+from lmsconf.sandbox.handlers import custom_fields
+from lmsconf.sandbox.refusal import bad_request
+from lmsconf.sandbox.store import Value, ids_text
+
+WRAPPER: Final = "customFields"
+_KEY: Final = "users.update-custom-field-choice"
+
+
+def update(desk: Desk, request: Request) -> None:
+    """Sets the answers that the body names; an empty one takes an answer away. The others stay or go by dialect."""
+    person = request.path["userId"]
+    desk.check_person(person)
+    answers = _answers(desk, request)
+    types = dict(desk.ledger.pairs("SELECT id, type FROM fields"))
+    if desk.behaviour(f"{_KEY}.omitted") == "clear":
+        desk.ledger.run("DELETE FROM answers WHERE person = ?", person)
+    for field, value in answers.items():
+        if field not in types:
+            raise bad_request(f"there is no custom field {field!r}")
+        rows = list(_rows(desk, field, str(types[field]), value))
+        desk.ledger.run("DELETE FROM answers WHERE person = ? AND field = ?", person, field)
+        desk.ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", [(person, field, *row) for row in rows])
+
+
+def _answers(desk: Desk, request: Request) -> Mapping[str, Json]:
+    """Field id → answer: the body itself, or what it holds under one name."""
+    if desk.behaviour(f"{_KEY}.shape") == "map":
+        return request.body
+    wrapped = request.body.get(WRAPPER)
+    if not isinstance(wrapped, Mapping) or len(request.body) > 1:
+        raise bad_request(f"body must hold the answers under {WRAPPER}, and nothing else")
+    return wrapped
+
+
+def _rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+    """Choice and text for each row that an answer takes. Refuses what a field of that type cannot hold."""
+    if type == "TEXT":
+        if not isinstance(value, str):
+            raise bad_request(f"custom field {field!r} takes a text")
+        return [("", value)] if value else []
+    choices = _choices(field, _takes_a_list(desk, type), value)
+    if type == "CHOICE" and len(choices) > 1:
+        raise bad_request(f"custom field {field!r} takes one choice")
+    known = desk.ledger.column(
+        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))", field, ids_text(choices)
+    )
+    if unknown := [choice for choice in choices if choice not in known]:
+        raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+    return [(choice, None) for choice in choices]
+
+
+def _takes_a_list(desk: Desk, type: str) -> bool:
+    return type == "MULTI_SELECT" or desk.behaviour(f"{_KEY}.value") == "list"
+
+
+def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
+    """The choice ids of an answer, without repeats."""
+    if takes_a_list and isinstance(value, list):
+        return list(dict.fromkeys(map(str, value)))
+    if not takes_a_list and isinstance(value, str):
+        return [value] if value else []
+    raise bad_request(f"custom field {field!r} takes {'a list of choice ids' if takes_a_list else 'a choice id'}")
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "users.update-custom-field-choice": update,
+    "users.custom-field-choice": custom_fields.listing,
+}

@@ -1,0 +1,77 @@
+"""User Certificates: what people have earned, grouped by them, flat, or one person's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.handlers.standing import has_expired
+from lmsconf.sandbox.store import Value, ids_text
+
+ACTIVE: Final = "ACTIVE"
+EXPIRED: Final = "EXPIRED"
+PDF: Final = "https://sandbox.invalid/certificates/"
+_ROWS: Final = """
+    SELECT e.person, e.content, e.id, c.type, c.name, e.issued, e.expires_at, e.recertification, e.notify, e.attachments
+    FROM certificates e JOIN contents c ON c.id = e.content
+"""
+_Row = tuple[Value, ...]
+
+
+def listing(desk: Desk, request: Request) -> Entry:
+    """The certificates of the people who are named, or of all: each one's latest by user id, or flat all of them."""
+    people = request.query.get("userIds[]")
+    shown = _shown(desk, None if people is None else cast("list[str]", people))
+    if request.asked("flatView"):
+        return {"certificates": [one | {"userId": person} for person, one in shown]}
+    shown.sort(key=lambda pair: cast(int, pair[1]["issued"]))
+    latest = dict(shown)
+    return {"usersWithCertificates": {person: latest[person] for person in sorted(latest)}}
+
+
+def of_user(desk: Desk, request: Request) -> Entry:
+    """All certificates of one person."""
+    id = request.path["userId"]
+    desk.check_person(id)
+    return {"userId": id, "certificates": [one for _, one in _shown(desk, [id])]}
+
+
+def _shown(desk: Desk, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
+    """Person and certificate as the API shows it, in the order they were made. None: everybody's."""
+    where, values = ("", ()) if people is None else ("WHERE e.person IN (SELECT value FROM json_each(?))", [people])
+    rows = desk.ledger.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(ids_text, values))
+    now = desk.ledger.now()
+    plain = {(row[0], row[1]): _entry(row, now) for row in rows}
+    return [(str(row[0]), _with_next(plain[row[0], row[1]], plain.get((row[0], row[7])))) for row in rows]
+
+
+def _with_next(certificate: Entry, following: Entry | None) -> Entry:
+    """A certificate with the one that the same person has for its recertification, if they have one."""
+    return dict(certificate) if following is None else certificate | {"recertificationCertificate": following}
+
+
+def _entry(row: _Row, now: int) -> Entry:
+    """A certificate as the API shows it, without the one that follows. What was never said is left out."""
+    _, content, id, type, name, issued, expires_at, recertification, notify, attachments = row
+    attached = cast("list[Mapping[str, Json]]", json.loads(cast(str, attachments)))
+    optional: Entry = {
+        "expiresAt": expires_at,
+        "recertificationContentId": recertification,
+        "certificateAttachment": attached[0]["url"] if attached else None,
+    }
+    return {
+        "contentId": content,
+        "contentType": type,
+        "contentName": name,
+        "certificateId": id,
+        "issued": issued,
+        "pdfUri": f"{PDF}{id}.pdf",
+        "status": EXPIRED if has_expired(cast("int | None", expires_at), now) else ACTIVE,
+        "certificateAttachments": attached,
+        "expiredNotificationEnabled": bool(notify),
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {"user-certificates.list": listing, "user-certificates.of-user": of_user}

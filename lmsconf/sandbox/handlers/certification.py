@@ -1,0 +1,104 @@
+"""Certificate Management: certificates that managers give by hand, and take away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.handlers.standing import APPROVED, enrolled
+from lmsconf.sandbox.refusal import bad_request, not_found
+
+DONE: Final = "DONE"
+
+
+def start(desk: Desk, request: Request) -> Entry:
+    """Issues a certificate and records the participation as approved by hand. It is done when the answer comes."""
+    person, content = _person(desk, request), _content(desk, request)
+    now = desk.ledger.now()
+    issued, expires_at = request.instant("issuedAt"), request.instant("expiresAt")
+    issued = now if issued is None else issued
+    if issued > now:
+        raise bad_request("issuedAt lies in the future")
+    if expires_at is not None and expires_at <= issued:
+        raise bad_request("expiresAt is not after issuedAt")
+    _issue(desk, person, content, issued, expires_at)
+    _approve(desk, person, content, now)
+    progress = desk.ledger.new_id("job")
+    desk.ledger.run(
+        "INSERT INTO generations (id, person, content, created_at) VALUES (?, ?, ?, ?)", progress, person, content, now
+    )
+    return {"progressId": progress}
+
+
+def invite(desk: Desk, request: Request) -> None:
+    """Does nothing: a placeholder."""
+
+
+def delete(desk: Desk, request: Request) -> None:
+    """Takes a certificate away; what the person did stays."""
+    person, content = request.path["userId"], request.path["contentId"]
+    desk.check_person(person)
+    if not desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content):
+        raise not_found("certificate", f"{person} {content}")
+
+
+def status(desk: Desk, request: Request) -> Entry:
+    """How far a generation has come: what there is of it is done."""
+    id = request.path["progressId"]
+    if not desk.ledger.number("SELECT count(*) FROM generations WHERE id = ?", id):
+        raise not_found("progress record", id)
+    return {"progressId": id, "status": DONE}
+
+
+def _person(desk: Desk, request: Request) -> str:
+    """Whose certificate it is to be: an account that is there and active."""
+    id = desk.known_people([request.text("userId")])[0]
+    if desk.ledger.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", id):
+        raise bad_request(f"user {id!r} is archived")
+    return id
+
+
+def _content(desk: Desk, request: Request) -> str:
+    """What the certificate is for: content that is there, of the type that the request says."""
+    id, type = request.text("contentId"), request.text("contentType")
+    found = desk.ledger.column("SELECT type FROM contents WHERE id = ?", id)
+    if not found:
+        raise bad_request(f"there is no content {id!r}")
+    if found[0] != type:
+        raise bad_request(f"content {id!r} is a {found[0]}, not a {type}")
+    return id
+
+
+def _issue(desk: Desk, person: str, content: str, issued: int, expires_at: int | None) -> None:
+    """Makes the certificate, in the place of one that there may be."""
+    desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content)
+    desk.ledger.run(
+        "INSERT INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
+        "VALUES (?, ?, ?, ?, ?, FALSE, '[]')",
+        *(desk.ledger.new_id("cert"), person, content, issued, expires_at),
+    )
+
+
+def _approve(desk: Desk, person: str, content: str, now: int) -> None:
+    """Records the participation as approved, and that it was so by hand."""
+    enrolment = enrolled(desk, content, person)
+    desk.ledger.run(
+        "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
+        "VALUES (?, ?, ?, ?, 100, 1, ?, ?) ON CONFLICT (person, content) DO UPDATE "
+        "SET state = excluded.state, percentage = 100, updated_at = excluded.updated_at",
+        *(desk.ledger.new_id("p"), person, content, APPROVED, enrolment.since if enrolment else now, now),
+    )
+    desk.ledger.run(
+        "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
+        "SELECT ?, id, state, revision, ?, ?, TRUE FROM participations WHERE person = ? AND content = ?",
+        *(desk.ledger.new_id("e"), now, enrolment is not None and enrolment.mandatory, person, content),
+    )
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "certificates.start": start,
+    "certificates.invite": invite,
+    "certificates.delete": delete,
+    "certificates.status": status,
+}

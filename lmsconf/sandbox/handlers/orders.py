@@ -1,0 +1,76 @@
+"""Order details of a user: stored as a whole, beside the switch that ends payments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.handlers.times import show_time
+from lmsconf.sandbox.store import Ledger
+
+KEYS: Final = (
+    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode"),
+    *("address", "companyPayment", "note"),
+)
+ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
+_SWITCH: Final = "disablePayment"
+
+
+def get(desk: Desk, request: Request) -> Entry:
+    """The details; of somebody about whom nothing was stored only that payments are not disabled."""
+    return _show(desk, _id(desk, request))
+
+
+def replace(desk: Desk, request: Request) -> Entry:
+    """Stores the details in the place of those there were. The switch stays."""
+    id = _id(desk, request)
+    switch = {key: value for key, value in _stored(desk, id).items() if key == _SWITCH}
+    store(desk.ledger, id, dict(request.body) | switch)
+    return _show(desk, id)
+
+
+def disable_payment(desk: Desk, request: Request) -> Entry:
+    """Turns the switch; the details stay."""
+    id = _id(desk, request)
+    store(desk.ledger, id, _stored(desk, id) | {_SWITCH: request.body[_SWITCH]})
+    return _show(desk, id)
+
+
+def store(ledger: Ledger, person: str, details: Mapping[str, Json]) -> None:
+    """Keeps the details, with the time of the first and of the last change."""
+    now = ledger.now()
+    ledger.run(
+        "INSERT INTO orders VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at",
+        *(person, json.dumps(details), now, now),
+    )
+
+
+def _stored(desk: Desk, person: str) -> Entry:
+    found = desk.ledger.column("SELECT details FROM orders WHERE person = ?", person)
+    details: Entry = json.loads(found[0]) if found else {}
+    return details
+
+
+def _show(desk: Desk, person: str) -> Entry:
+    shown: Entry = {_SWITCH: False} | _stored(desk, person)
+    for row in desk.ledger.rows("SELECT created_at, updated_at FROM orders WHERE person = ?", person):
+        created_at, updated_at = (show_time(int(time or 0), "iso") for time in row)
+        shown |= {"createdAt": created_at, "updatedAt": updated_at}
+    return shown
+
+
+def _id(desk: Desk, request: Request) -> str:
+    """The user's id, once it is known to exist."""
+    id = request.path["userId"]
+    desk.check_person(id)
+    return id
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "users.order-details": get,
+    "users.set-order-details": replace,
+    "users.disable-payment": disable_payment,
+}

@@ -1,0 +1,176 @@
+"""How people stand with content: who is enrolled by which assignment, and how far they have come.
+
+An enrolment follows from assignments: mandatory if one of them is. What somebody did with content that nobody assigned
+to them counts too, as not enrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from lmsconf.sandbox.desk import SMART_GROUP, Desk
+from lmsconf.sandbox.handlers.membership import members
+from lmsconf.sandbox.handlers.targets import EVERYONE, USER
+from lmsconf.sandbox.store import Ledger, ids_text
+
+APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"
+EXPIRED, FAILED = "EXPIRED", "FAILED"
+STATES: Final = (APPROVED, IN_PROGRESS, NOT_STARTED, EXPIRED, FAILED)
+MANDATORY, OPTIONAL, NOT_ENROLLED = "MANDATORY", "OPTIONAL", "NOT_ENROLLED"
+_ANSWERING: Final = "SELECT person FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))"
+
+
+class Enrolled(NamedTuple):
+    """Somebody is enrolled: since the first assignment, and mandatory if one of them is."""
+
+    since: int
+    mandatory: bool
+
+
+Enrolments: TypeAlias = "dict[str, Enrolled]"
+"""Person → how they are enrolled in one content."""
+
+
+class Done(NamedTuple):
+    """What somebody did with a content, and the certificate that came of it."""
+
+    state: str
+    percentage: int
+    revision: int
+    enrolled_at: int
+    updated_at: int
+
+
+class Certified(NamedTuple):
+    """The dates of a certificate."""
+
+    issued: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One person and one content."""
+
+    content: str
+    person: str
+    enrolled: Enrolled | None
+    done: Done | None
+    certified: Certified | None
+    expired: bool
+
+    @property
+    def state(self) -> str:
+        """The state of progress: a certificate that has run out makes it EXPIRED, whatever it was."""
+        if self.expired:
+            return EXPIRED
+        return self.done.state if self.done else NOT_STARTED
+
+    @property
+    def enrollment(self) -> str:
+        """How the person is enrolled, in the specification's words."""
+        if self.enrolled is None:
+            return NOT_ENROLLED
+        return MANDATORY if self.enrolled.mandatory else OPTIONAL
+
+    @property
+    def enrolled_at(self) -> int | None:
+        """When it began: with the participation, else with the assignment."""
+        return self.done.enrolled_at if self.done else self.enrolled.since if self.enrolled else None
+
+    @property
+    def occurred_at(self) -> int | None:
+        """When something happened last."""
+        return self.done.updated_at if self.done else self.enrolled_at
+
+
+def standings(desk: Desk, contents: Iterable[str], people: Mapping[str, object]) -> Iterator[Standing]:
+    """Everybody of `people` who is enrolled in one of the contents or did something with it, in their order."""
+    now, audiences = desk.ledger.now(), _Audiences(desk, people)
+    for content in contents:
+        enrolled = audiences.of(content)
+        done = dict(_done(desk.ledger, content))
+        certified = dict(_certified(desk.ledger, content))
+        for person in people:
+            if person in enrolled or person in done or person in certified:
+                certificate = certified.get(person)
+                expired = certificate is not None and has_expired(certificate.expires_at, now)
+                yield Standing(content, person, enrolled.get(person), done.get(person), certificate, expired)
+
+
+def enrolled(desk: Desk, content: str, person: str) -> Enrolled | None:
+    """How one person is enrolled in one content."""
+    return _Audiences(desk, {person: None}).of(content).get(person)
+
+
+def has_expired(expires_at: int | None, now: int) -> bool:
+    """Whether a certificate that expires then is no longer good."""
+    return expires_at is not None and expires_at <= now
+
+
+def in_groups(desk: Desk, groups: Iterable[str]) -> set[str] | None:
+    """The ids of the people in any of these groups; None where everyone is. A group that is not there has nobody."""
+    found: set[str] = set()
+    for group in groups:
+        if group == desk.behaviour("content-targets.everyone"):
+            return None
+        for kind in desk.ledger.column("SELECT kind FROM groups WHERE id = ?", group):
+            found.update(_members(desk, kind, group))
+    return found
+
+
+def _members(desk: Desk, kind: str, group: str) -> list[str]:
+    if kind == SMART_GROUP:
+        return members(desk, group)
+    return desk.ledger.column("SELECT person FROM members WHERE grp = ?", group)
+
+
+class _Audiences:
+    """Who of some people is enrolled in what. Members of a group are looked up once."""
+
+    def __init__(self, desk: Desk, people: Mapping[str, object]) -> None:
+        self._desk = desk
+        self._all = people
+        self._known: dict[tuple[str, str], list[str]] = {}
+
+    def of(self, content: str) -> Enrolments:
+        """Everybody of these people who is enrolled in a content."""
+        found: Enrolments = {}
+        for kind, audience, mandatory, since in self._desk.ledger.rows(
+            "SELECT kind, audience, mandatory, created_at FROM targets WHERE content = ? ORDER BY seq", content
+        ):
+            for person in self._people(str(kind), str(audience)):
+                before = found.get(person, Enrolled(int(since or 0), False))
+                found[person] = Enrolled(min(before.since, int(since or 0)), before.mandatory or bool(mandatory))
+        return found
+
+    def _people(self, kind: str, audience: str) -> Iterable[str]:
+        if kind == EVERYONE:
+            return self._all
+        if kind == USER:
+            return [audience] if audience in self._all else []
+        if (kind, audience) not in self._known:
+            self._known[kind, audience] = [one for one in _members(self._desk, kind, audience) if one in self._all]
+        return self._known[kind, audience]
+
+
+def _done(ledger: Ledger, content: str) -> Iterator[tuple[str, Done]]:
+    for person, state, *numbers in ledger.rows(
+        "SELECT person, state, percentage, revision, enrolled_at, updated_at FROM participations WHERE content = ?",
+        content,
+    ):
+        yield str(person), Done(str(state), *(int(number or 0) for number in numbers))
+
+
+def _certified(ledger: Ledger, content: str) -> Iterator[tuple[str, Certified]]:
+    for person, issued, expires_at in ledger.rows(
+        "SELECT person, issued, expires_at FROM certificates WHERE content = ?", content
+    ):
+        yield str(person), Certified(int(issued or 0), None if expires_at is None else int(expires_at))
+
+
+def answering(desk: Desk, field: str, choices: Iterable[str]) -> set[str]:
+    """The ids of the people who answered a field with one of these choices."""
+    return set(desk.ledger.column(_ANSWERING, field, ids_text(choices)))

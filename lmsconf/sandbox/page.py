@@ -1,0 +1,96 @@
+"""One page for people who look at a served sandbox: what is in the workspace, and the last calls. It only shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from lmsconf.sandbox.service import Logged, Service
+from lmsconf.sandbox.store import Ledger, Value
+
+PAGE_HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+"""Nothing is loaded, nothing is run, nothing is kept."""
+MOST_ROWS: Final = 50
+_STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
+    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}caption{text-align:left;font-weight:600}"
+    "th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #d8dee4;vertical-align:top;"
+    "overflow-wrap:anywhere}.bad{color:#b42318}"
+)
+_SECTIONS: Final = (
+    (
+        "People",
+        ("Id", "E-mail", "Name", "Rights", "State"),
+        "SELECT id, email, trim(first_name || ' ' || last_name), trim(iif(admin, 'admin ', '') || "
+        "iif(manager, 'manager', '')), iif(archived_at IS NULL, 'active', 'archived') FROM people",
+    ),
+    (
+        "Custom fields",
+        ("Id", "Name", "Type", "Choices"),
+        "SELECT id, name, type, (SELECT group_concat(name, ', ') FROM "
+        "(SELECT name FROM choices WHERE field = fields.id ORDER BY position)) FROM fields",
+    ),
+    (
+        "Groups",
+        ("Id", "Name", "Kind", "Managers"),
+        "SELECT id, name, kind, (SELECT count(*) FROM managers WHERE grp = groups.id) FROM groups",
+    ),
+    (
+        "Content",
+        ("Id", "Name", "Type", "Assignments"),
+        "SELECT id, name, type, (SELECT count(*) FROM targets WHERE content = contents.id) FROM contents",
+    ),
+)
+"""Title, headings and query of each table; the table that a query is about comes last in it."""
+
+
+def page(service: Service) -> str:
+    """The page as HTML. Everything that comes from the workspace or from a call is escaped; it holds no script."""
+    with service.store.reading() as ledger:
+        sections = [_section(ledger, *section) for section in _SECTIONS]
+    calls = service.log[-MOST_ROWS:][::-1]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sandbox workspace</title>'
+        f"<style>{_STYLE}</style></head><body><h1>Sandbox workspace</h1>"
+        f"{_calls(calls, len(service.log))}{''.join(sections)}</body></html>\n"
+    )
+
+
+def _section(ledger: Ledger, title: str, headings: Sequence[str], query: str) -> str:
+    """One table of the workspace: its first rows, and how many there are."""
+    count = ledger.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
+    rows = ledger.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
+    return _table(f"{title}: {_of(len(rows), count)}", headings, map(_row, rows))
+
+
+def _calls(calls: Sequence[Logged], count: int) -> str:
+    """The last calls, the latest first."""
+    headings = ("Method", "Path", "Operation", "Status")
+    return _table(f"Last calls: {_of(len(calls), count)}", headings, map(_call, calls))
+
+
+def _call(call: Logged) -> str:
+    status = "lost" if call.status == 0 else str(call.status)
+    row = _row((call.method, call.path, call.operation, status))
+    return row if 200 <= call.status < 400 else row.replace("<tr>", '<tr class="bad">', 1)
+
+
+def _of(shown: int, count: int) -> str:
+    return str(count) if shown == count else f"{shown} of {count}"
+
+
+def _table(caption: str, headings: Iterable[str], rows: Iterable[str]) -> str:
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _row(cells: Iterable[Value]) -> str:
+    shown = ("" if cell is None else escape(str(cell)) for cell in cells)
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in shown) + "</tr>"

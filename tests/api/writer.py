@@ -1,0 +1,337 @@
+"""Writes the typed client, `lmsconf/client/api`, from schemas/openapi.json: `python -m tests.api.writer`.
+
+One class an endpoint group, one method an operation, one more for each listing that has pages, and a TypedDict for
+every object. A test compares what is written here with what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent, wrap
+from typing import Any
+
+from lmsconf.wire import Wire
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENT = json.loads((ROOT / "schemas" / "openapi.json").read_text(encoding="utf-8"))
+TARGET = ROOT / "lmsconf" / "client" / "api"
+ORIGIN = "Written by tests/api/writer.py from schemas/openapi.json; edit that one."
+PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+SHORT = {"manual_groups": "groups"}
+"""Groups whose attribute is not the first part of their operations' ids."""
+Node = dict[str, Any]
+
+
+def snake(name: str) -> str:
+    """A name of the API as a name of Python."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("[]")).replace("-", "_").lower()
+
+
+def camel(name: str) -> str:
+    """A name of the API as the name of a class."""
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_.]", name.removesuffix("[]")))
+
+
+class Shapes:
+    """The TypedDicts: resources are those that the description names, messages are the others."""
+
+    def __init__(self) -> None:
+        self.resources: list[str] = []
+        self.messages: list[str] = []
+        self.names: set[str] = set()
+        self.about = "Part of another"
+        for name, schema in DOCUMENT["components"]["schemas"].items():
+            if "properties" in schema or "allOf" in schema:
+                self._class(name, schema, self.resources)
+            else:
+                self.resources.append(f"{name}: TypeAlias = {self.of(schema, name, self.resources)}")
+            self.names.add(name)
+        self.known = frozenset(self.names)
+
+    def of(self, schema: Node, name: str, where: list[str] | None = None) -> str:
+        """The Python type of a schema; an object that has no name yet becomes a TypedDict of this one."""
+        if "$ref" in schema:
+            return str(schema["$ref"]).rpartition("/")[2]
+        if "enum" in schema:
+            return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+        if "anyOf" in schema and "type" not in schema:
+            return " | ".join(self.of(one, name, where) for one in schema["anyOf"])
+        if "properties" in schema or "allOf" in schema:
+            self._class(name, schema, self.messages if where is None else where)
+            self.names.add(name)
+            return name
+        if isinstance(schema["type"], list):
+            return " | ".join(PLAIN[one] for one in schema["type"])
+        if schema["type"] == "array":
+            return f"ListOf[{self.of(schema['items'], name.removesuffix('s'), where)}]"
+        if schema["type"] == "object":
+            held = schema.get("additionalProperties")
+            return f"dict[str, {self.of(held, name, where) if isinstance(held, dict) else 'object'}]"
+        return PLAIN[schema["type"]]
+
+    def _class(self, name: str, schema: Node, where: list[str]) -> None:
+        """Adds one TypedDict. What an object holds inside comes before it."""
+        merged, bases = dict(schema), ["TypedDict"]
+        for one in schema.get("allOf", []):
+            if "$ref" in one:
+                bases = [self.of(one, name, where)]
+            else:
+                merged.update(one)
+        required = merged.get("required", [])
+        lines = [f'"""{merged.get("description", self.about)}."""', ""]
+        for key, part in merged["properties"].items():
+            type_ = self.of(part, name + camel(key), where)
+            line = f"{key}: {type_ if key in required else f'NotRequired[{type_}]'}"
+            said = f"# {part['description']}" if "description" in part else ""
+            lines += [f"{line}  {said}"] if len(line + said) < 112 else [said, line]
+        where.append(f"class {name}({bases[0]}):\n{indent(chr(10).join(lines), '    ')}")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a method: its name on the wire, where it goes, its type, and whether it must be given."""
+
+    wire: str
+    where: str
+    type: str
+    required: bool
+    nullable: bool
+    said: str
+
+    @property
+    def name(self) -> str:
+        return snake(self.wire)
+
+    @property
+    def signature(self) -> str:
+        if self.required:
+            return f"{self.name}: {self.type}"
+        if self.nullable:
+            return f"{self.name}: {self.type.removesuffix(' | None')} | LeftOut | None = LEFT_OUT"
+        return f"{self.name}: {self.type} | None = None"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One operation as a method."""
+
+    operation: str
+    path: str
+    method: str
+    said: Node
+    arguments: list[Argument]
+    answer: str
+    answer_schema: Node | None
+    takes_map: bool
+
+    @property
+    def name(self) -> str:
+        return snake(self.operation.partition(".")[2])
+
+    def text(self) -> str:
+        """The method, and the one that goes through its pages."""
+        return self._one() + (self._all() if self._listing() else "")
+
+    def _signature(self, arguments: list[Argument]) -> str:
+        must = [one.signature for one in arguments if one.required]
+        may = [one.signature for one in arguments if not one.required]
+        return ", ".join(["self", *must, *(["*", *may] if may else [])])
+
+    def _one(self) -> str:
+        parts = [repr(self.operation)]
+        for where in ("path", "query", "headers", "body", "nullable"):
+            held = [one for one in self.arguments if one.where == where]
+            if where == "body" and self.takes_map:
+                parts.append(f"body=self._map({self.operation!r}, answers)")
+            elif held:
+                parts.append(f"{where}={{{', '.join(f'{one.wire!r}: {one.name}' for one in held)}}}")
+        call = f"self._ask({', '.join(parts)})"
+        body = call if self.answer == "None" else f"return cast({self.answer!r}, {call})"
+        return self._method(self.name, self.arguments, self.answer, self._doc(), body)
+
+    def _all(self) -> str:
+        rows, id, total, row = self._listing() or ("", None, None, "")
+        kept = [one for one in self.arguments if one.name not in ("skip", "limit")]
+        given = [f"{one.name}={one.name}" for one in kept if one.name != "options"]
+        if any(one.name == "options" for one in kept):
+            given.append("options={**(options or {}), 'skip': skip, 'limit': limit}")
+        else:
+            given.append("skip=skip, limit=limit")
+        page = f"lambda skip, limit: self.{self.name}({', '.join(given)})"
+        body = f"return cast('Iterator[{row}]', self._every({page}, rows={rows!r}, id={id!r}, total={total!r}))"
+        why = "not all came" if id else "pages repeat"
+        said = f"Every row of `{self.name}`, page after page. Raises BadAnswer where {why}."
+        return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{said}"""', body)
+
+    def _method(self, name: str, arguments: list[Argument], answer: str, doc: str, body: str) -> str:
+        return f"def {name}({self._signature(arguments)}) -> {answer}:\n{indent(doc, '    ')}\n    {body}\n\n"
+
+    def _listing(self) -> tuple[str, str | None, str | None, str] | None:
+        """Key of the rows, of their id and of the total, and a row's type, where the operation has pages."""
+        names = {one.name for one in self.arguments}
+        if not names & {"skip", "options"} or not self.answer_schema:
+            return None
+        held = self.answer_schema["properties"]
+        (rows,) = [name for name, part in held.items() if part.get("type") == "array"]
+        items = held[rows]["items"]
+        row = items["$ref"].rpartition("/")[2] if "$ref" in items else self.answer + camel(rows).removesuffix("s")
+        schema = DOCUMENT["components"]["schemas"][row] if "$ref" in items else items
+        id = next(iter(schema.get("required", [])), None)
+        total = next((name for name in ("matchCount", "total") if name in held), None)
+        return rows, id, total, row
+
+    def _doc(self) -> str:
+        """What the method promises: what it does, its arguments, its refusals, and where the specification says so."""
+        lines = [f"{self.said['summary']}."]
+        extra = [*([self.said["description"]] if "description" in self.said else [])]
+        if self.said["operationId"] == "content-targets.create":
+            extra.append("One of user_id and target_id is given.")
+        if extra:
+            lines += ["", *wrap(" ".join(map(str, extra)), 108)]
+        told = [one for one in self.arguments if one.said]
+        width = max((len(one.name) for one in told), default=0)
+        if told:
+            lines += ["", *(f"{one.name:{width}}  {one.said}" for one in told)]
+        refused = [
+            f"{code}: {answer['description']}" for code, answer in self.said["responses"].items() if code[0] == "4"
+        ]
+        if refused:
+            lines += ["", f"Raises Rejected. {'; '.join(refused)}."]
+        lines += ["", f"{self.method} {self.path}"]
+        if keys := Wire.default()[self.operation].leans_on:
+            lines += wrap(f"Assumed: {', '.join(keys)}", 108)
+        return '"""' + "\n".join(lines) + '\n"""'
+
+
+def methods(shapes: Shapes) -> Iterator[Method]:
+    """Every operation as a method, in the order of the description."""
+    for path, item in DOCUMENT["paths"].items():
+        for verb, said in item.items():
+            yield _method(shapes, path, verb.upper(), said)
+
+
+def _method(shapes: Shapes, path: str, verb: str, said: Node) -> Method:
+    id = str(said["operationId"])
+    shapes.about = f"Of {id}"
+    content = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    answer = said["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+    arguments = [_parameter(shapes, id, one) for one in said.get("parameters", [])]
+    takes_map = content is not None and "properties" not in content
+    if takes_map:
+        answers = Argument("answers", "body", "dict[str, str | ListOf[str]]", True, False, "Id of a field → its answer")
+        arguments.append(answers)
+    elif content is not None:
+        arguments += [
+            _property(shapes, id, name, part, name in content.get("required", []))
+            for name, part in content["properties"].items()
+        ]
+    result = "None" if answer is None else shapes.of(answer, camel(id) + "Answer")
+    return Method(id, path, verb, said, arguments, result, answer, takes_map)
+
+
+def _parameter(shapes: Shapes, id: str, one: Node) -> Argument:
+    if "$ref" in one:
+        one = DOCUMENT["components"]["parameters"][str(one["$ref"]).rpartition("/")[2]]
+    name, where = str(one["name"]), "headers" if one["in"] == "header" else str(one["in"])
+    said = _said(one)
+    return Argument(name, where, shapes.of(one["schema"], camel(id)), bool(one.get("required")), False, said)
+
+
+def _property(shapes: Shapes, id: str, name: str, part: Node, required: bool) -> Argument:
+    type_ = shapes.of(part, camel(id) + camel(name))
+    nullable = "None" in type_
+    return Argument(name, "nullable" if nullable else "body", type_, required, nullable, _said(part))
+
+
+def _said(part: Node) -> str:
+    """What the description says of it, with the limits that it has."""
+    default = part.get("schema", part).get("default")
+    limits = [f"left out: {json.dumps(default)}"] if default not in (None, "") else []
+    return "; ".join([*([str(part["description"])] if "description" in part else []), *limits])
+
+
+def attribute(operation: str) -> str:
+    """The attribute of the service that holds an operation."""
+    name = snake(operation.partition(".")[0])
+    return SHORT.get(name, name)
+
+
+def written() -> dict[str, str]:
+    """File name → text, as ruff would format it."""
+    shapes = Shapes()
+    groups: dict[str, list[Method]] = {}
+    for method in methods(shapes):
+        groups.setdefault(attribute(method.operation), []).append(method)
+    files = {f"{name}.py": _module(name, held, shapes) for name, held in groups.items()}
+    files["resources.py"] = _shapes(
+        "What the API speaks of, as it stands in answers and bodies.", shapes.resources, set()
+    )
+    files["messages.py"] = _shapes("What only one operation's body or answer holds.", shapes.messages, shapes.known)
+    files["__init__.py"] = _init(groups)
+    return {name: formatted(text) for name, text in files.items()}
+
+
+def _shapes(about: str, classes: list[str], imported: Set[str]) -> str:
+    text = "\n\n\n".join(classes)
+    return _imports(
+        f"{about}\n\nTimes are epoch milliseconds in UTC where they are whole numbers.", text, imported, set()
+    )
+
+
+def _module(name: str, held: list[Method], shapes: Shapes) -> str:
+    tag = held[0].said["tags"][0]
+    body = indent("".join(method.text() for method in held), "    ")
+    about = f"The specification's group {tag}, one method an operation."
+    text = f'class {camel(name)}(Group):\n    """{tag}."""\n\n{body}'
+    resources = shapes.known
+    return _imports(about, text, resources, shapes.names - resources)
+
+
+def _imports(about: str, text: str, resources: Set[str], messages: Set[str]) -> str:
+    """A module of this text, with the imports that it needs."""
+
+    def used(names: Set[str]) -> str:
+        return ", ".join(sorted(name for name in names if re.search(rf"\b{name}\b", text)))
+
+    lines = [f'"""{about}\n\n{ORIGIN}\n"""', "", "from __future__ import annotations", ""]
+    if iterator := used({"Iterator"}):
+        lines += [f"from collections.abc import {iterator}"]
+    if typing := used({"Literal", "NotRequired", "TypeAlias", "TypedDict", "cast"}):
+        lines += [f"from typing import {typing}"]
+    lines += [""]
+    for module, names in (("api.messages", messages), ("api.resources", resources),
+                          ("group", {"Group", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
+        if found := used(names):
+            lines += [f"from lmsconf.client.{module} import {found}"]
+    return "\n".join([*lines, "", "", text])
+
+
+def _init(groups: dict[str, list[Method]]) -> str:
+    """The package: a map of it, and every group's class."""
+    width = max(map(len, groups))
+    rows = [f"{name:{width}}  {held[0].said['tags'][0]}" for name, held in groups.items()]
+    imports = "\n".join(f"from lmsconf.client.api.{name} import {camel(name)}" for name in sorted(groups))
+    names = ", ".join(repr(camel(name)) for name in sorted(groups))
+    about = "The API as typed methods, a module for each group of the specification."
+    return f'"""{about}\n\n' + "\n".join(rows) + f'\n\n{ORIGIN}\n"""\n\n{imports}\n\n__all__ = [{names}]\n'
+
+
+def formatted(text: str) -> str:
+    """The text as ruff formats it, its imports in order."""
+    as_one_of_ours = f"--stdin-filename={TARGET / '_.py'}"
+    for command in (["check", "--select=I,F401", "--fix", "--quiet"], ["format"]):
+        line = [sys.executable, "-m", "ruff", *command, as_one_of_ours, "-"]
+        text = subprocess.run(line, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout  # noqa: S603
+    return text
+
+
+if __name__ == "__main__":
+    TARGET.mkdir(exist_ok=True)
+    for name, text in written().items():
+        (TARGET / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,297 @@
+"""Service: every operation as a typed method, in the specification's names whatever the dialect says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from lmsconf.client import LEFT_OUT, Service
+from lmsconf.client.client import Client
+from lmsconf.errors import AnswerLost, BadAnswer, Rejected
+from lmsconf.wire import Wire
+
+from .network import CANARY, Network, client, pages, raw, said
+
+Call = Callable[[Service], object]
+
+CALLS: list[tuple[str, Call, str, str, object]] = [
+    ("auth.create", lambda s: s.auth.create(user_id="u", email="a@x.example", redirect_uri="https://a.example/?b"),
+     "POST", "/auth?redirectUri=https%3A%2F%2Fa.example%2F%3Fb", {"userId": "u", "email": "a@x.example"}),
+    ("users.list", lambda s: s.users.list(filter="a b", skip=5, limit=2),
+     "GET", "/users?filter=a%20b&skip=5&limit=2", None),
+    ("users.create", lambda s: s.users.create("a@x.example", first_name="Anna", send_welcome_email=False),
+     "POST", "/users", {"email": "a@x.example", "firstName": "Anna", "sendWelcomeEmail": False}),
+    ("users.get", lambda s: s.users.get("u/1"), "GET", "/users/u%2F1", None),
+    ("users.delete", lambda s: s.users.delete("u"), "DELETE", "/users/u", None),
+    ("users.archive", lambda s: s.users.archive("u"), "POST", "/users/u/archive", None),
+    ("users.unarchive", lambda s: s.users.unarchive("u"), "POST", "/users/u/unarchive", None),
+    ("users.set-custom-archived-date", lambda s: s.users.set_custom_archived_date("u", None),
+     "POST", "/users/u/set-custom-archived-date", {"date": None}),
+    ("users.extended-info", lambda s: s.users.extended_info(limit=1), "GET", "/users/extended-info?limit=1", None),
+    ("users.search", lambda s: s.users.search(text="anna", metadata={"a": "b"}, skip=0, include_groups=True),
+     "POST", "/users/search", {"text": "anna", "metadata": {"a": "b"}, "skip": 0, "includeGroups": True}),
+    ("users.custom-field-choice", lambda s: s.users.custom_field_choice(), "GET", "/users/custom-field-choice", None),
+    ("users.update-custom-field-choice", lambda s: s.users.update_custom_field_choice("u", {"f-1": ["c"], "f-2": "t"}),
+     "POST", "/users/u/update-custom-field-choice", {"f-1": ["c"], "f-2": "t"}),
+    ("users.update-email", lambda s: s.users.update_email("u", "b@x.example"),
+     "POST", "/users/u/update-email", {"email": "b@x.example"}),
+    ("users.update-fullname", lambda s: s.users.update_fullname("u", last_name="Berg"),
+     "POST", "/users/u/update-fullname", {"lastName": "Berg"}),
+    ("users.update-language", lambda s: s.users.update_language("u", "sv"),
+     "POST", "/users/u/update-language", {"language": "sv"}),
+    ("users.update-metadata", lambda s: s.users.update_metadata("u", {"a": "b"}),
+     "POST", "/users/u/update-metadata", {"metadata": {"a": "b"}}),
+    ("users.order-details", lambda s: s.users.order_details("u"), "GET", "/users/u/order-details", None),
+    ("users.set-order-details", lambda s: s.users.set_order_details("u", phone="1", address={"zip": "2"}),
+     "PUT", "/users/u/order-details", {"phone": "1", "address": {"zip": "2"}}),
+    ("users.disable-payment", lambda s: s.users.disable_payment("u", False),
+     "PUT", "/users/u/disable-payment", {"disablePayment": False}),
+    ("user-access.set", lambda s: s.user_access.set("u", "REMOVE", "follow-up"),
+     "POST", "/users/u/access/REMOVE", {"applicationId": "follow-up"}),
+    ("user-access.make-admin", lambda s: s.user_access.make_admin("u", True),
+     "POST", "/users/u/make-admin/true", None),
+    ("user-access.make-manager", lambda s: s.user_access.make_manager("u", False),
+     "POST", "/users/u/make-manager/false", None),
+    ("user-certificates.list", lambda s: s.user_certificates.list(user_ids=["u", "v"], flat_view=True),
+     "GET", "/users/certificates?userIds%5B%5D=u&userIds%5B%5D=v&flatView=true", None),
+    ("user-certificates.of-user", lambda s: s.user_certificates.of_user("u"), "GET", "/users/u/certificates", None),
+    ("certificates.start", lambda s: s.certificates.start("u", "c", "COURSE", expires_at=5),
+     "POST", "/manage-certificate/participation",
+     {"userId": "u", "contentId": "c", "contentType": "COURSE", "expiresAt": 5}),
+    ("certificates.invite", lambda s: s.certificates.invite(), "POST", "/manage-certificate/invite", None),
+    ("certificates.delete", lambda s: s.certificates.delete("u", "c"),
+     "DELETE", "/manage-certificate/participation/users/u/contents/c", None),
+    ("certificates.status", lambda s: s.certificates.status("p"), "GET", "/manage-certificate/status/p", None),
+    ("manual-groups.list", lambda s: s.groups.list(), "GET", "/groups", None),
+    ("manual-groups.create", lambda s: s.groups.create("A", member_ids=["u"]),
+     "POST", "/groups", {"name": "A", "memberIds": ["u"]}),
+    ("manual-groups.delete", lambda s: s.groups.delete("g"), "DELETE", "/groups/g", None),
+    ("manual-groups.rename", lambda s: s.groups.rename("g", name="B"), "POST", "/groups/g/rename", {"name": "B"}),
+    ("manual-groups.managers", lambda s: s.groups.managers("g"), "GET", "/groups/g/managers", None),
+    ("manual-groups.add-managers", lambda s: s.groups.add_managers("g", ["u"]),
+     "POST", "/groups/g/managers", {"userIds": ["u"]}),
+    ("manual-groups.remove-manager", lambda s: s.groups.remove_manager("g", "u"),
+     "DELETE", "/groups/g/managers/u", None),
+    ("manual-groups.members", lambda s: s.groups.members("g"), "GET", "/groups/g/members", None),
+    ("manual-groups.add-members", lambda s: s.groups.add_members("g", ["u"]),
+     "POST", "/groups/g/members", {"userIds": ["u"]}),
+    ("manual-groups.remove-member", lambda s: s.groups.remove_member("g", "u"),
+     "DELETE", "/groups/g/members/u", None),
+    ("smart-groups.list", lambda s: s.smart_groups.list(filter="a"), "GET", "/smart-groups?filter=a", None),
+    ("smart-groups.create",
+     lambda s: s.smart_groups.create("A", [{"customFieldId": "f", "choiceIds": ["c"]}], managers=["u"]),
+     "POST", "/smart-groups",
+     {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": ["c"]}], "managers": ["u"]}),
+    ("smart-groups.get", lambda s: s.smart_groups.get("s", include_members=True),
+     "GET", "/smart-groups/s?includeMembers=true", None),
+    ("smart-groups.delete", lambda s: s.smart_groups.delete("s"), "DELETE", "/smart-groups/s", None),
+    ("smart-groups.rename", lambda s: s.smart_groups.rename("s", "B"), "POST", "/smart-groups/s/rename", {"name": "B"}),
+    ("smart-groups.replace-conditions",
+     lambda s: s.smart_groups.replace_conditions("s", [{"customFieldId": "f", "systemCondition": "IS_ANY"}]),
+     "POST", "/smart-groups/s/replace-conditions",
+     {"conditions": [{"customFieldId": "f", "systemCondition": "IS_ANY"}]}),
+    ("smart-groups.managers", lambda s: s.smart_groups.managers("s"), "GET", "/smart-groups/s/managers", None),
+    ("smart-groups.add-managers", lambda s: s.smart_groups.add_managers("s", ["u"]),
+     "POST", "/smart-groups/s/managers", {"userIds": ["u"]}),
+    ("smart-groups.remove-manager", lambda s: s.smart_groups.remove_manager("s", "u"),
+     "DELETE", "/smart-groups/s/managers/u", None),
+    ("custom-fields.list", lambda s: s.custom_fields.list(), "GET", "/custom-fields", None),
+    ("custom-fields.create", lambda s: s.custom_fields.create("A", "CHOICE", choices=[{"name": "x"}]),
+     "POST", "/custom-fields", {"name": "A", "type": "CHOICE", "choices": [{"name": "x"}]}),
+    ("custom-fields.replace", lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None, is_hidden=False),
+     "PUT", "/custom-fields/f", {"name": "A", "type": "TEXT", "description": None, "isHidden": False}),
+    ("custom-fields.delete", lambda s: s.custom_fields.delete("f"), "DELETE", "/custom-fields/f", None),
+    ("content.list", lambda s: s.content.list(group_ids=["EVERYONE"], only_sellable=True),
+     "GET", "/content/all?groupIds%5B%5D=EVERYONE&onlySellable=true", None),
+    ("content.get", lambda s: s.content.get("c"), "GET", "/content/c", None),
+    ("content.meetups", lambda s: s.content.meetups(group_ids=["g", "h"]),
+     "GET", "/content/meetups?groupIds%5B%5D=g&groupIds%5B%5D=h", None),
+    ("content-targets.list", lambda s: s.content_targets.list("c"), "GET", "/content/targets?contentId=c", None),
+    ("content-targets.create", lambda s: s.content_targets.create("c", target_id="g", start_time=None),
+     "POST", "/content/targets", {"contentId": "c", "targetId": "g", "startTime": None}),
+    ("content-targets.delete", lambda s: s.content_targets.delete("g", "GROUP", "c"),
+     "DELETE", "/content/targets", {"targetId": "g", "targetType": "GROUP", "contentId": "c"}),
+    ("analytics.results", lambda s: s.analytics.results(progress=["FAILED"], options={"limit": 1, "order": "DESC"}),
+     "POST", "/analyse/results", {"progress": ["FAILED"], "options": {"limit": 1, "order": "DESC"}}),
+    ("analytics.statistics", lambda s: s.analytics.statistics(expiry_date_range={"start": "2026-01-01T00:00:00Z"}),
+     "POST", "/analyse/statistics", {"expiryDateRange": {"start": "2026-01-01T00:00:00Z"}}),
+    ("analytics.event-logs", lambda s: s.analytics.event_logs("c", "u"),
+     "GET", "/analyse/event-logs/content/c/user/u", None),
+]  # fmt: skip
+"""Operation → a call of it, and the request that it is."""
+
+
+def service(
+    *script: httpx.Response, network: Network | None = None, dialect: dict[str, str | int] | None = None
+) -> Service:
+    """A service on a scripted network."""
+    return Service(client(*script, network=network, dialect=dialect))
+
+
+def sent(request: httpx.Request) -> object:
+    """The JSON that a request carries."""
+    return json.loads(request.content) if request.content else None
+
+
+def test_every_operation_is_called_here() -> None:
+    """The calls below are the 60 operations of the description, once each."""
+    assert [operation for operation, *_ in CALLS] == list(Wire.default().operations)
+
+
+@pytest.mark.parametrize(("operation", "call", "method", "target", "body"), CALLS, ids=[one[0] for one in CALLS])
+def test_a_method_sends_its_operation(operation: str, call: Call, method: str, target: str, body: object) -> None:
+    """Method, path, query and body are those of the operation; what is left out is not sent; the answer comes back."""
+    expected = Wire.default()[operation].success
+    answer = None if expected is None else [] if expected.get("type") == "array" else {"some": "thing"}
+    network = Network(raw(204) if expected is None else said(200, answer))
+    assert call(service(network=network)) == answer
+    (request,) = network.requests
+    assert (request.method, request.url.raw_path.decode(), sent(request)) == (method, target, body)
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+
+
+def test_either_identifier_signs_in() -> None:
+    """POST /auth takes the user's id or the e-mail, and sends only what is given."""
+    network = Network(said(200, {"preSignedInLink": "https://a.example/x", "expiresAt": 1_767_225_600_000}))
+    given = service(network=network)
+    assert given.auth.create(email="a@x.example")["expiresAt"] == 1_767_225_600_000
+    given.auth.create(user_id="u")
+    assert [sent(request) for request in network.requests] == [{"email": "a@x.example"}, {"userId": "u"}]
+
+
+def test_the_asking_person_goes_as_a_header() -> None:
+    """The optional header of a progress record's status is sent when it is given, under the dialect's name."""
+    network = Network(said(200, {"progressId": "p", "status": "DONE"}))
+    key = "certificates.status.Service-Calling-User-Id"
+    given = service(network=network, dialect={key: "Acme-Calling-User-Id", "certificates.status.status": "state"})
+    given.certificates.status("p", service_calling_user_id="u-7")
+    given.certificates.status("p")
+    assert [request.headers.get("acme-calling-user-id") for request in network.requests] == ["u-7", None]
+    with pytest.raises(ValueError, match="cannot be the header"):
+        given.certificates.status("p", service_calling_user_id="u\r\nX-Evil: 1")
+    assert len(network.requests) == 2
+
+
+def test_null_and_left_out_differ() -> None:
+    """None clears what can be cleared; LEFT_OUT, the default, sends nothing."""
+    network = Network(raw(204))
+    given = service(network=network)
+    given.content_targets.create("c", user_id="u", start_time=None, finish_time=LEFT_OUT)
+    assert sent(network.requests[0]) == {"contentId": "c", "userId": "u", "startTime": None}
+
+
+def test_the_dialect_stays_inside() -> None:
+    """With other names on the wire, arguments and answers keep those of the specification."""
+    network = Network(said(200, {"meetups": [{"title": "Fika", "dates": [{"from": 5}]}]}))
+    dialect: dict[str, str | int] = {
+        "content.meetups.name": "title",
+        "content.meetups.occasions": "dates",
+        "content.meetups.occasions.startTime": "from",
+        "analytics.contentName": "title",
+        "users.update-custom-field-choice.shape": "wrapped",
+    }
+    given = service(network=network, dialect=dialect)
+    assert given.content.meetups() == {"meetups": [{"name": "Fika", "occasions": [{"startTime": 5}]}]}
+    given.analytics.statistics(content_name="GDPR")
+    given.users.update_custom_field_choice("u", {"f": "c"})
+    assert [sent(request) for request in network.requests[1:]] == [{"title": "GDPR"}, {"customFields": {"f": "c"}}]
+
+
+def test_a_refusal_is_an_error_of_its_own() -> None:
+    """What the service refuses is raised with its status and its words."""
+    with pytest.raises(Rejected, match="an admin cannot be archived") as caught:
+        service(said(400, {"message": "an admin cannot be archived"})).users.archive("u")
+    assert caught.value.status == 400
+
+
+def test_a_post_that_only_reads_is_tried_again() -> None:
+    """A search may be sent again after a passing failure; a creation may not, for it could be done twice."""
+    network = Network(said(503, None), said(200, {"users": []}))
+    assert service(network=network).users.search(text="a") == {"users": []}
+    assert len(network.requests) == 2
+    network = Network(said(502, None))
+    with pytest.raises(AnswerLost):
+        service(network=network).users.create("a@x.example")
+    assert len(network.requests) == 1
+
+
+def paged(answering: Callable[[httpx.Request], httpx.Response], **dialect: str | int) -> tuple[Service, Network]:
+    """A service whose listings come in pages."""
+    network = Network(answering=answering)
+    return service(network=network, dialect={"paging.limit": 3, **dialect}), network
+
+
+def test_listings_are_read_page_after_page() -> None:
+    """An iterator asks for the next page when it is needed, goes on by what came, and ends at the service's count."""
+    given, network = paged(pages("users", "userId", map(str, range(7)), total="matchCount", cap=2))
+    rows = given.users.list_all(filter="x")
+    assert next(rows)["userId"] == "0"
+    assert len(network.requests) == 1
+    assert [row["userId"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
+    assert [dict(request.url.params) for request in network.requests[:2]] == [
+        {"filter": "x", "skip": "0", "limit": "3"},
+        {"filter": "x", "skip": "2", "limit": "3"},
+    ]
+    assert len(network.requests) == 4
+
+
+def test_listings_without_a_count_end_at_an_empty_page() -> None:
+    """Where the service does not count, only an empty page is the end."""
+    given, network = paged(pages("groups", "groupId", ["a", "b", "c"]))
+    assert [row["groupId"] for row in given.groups.list_all()] == ["a", "b", "c"]
+    assert len(network.requests) == 2
+
+
+def test_a_listing_that_repeats_itself_is_an_error() -> None:
+    """A service that ignores `skip` would go on for ever: the second equal page is a BadAnswer."""
+    given, _ = paged(lambda request: said(200, {"groups": [{"groupId": "a", "name": "A"}]}))
+    with pytest.raises(BadAnswer, match="only rows that were there before"):
+        list(given.groups.list_all())
+    given, _ = paged(lambda request: said(200, {"list": [{"userId": "u"}]}))
+    with pytest.raises(BadAnswer, match="only rows that were there before"):
+        list(given.analytics.results_all())
+
+
+def test_a_listing_that_is_not_whole_is_an_error() -> None:
+    """Fewer rows than the service counts are not passed off as all of them, and neither is a page without a list."""
+    given, _ = paged(lambda request: said(200, {"matchCount": 2, "users": _first(request, [{"userId": "u"}])}))
+    with pytest.raises(BadAnswer, match="1 users came, and the service counts 2"):
+        list(given.users.list_all())
+    given, _ = paged(lambda request: said(200, {"users": None}))
+    with pytest.raises(BadAnswer, match="without its list of users"):
+        list(given.users.list_all())
+
+
+def _first(request: httpx.Request, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows on the first page, none on the others."""
+    return rows if request.url.params["skip"] == "0" else []
+
+
+def test_pages_are_asked_for_where_the_operation_says_so() -> None:
+    """A search has skip and limit in its body, and results have them among their options, which stay otherwise."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        skip = body.get("options", body)["skip"]
+        return said(200, {"list": [{"userId": str(skip)}] if skip < 2 else [], "users": [], "matchCount": 0})
+
+    given, network = paged(answer)
+    rows = given.analytics.results_all(content_ids=["c"], options={"orderBy": "updatedAt"})
+    assert [row["userId"] for row in rows] == ["0", "1"]
+    assert sent(network.requests[1]) == {
+        "contentIds": ["c"],
+        "options": {"orderBy": "updatedAt", "skip": 1, "limit": 3},
+    }
+    assert list(given.users.search_all(text="a")) == []
+    assert sent(network.requests[-1]) == {"text": "a", "skip": 0, "limit": 3}
+
+
+def test_the_url_and_the_token_are_enough() -> None:
+    """A service is made from both, and the token does not show."""
+    with Service.at("https://lms.example/api", CANARY, dialect={"paging.limit": 50}) as given:
+        assert isinstance(given.client, Client)
+        assert CANARY not in repr(given.client)
+        assert given.client.wire.number("paging.limit") == 50
