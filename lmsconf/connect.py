@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.settings import Settings
 from lmsconf.wire import Wire
 
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 SANDBOX_HOST = "http://sandbox"
 
 
+def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
+    """What is wrong with the project's dialect. A connection cannot be made with such a one."""
+    try:
+        Wire(settings.dialect, settings.dialect_at)
+    except ProblemsFound as found:
+        return found.problems
+    return ()
+
+
 class Connection:
     """A way to one workspace: crews to read and write with, in the words of the project's dialect."""
 
     def __init__(self, settings: Settings, *, on_call: Callable[[Exchange], None] | None = None) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
-        self.wire = Wire(settings.dialect)
+        self.wire = Wire(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call = on_call
         self._sandbox: Sandbox | None = None

@@ -32,8 +32,7 @@ _KINDS: Final = {
 }
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NO_FILE_HINT: Final = (
-    f"`lmsconf init` writes one; or write {FILE} with one line: "
-    'workspaces: {sandbox: {url: "sandbox:"}}. -C names the folder that holds it.'
+    f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
 )
 
 
@@ -62,6 +61,13 @@ class Project:
         found: dict[str, Json] = {}
         for path, _ in self.layers(workspace):
             found |= self.part(*cast("tuple[str, ...]", path), key)
+        return found
+
+    def places_of(self, key: str, workspace: str) -> dict[str, Where]:
+        """Where each key of a merged mapping stands."""
+        found: dict[str, Where] = {}
+        for path, said in self.layers(workspace):
+            found |= {name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", said.get(key, {}))}
         return found
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:

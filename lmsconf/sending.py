@@ -25,6 +25,7 @@ _LISTINGS: Mapping[str, tuple[str, str, str]] = {
     SMART_GROUP: ("smart-groups.list", "smartGroups", "smartGroupId"),
 }
 _FORBIDDEN = 403
+_REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
 _GONE = (404, 410)
 
 
@@ -64,19 +65,18 @@ class Sender:
         return learnt if _awaited(call) <= learnt.keys() else {**learnt, **self._looked_up(client, call)}
 
     def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
-        """A 403 can be about the call or about the credential; one cheap read tells which."""
+        """A 403 on a field can be about its use or about the credential, which one cheap read tells; others are not."""
         if refused.status != _FORBIDDEN:
             return refused
-        try:
-            client.call("custom-fields.list")
-        except Unauthorized as unauthorized:
-            return unauthorized
-        hint = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
-        if not call.operation.startswith("custom-fields."):
-            hint = "The credential can read, and may lack the right to do this."
-        return RefusedInUse(
-            refused.message, hint=hint, operation=call.operation, status=refused.status, body=refused.body
-        )
+        if call.operation in _REFUSED_IN_USE:
+            try:
+                client.call("custom-fields.list")
+            except Unauthorized as unauthorized:
+                return unauthorized
+            hint = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
+            return _restated(refused, RefusedInUse, hint)
+        hint = "The credential can read, and lacks the right to do this. Use one that may."
+        return _restated(refused, Unauthorized, hint)
 
     def _looked_up(self, client: Client, call: Call) -> Learnt:
         """The id of something new whose creation was not answered as described: found by its name, if it is alone."""
@@ -103,6 +103,11 @@ def _awaited(call: Call) -> set[Ref]:
     choices = cast("list[Mapping[str, str]]", body.get("choices") or [])
     new = {Ref(call.address, choice["name"]) for choice in choices if "choiceId" not in choice}
     return new | {Ref(call.address)} if call.operation.endswith(".create") else new
+
+
+def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
+    """The same answer, understood better."""
+    return as_(refused.message, hint=hint, operation=refused.operation, status=refused.status, body=refused.body)
 
 
 def _all_rows(client: Client, operation: str, listing: str) -> list[dict[str, Json]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, cast
@@ -12,7 +12,7 @@ from lmsconf.core.names import did_you_mean
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
 from lmsconf.credential import Token, env_token, token_from
-from lmsconf.errors import Problem, ProblemsFound, UsageError
+from lmsconf.errors import Problem, ProblemsFound, UsageError, Where
 from lmsconf.project import ENV_WORKSPACE, FILE, Project, read_project, url_problem
 
 _SANDBOX: Final = "sandbox:"
@@ -46,6 +46,7 @@ class Settings:
     manifests   the folder of the manifests
     workspaces  the names of all that the file has
     policy      what decides a plan; `allow:` is in it, `--allow` is for the caller to add
+    dialect_at  where each key of the dialect stands
     settle      seconds to look for what a lost answer may have made
     problems    warnings and notes about the project file itself
     """
@@ -59,6 +60,7 @@ class Settings:
     variables: Mapping[str, str]
     settle: float
     problems: tuple[Problem, ...]
+    dialect_at: Mapping[str, Where] = field(default_factory=dict)
 
 
 def load(
@@ -86,6 +88,7 @@ def load(
         variables=project.variables(chosen.name),
         settle=_seconds(str(project.body.get("settle", "30s"))),
         problems=(*_warnings(project, chosen), *project.notes),
+        dialect_at=project.places_of("dialect", chosen.name),
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from lmsconf.connect import Connection
+from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.apply import Run, Tell
 from lmsconf.core.guard import judge, protected
-from lmsconf.core.plan import Manifests, make_plan
+from lmsconf.core.plan import Manifests, handed_out, make_plan, outlived
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Policy
 from lmsconf.core.snapshot import Snapshot
@@ -40,6 +40,13 @@ def read_manifests(settings: Settings) -> Manifests:
         workspaces=(*settings.workspaces, ENV_WORKSPACE),
     )
     return replace(found, problems=(*settings.problems, *found.problems))
+
+
+def validate(settings: Settings) -> Manifests:
+    """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
+    found = read_manifests(settings)
+    late = outlived(found.absent, settings.policy)
+    return replace(found, problems=(*dialect_problems(settings), *found.problems, *late))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +102,10 @@ class Workspace:
         """A plan under the guards of today: a saved one is judged again by what the project file says now."""
         policy = self.settings.policy
         guards = judge(plan.measures, policy.guards, [*policy.consents, *consents])
-        kept = [problem for problem in plan.problems if problem.code != "refusal/protected"]
-        changes = tuple(_without(change, "refusal/protected") for change in plan.changes)
-        return replace(
-            plan, guards=guards, changes=changes, problems=(*kept, *protected(changes, policy.guards.protect))
-        )
+        kept = [problem for problem in plan.all_problems if problem.code != "refusal/protected"]
+        # Given to the changes again, so that a plan that is judged as it was has the digest that it had.
+        changes, problems = handed_out(plan.changes, [*kept, *protected(plan.changes, policy.guards.protect)])
+        return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:
         """Raises StalePlan when anything that the plan touches is not as it was when the plan was made."""
@@ -141,7 +147,14 @@ class Workspace:
         with self.connection.crew(self.parallelism) as crew:
             sender = Sender(crew, self.connection.reader(crew), all_kinds())
             run = send_all(plan, sender, width=self.parallelism, tell=tell)
-        residue, problems, converged = self._look_back(plan, run)
+        residue: tuple[Change, ...] = ()
+        problems: tuple[Problem, ...] = ()
+        converged: bool | None = None
+        try:
+            residue, problems, converged = self._look_back(plan, run)
+        except KeyboardInterrupt as cut:
+            # What was done is worth telling, though nobody waited to see whether it took.
+            run.interrupted_by = cut
         return ApplyReport(
             plan_digest=plan_digest(plan),
             workspace=plan.workspace,
@@ -199,10 +212,6 @@ def _stale(reasons: Iterable[str]) -> StalePlan:
     return StalePlan(
         "the workspace has changed since the plan was made: " + "; ".join(reasons), hint="Plan again and review it."
     )
-
-
-def _without(change: Change, code: str) -> Change:
-    return replace(change, problems=tuple(problem for problem in change.problems if problem.code != code))
 
 
 def _exit(run: Run, converged: bool | None) -> Exit:

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Entry] = {
     "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
+    "api": Entry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
     "sandbox": Entry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }
 

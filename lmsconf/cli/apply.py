@@ -20,13 +20,14 @@ from lmsconf.cli.planning import (
     selection,
     settings_of,
 )
+from lmsconf.core.values import Status
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lmsconf.core.policy import Consent
-    from lmsconf.core.values import ApplyReport, Plan
+    from lmsconf.core.values import ApplyReport, Outcome, Plan
     from lmsconf.workspace import Workspace
 
 
@@ -73,13 +74,13 @@ def apply(
             plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
             emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
         _expect(plan, digest)
+        if planfile is not None:
+            # A plan that no longer fits is stale first, whatever its guards say.
+            _check_fresh(workspace, plan)
         _stop(plan)
-        if plan.calls:
-            if asks and digest is None:
-                _ask(plan)
-            if planfile is not None or (asks and digest is None):
-                with reading("Checking") as tell:
-                    workspace.check_fresh(plan, tell)
+        if plan.calls and asks and digest is None:
+            _ask(plan)
+            _check_fresh(workspace, plan)
         report = _carry_out(workspace, plan, noted)
     return _finish(output, report)
 
@@ -114,6 +115,11 @@ def _expect(plan: Plan, digest: str | None) -> None:
     found = plan_digest(plan)
     if digest is not None and digest != found:
         raise StalePlan(f"the plan's digest is {found}, not {digest}", hint="Review the plan as it is now.")
+
+
+def _check_fresh(workspace: Workspace, plan: Plan) -> None:
+    with reading("Checking") as tell:
+        workspace.check_fresh(plan, tell)
 
 
 def _stop(plan: Plan) -> None:
@@ -153,9 +159,9 @@ def _carry_out(workspace: Workspace, plan: Plan, meta: dict[str, str]) -> ApplyR
     with progress() as tell:
         done = 0
 
-        def count(_: object) -> None:
+        def count(outcome: Outcome) -> None:
             nonlocal done
-            done += 1
+            done += outcome.status is not Status.NOT_ATTEMPTED
             tell(done, len(plan.calls), "Applying")
 
         return workspace.apply(plan, meta=meta, tell=count)

@@ -158,7 +158,7 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
     chosen = settings.workspace
     if not chosen.embedded:
         raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")
-    return Place(str(chosen.database or IN_MEMORY), chosen.seed, Wire(settings.dialect))
+    return Place(str(chosen.database or IN_MEMORY), chosen.seed, Wire(settings.dialect, settings.dialect_at))
 
 
 def _plant(place: Place, values: Mapping[str, object], source: str) -> None:

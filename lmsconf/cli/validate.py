@@ -17,11 +17,11 @@ def validate(context: Context, *, output: Output) -> Exit:
 
     Every problem of every file is reported, each with its place. Exit 1 when there is an error.
     """
+    from lmsconf import workspace
     from lmsconf.views.json import problems_json
-    from lmsconf.workspace import read_manifests
 
     settings = settings_of(context)
-    found = read_manifests(settings)
+    found = workspace.validate(settings)
     if any(problem.is_error for problem in found.problems):
         raise ProblemsFound(found.problems)
     if output.format == "json":

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from lmsconf.core.address import Ref
+from lmsconf.core.interrupts import heard
 from lmsconf.core.values import Call, Outcome, Plan, Status
 from lmsconf.errors import LmsconfError, Unauthorized, Unreachable
 
@@ -64,19 +65,20 @@ class _Runner:
         self.result = Run()
 
     def run(self) -> Run:
-        while True:
-            try:
-                self._fly()
-                break
-            except KeyboardInterrupt as cut:
-                if self.result.interrupted_by is not None:
-                    raise
-                self.result.interrupted_by = cut
+        # Raised between an answer and its being counted, an interruption would leave a call that nobody waits for.
+        with heard(self._interrupt):
+            self._fly()
         for call in self.calls.values():
             if call.id not in self.outcomes:
                 self._note(call, Status.NOT_ATTEMPTED, reason=self._why_not(call))
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
+
+    def _interrupt(self, cut: KeyboardInterrupt) -> None:
+        """What is under way may finish; the second time means at once."""
+        if self.result.interrupted_by is not None:
+            raise cut
+        self.result.interrupted_by = cut
 
     def _fly(self) -> None:
         while True:

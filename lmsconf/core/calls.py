@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.core.address import Address, Ref
@@ -65,7 +66,7 @@ def _check_refs(planning: Planning, owners: Sequence[Address], steps: Sequence[S
                 planning.problem(
                     "reference/not-planned",
                     f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
-                    hint=f"Plan it too: take it out of --except, or add it with --only '{ref.address}'.",
+                    hint=f"Plan it too: take it out of --except, or add --only {shlex.quote(str(ref.address))}.",
                     address=owner,
                 )
 

@@ -170,7 +170,7 @@ def where_value(at: Reader) -> Where:
     return Where(at.text("file"), at.number("line"), at.number("column"))
 
 
-def problem_json(problem: Problem) -> Json:
+def problem_json(problem: Problem) -> dict[str, Json]:
     return {
         "code": problem.code,
         "severity": problem.severity.value,

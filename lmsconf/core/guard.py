@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from lmsconf.core.address import Address
 from lmsconf.core.names import matches
 from lmsconf.core.policy import Consent, Guards, Limit
 from lmsconf.core.values import Action, Change, Guard, Json, Measure
@@ -59,7 +60,7 @@ def _reason(name: str, limit: Limit, total: int, measures: Sequence[Measure]) ->
     if limit.count is not None and total > limit.count:
         return f"{_counted(name, total)}, and the limit is {limit.count}"
     for one in measures:
-        if limit.share is not None and one.size >= SMALL and one.taken > limit.share * one.size:
+        if limit.share is not None and one.size >= SMALL and one.taken / one.size > limit.share:
             return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share:.0%}"
     return None
 
@@ -74,7 +75,7 @@ def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Pr
     for change in changes:
         if not patterns or not matches(str(change.address), patterns):
             renamed = [one for one in change.fields if one.path == "name" and patterns]
-            old = f"{change.address.kind}/{renamed[0].before}" if renamed else None
+            old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
             if old is None or not matches(old, patterns):
                 continue
         harm = _harm(change)

@@ -18,7 +18,7 @@ def identify_named(
 ) -> Identified:
     """Matches declarations with the live resources of a kind, and tells the book every name as it will be."""
     listing = planning.snapshot.of(kind)
-    found = find([_claim(planning, one) for one in declared], listing.rows, complete=not listing.incomplete, noun=noun)
+    found = find([_claim(planning, one) for one in declared], listing.rows, incomplete=listing.incomplete, noun=noun)
     planning.problems.extend(found.problems)
     out = Identified(live=len(listing.rows))
     for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
@@ -29,8 +29,8 @@ def identify_named(
     _settle(planning, kind, out, left)
     if out.gone and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
-    for gone in out.gone:
-        planning.gone.add(gone.address)
+    planning.gone.update(gone.address for gone in out.gone if planning.chosen(gone.address))
+    _refuse_taken(planning, out, listing.rows)
     return out
 
 
@@ -61,7 +61,6 @@ def _take_absent(
     for one in absent:
         pin = one.pins.get(planning.policy.workspace, one.pins.get(""))
         rows = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
-        expired(planning, one)
         if len(rows) > 1:
             planning.problem(
                 "identity/live-twice",
@@ -87,20 +86,24 @@ def _take_absent(
     return [row for row in free if row.id not in going]
 
 
-def expired(planning: Planning, one: Absent) -> None:
-    """An entry that has outlived its date is an error."""
-    if one.until is not None and planning.policy.today > one.until:
-        planning.problem(
-            "absent/expired",
-            f"{one.address}: the entry under `absent` was to be here until {one.until} only",
-            hint="Delete the entry, or give it a later date.",
-            at=one.source,
-            address=one.address,
-        )
+def hint_on_missing(planning: Planning, kind: str, near: str | None) -> str | None:
+    """What to say of something that is not live: what is near, or that it may be live beyond what was read."""
+    why = planning.snapshot.of(kind).incomplete
+    return near if why is None else f"It may be there all the same, because the listing was not read whole: {why}"
 
 
 def nothing_to_do(planning: Planning, one: Absent) -> None:
-    """An entry that finds nothing to delete is noted."""
+    """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows."""
+    why = planning.snapshot.of(one.address.kind).incomplete
+    if why is not None:
+        planning.problem(
+            "read/incomplete",
+            f"{one.address}: whether it is gone is not known, because the listing was not read whole: {why}",
+            hint="Try again.",
+            at=one.source,
+            address=one.address,
+        )
+        return
     planning.problem(
         "absent/nothing-to-do",
         f"{one.address}: nothing of that name is live; the entry under `absent` has done its work",
@@ -133,6 +136,34 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
             planning.book.share(kind, name, row.id)
     for gone in out.gone:
         planning.book.recall(kind, normal(gone.row.name), gone.row.id)
+
+
+def _refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:
+    """A name cannot be taken from a live resource that keeps it: two would go by it, and neither could be named."""
+    additive = planning.policy.additive
+    moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
+    taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
+    if not taking:
+        return
+    leaving = {match.row.id for match in moving if match.row}
+    leaving.update(gone.row.id for gone in out.gone if planning.chosen(gone.address) and not additive)
+    holders = {normal(row.name): row for row in rows if row.id not in leaving}
+    for match in taking:
+        holder = holders.get(match.address.name)
+        if holder is not None:
+            planning.problem(
+                "identity/name-taken",
+                f'{match.address}: the live one with the id "{holder.id}" has that name and keeps it',
+                hint="Choose another name, or plan in the same run that the other one is renamed or deleted.",
+                at=match.declared.source,
+                address=match.address,
+            )
+
+
+def _moves(planning: Planning, match: Match) -> bool:
+    """Whether this plan gives a live resource another name."""
+    row = match.row
+    return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
 
 
 def _refuse_deletions(planning: Planning, noun: str, out: Identified, why: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.names import look, normal
+from lmsconf.core.names import look, normal, quoted
 from lmsconf.errors import Problem, Severity, Where
 
 
@@ -46,18 +46,20 @@ class Found(Generic[L]):
     problems: list[Problem] = field(default_factory=list)
 
 
-def find(claims: Sequence[Claim], lives: Sequence[L], *, complete: bool = True, noun: str = "resource") -> Found[L]:
+def find(
+    claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
+) -> Found[L]:
     """Matches claims with live things of the same kind. Claims in `broken` have an error and no match.
 
     A pinned id wins, then the name, then `previously`, which may move a whole chain up by one name. Creations are
-    refused when the listing is not complete and when their name looks like another.
+    refused when the listing is incomplete and when their name looks like another.
     """
-    return _Matching(claims, lives, complete, noun).run()
+    return _Matching(claims, lives, incomplete, noun).run()
 
 
 class _Matching(Generic[L]):
-    def __init__(self, claims: Sequence[Claim], lives: Sequence[L], complete: bool, noun: str) -> None:
-        self.claims, self.lives, self.complete, self.noun = claims, lives, complete, noun
+    def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
+        self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
         self.by_name: defaultdict[str, list[L]] = defaultdict(list)
         for live in lives:
             self.by_name[normal(live.name)].append(live)
@@ -156,7 +158,7 @@ class _Matching(Generic[L]):
             done.update(path)
             if not path:
                 continue
-            ids = ", ".join(f'{self.claims[i].label} `id: "{self._other(path, i).id}"`' for i in path)
+            ids = ", ".join(f'{self.claims[i].label} `id: {quoted(self._other(path, i).id)}`' for i in path)
             for index in path:
                 self._problem(
                     index,
@@ -185,12 +187,19 @@ class _Matching(Generic[L]):
         return self.match[path[(path.index(index) + 1) % len(path)]]
 
     def _moved(self) -> None:
+        # Whether a new name is live cannot be told from a listing that may lack it.
+        whole = self.incomplete is None
         for index, claim in enumerate(self.claims):
-            if index in self.match:
-                if claim.previously and index not in self.found.broken:
-                    self._settled(index)
-            elif claim.pin is None and index not in self.found.broken:
+            if whole and claim.pin is None and index not in self.match and index not in self.found.broken:
                 self._move(index, set())
+        for index, claim in enumerate(self.claims):
+            if claim.previously and self._goes_by_its_name(index):
+                self._settled(index)
+
+    def _goes_by_its_name(self, index: int) -> bool:
+        """Whether a claim has the live thing that is called so already."""
+        live = self.match.get(index)
+        return live is not None and normal(live.name) == self.claims[index].name and index not in self.found.broken
 
     def _settled(self, index: int) -> None:
         claim = self.claims[index]
@@ -227,7 +236,7 @@ class _Matching(Generic[L]):
 
     def _moves_on(self, holder: int, seen: set[int]) -> bool:
         """Whether the claim that now holds a name by that name can take an earlier one of its own instead."""
-        if self.claims[holder].pin is not None or not self.claims[holder].previously:
+        if not self.claims[holder].previously or not self._goes_by_its_name(holder):
             return False
         live = self.match.pop(holder)
         if self._move(holder, seen):
@@ -245,11 +254,12 @@ class _Matching(Generic[L]):
         for index, claim in enumerate(self.claims):
             if index in self.match or index in self.found.broken:
                 continue
-            if not self.complete:
+            if self.incomplete is not None:
                 self._problem(
                     index,
                     "read/incomplete",
-                    f"{claim.label}: whether it exists is not known, because the listing was not read whole",
+                    f"{claim.label}: whether it exists is not known, because the listing was not read whole: "
+                    f"{self.incomplete}",
                     "Nothing is created from an incomplete listing. Try again.",
                 )
                 continue
@@ -259,7 +269,7 @@ class _Matching(Generic[L]):
                     index,
                     "name/look-alike",
                     f'{claim.label}: would be created, but looks like "{others[0]}"',
-                    f'Write the exact name, or rename it with `previously: ["{others[0]}"]`, or pin it with `id:`.',
+                    f"Write the exact name, rename it with `previously: [{quoted(others[0])}]`, or pin it with `id:`.",
                 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from lmsconf.core.kind import Kind
+from lmsconf.core.names import quoted
 from lmsconf.core.planning import Identified, Sides
 from lmsconf.core.values import Action, Call, Change, Json, Measure
 from lmsconf.errors import Problem, Severity
@@ -92,7 +93,8 @@ def _like_choices(changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
 def _possible_rename(change: Change, old: str, new: Json, *, choice: bool = False) -> Problem:
     noun, more = ("choice ", "") if choice else ("", " with like content")
     what = f'{noun}"{old}" goes and {noun}"{new}" comes{more}'
-    line = f'- {{name: "{new}", previously: ["{old}"]}}' if choice else f'previously: ["{old}"]'
+    earlier = f"previously: [{quoted(old)}]"
+    line = f"- {{name: {quoted(str(new))}, {earlier}}}" if choice else earlier
     return Problem(
         code="guard/possible-rename",
         severity=Severity.WARNING,

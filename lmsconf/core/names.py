@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -23,6 +24,11 @@ def email(text: str) -> str:
     return normal(text.strip()).casefold()
 
 
+def quoted(name: str) -> str:
+    """The name as it can be pasted into a manifest, whatever it holds."""
+    return json.dumps(name, ensure_ascii=False)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be."""
     by_look = {look(other): other for other in known}
@@ -37,14 +43,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether shell patterns take the name in: the last one that fits decides, and a leading `!` takes it out.
+    """Whether shell patterns take the name in: some fit it, and none that begins with `!` excludes it.
 
     `all` is short for `*`. Case counts.
     """
-    taken = False
-    for pattern in patterns:
-        if pattern.startswith("!"):
-            taken = taken and not fnmatchcase(name, pattern[1:])
-        else:
-            taken = taken or fnmatchcase(name, "*" if pattern == "all" else pattern)
-    return taken
+    said = list(patterns)
+    if any(pattern.startswith("!") and fits(name, pattern[1:]) for pattern in said):
+        return False
+    return any(fits(name, "*" if pattern == "all" else pattern) for pattern in said if not pattern.startswith("!"))
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether one shell pattern takes the name in. A name fits itself, also when it holds brackets."""
+    pattern = normal(pattern)
+    return name == pattern or fnmatchcase(name, pattern)

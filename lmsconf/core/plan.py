@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lmsconf.core.additive import additions_only
@@ -14,12 +15,13 @@ from lmsconf.core.forms import plain
 from lmsconf.core.guard import judge, protected
 from lmsconf.core.kind import Kind
 from lmsconf.core.measure import measure
+from lmsconf.core.names import normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Snapshot, row_json
 from lmsconf.core.values import Absent, Action, Change, Declared, Plan, Step, Unmanaged
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.errors import Problem, ProblemsFound, Where
 
 NOT_LIVE = sha256(None)
 """The fingerprint of what is not there yet."""
@@ -68,25 +70,24 @@ def make_plan(
     left_out: list[Address] = []
     for name, kind in kinds.items():
         mine = sorted((one for one in here if one.address.kind == name), key=lambda one: one.address)
-        if not mine and name not in snapshot.listings:
-            continue
         away = sorted((one for one in gone if one.address.kind == name), key=lambda one: one.address)
         found[name] = kind.identify(planning, mine, away)
         items.extend(_items(kind, planning, found[name], left_out))
     for name, identified in found.items():
         kinds[name].conclude(planning, identified)
-    planning.problems.extend(selection.problems(_known(here, gone, found)))
+    planning.problems.extend([*selection.problems(_known(here, gone, found)), *outlived(gone, policy)])
+    _refuse_names_to_come(kinds, planning, items, found)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
     arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
     problems = [*manifests.problems, *_relevant(planning, selection)]
     if any(problem.is_error and not problem.code.startswith("refusal/") for problem in problems):
-        raise ProblemsFound(problems)
+        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
     changes = tuple(_change(item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     measures = measure(kinds, sides, found, arranged)
     problems.extend([*measures.problems, *protected(changes, policy.guards.protect)])
-    changes, problems = _handed_out(changes, problems)
+    changes, problems = handed_out(changes, problems)
     return Plan(
         workspace=snapshot.workspace,
         url=snapshot.url,
@@ -106,6 +107,20 @@ def make_plan(
         left_out=tuple(left_out),
         measures=measures.measures,
     )
+
+
+def outlived(absent: Iterable[Absent], policy: Policy) -> Iterator[Problem]:
+    """Entries under `absent` that are still there after the day that they name."""
+    for one in absent:
+        here = one.only_in is None or policy.workspace in one.only_in
+        if here and one.until is not None and policy.today > one.until:
+            yield Problem(
+                code="absent/expired",
+                message=f"{one.address}: the entry under `absent` was to be here until {one.until} only",
+                hint="Delete the entry, or give it a later date.",
+                source=one.source,
+                address=str(one.address),
+            )
 
 
 def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Address]) -> list[Item]:
@@ -135,6 +150,31 @@ def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Add
         sides = kind.farewell(planning, gone)
         out.append(Item(address=gone.address, subject=gone, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
+
+
+def _refuse_names_to_come(
+    kinds: Mapping[str, Kind], planning: Planning, items: Sequence[Item], found: Mapping[str, Identified]
+) -> None:
+    """Nothing can be planned on a new name of something whose renaming is left out."""
+    waiting = {
+        match.address
+        for identified in found.values()
+        for match in identified.matches
+        if match.row is not None
+        and normal(match.row.name) != match.address.name
+        and (planning.policy.additive or not planning.chosen(match.address))
+    }
+    for item in items if waiting else ():
+        if isinstance(item.subject, Match):
+            for other in kinds[item.address.kind].leans_on(item.subject.declared):
+                if other in waiting:
+                    planning.problem(
+                        "reference/not-renamed",
+                        f"{item.address}: it names {other}, and the plan leaves out the renaming that makes it so",
+                        hint=f"Apply --only {shlex.quote(str(other))} first.",
+                        at=item.subject.declared.source,
+                        address=item.address,
+                    )
 
 
 def _steps(kind: Kind, planning: Planning, item: Item) -> list[Step]:
@@ -170,7 +210,7 @@ def _reason(subject: Match | Gone) -> str | None:
     return f"it goes with {subject.with_}" if subject.with_ else "it is owned, and no manifest declares it"
 
 
-def _handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
+def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
     """Gives each change the problems that are about it; the others are the plan's own."""
     mine: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
     rest = [problem for problem in problems if problem.address not in mine]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from lmsconf.core.address import Address, Ref
@@ -22,8 +23,8 @@ from lmsconf.core.document import (
     sealed,
     texts,
 )
-from lmsconf.core.values import Call, Guard, Json, Measure, Plan, Unmanaged
-from lmsconf.errors import StalePlan
+from lmsconf.core.values import Call, Change, Guard, Json, Measure, Plan, Unmanaged
+from lmsconf.errors import Problem, StalePlan
 
 FORMAT = "lmsconf.plan/1"
 
@@ -59,17 +60,9 @@ def loads(text: str) -> Plan:
 
 def _digest(document: Mapping[str, Json]) -> str:
     lasting = {key: document[key] for key in ("format", "workspace", "calls", "fingerprints")}
-    return sha256({**lasting, "changes": [_lasting(change) for change in _objects(document["changes"])]})
-
-
-def _lasting(change: Mapping[str, Json]) -> dict[str, Json]:
-    """A change without what may differ between equal plans: where the manifest says it, and why."""
-    problems: list[Json] = [_without(problem, "source") for problem in _objects(change["problems"])]
-    return {**_without(change, "source", "about"), "problems": problems}
-
-
-def _objects(value: Json) -> list[dict[str, Json]]:
-    return cast("list[dict[str, Json]]", value)
+    changes = cast("list[dict[str, Json]]", document["changes"])
+    # Equal plans may differ in where the manifests say something, and why.
+    return sha256({**lasting, "changes": [_without(change, "source", "about") for change in changes]})
 
 
 def _without(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
@@ -91,7 +84,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "partial": plan.partial,
         "offline": plan.offline,
         "summary": _summary(plan),
-        "changes": [change_json(change) for change in plan.changes],
+        "changes": [_change_json(change) for change in plan.changes],
         "calls": [_call_json(call) for call in plan.calls],
         "guards": [_guard_json(guard) for guard in plan.guards],
         "measures": [_measure_json(measure) for measure in plan.measures],
@@ -99,13 +92,14 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "unmanaged": [_unmanaged_json(group) for group in plan.unmanaged],
         "left_out": texts(plan.left_out),
         "fingerprints": dict(sorted(plan.fingerprints.items())),
-        "problems": [problem_json(problem) for problem in plan.problems],
+        "problems": [problem_json(problem) for problem in plan.all_problems],
     }
     return {**document, "digest": _digest(document)}
 
 
 def _plan(at: Reader) -> Plan:
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
+    changes, problems = _changes(at)
     return Plan(
         workspace=workspace.text("name"),
         url=workspace.text("url"),
@@ -116,15 +110,33 @@ def _plan(at: Reader) -> Plan:
         partial=at.flag("partial"),
         offline=at.flag("offline"),
         timezone=at.maybe("timezone", at.text),
-        changes=at.each("changes", change_value),
+        changes=changes,
         calls=at.each("calls", _call_value),
         guards=at.each("guards", _guard_value),
         measures=at.each("measures", _measure_value),
         unmanaged=at.each("unmanaged", _unmanaged_value),
         fingerprints=at.text_map("fingerprints"),
-        problems=at.each("problems", problem_value),
+        problems=problems,
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
     )
+
+
+def _change_json(change: Change) -> dict[str, Json]:
+    """A change whose problems leave out their places, which a digest must not depend on."""
+    problems: list[Json] = [_without(problem_json(problem), "source") for problem in change.problems]
+    return {**change_json(change), "problems": problems}
+
+
+def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """The changes, and the plan's own problems. Those of the changes stand with their places behind the plan's own."""
+    problems = list(at.each("problems", problem_value))
+    changes: list[Change] = []
+    for item in reversed(at.items("changes")):
+        own = len(problems) - len(Reader(item).items("problems"))
+        bare = change_value(Reader({**cast("dict[str, Json]", item), "problems": []}))
+        changes.append(replace(bare, problems=tuple(problems[own:])))
+        del problems[own:]
+    return tuple(reversed(changes)), tuple(problems)
 
 
 def _summary(plan: Plan) -> Json:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from lmsconf.core.address import Address
+from lmsconf.core.names import fits
 from lmsconf.core.planning import Planner
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Declared
@@ -40,7 +40,7 @@ class Selection:
         names = [str(address) for address in known]
         for option, patterns in (("--only", self._only), ("--except", self._excluded)):
             for pattern in patterns:
-                if not any(_fit(name, pattern) for name in names):
+                if not any(fits(name, pattern) for name in names):
                     yield Problem(
                         code="select/nothing",
                         message=f"{option} {pattern}: nothing declared, absent or live has such an address",
@@ -50,8 +50,4 @@ class Selection:
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:
     name = str(address)
-    return any(_fit(name, pattern) for pattern in patterns)
-
-
-def _fit(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatchcase(name, pattern)
+    return any(fits(name, pattern) for pattern in patterns)

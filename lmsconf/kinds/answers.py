@@ -1,4 +1,4 @@
-"""Parts of answers, read at the border: what is not as described is BadAnswer that names it, never a guess or a crash."""
+"""Parts of answers, read at the border: what is not as described is BadAnswer, never a guess or a crash."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def objects(data: Object, key: str) -> list[Object]:
 def text(data: Object, key: str) -> str:
     """The text under `key`; a number, as some services write ids, is its digits."""
     return _text(data.get(key), key)
+
+
+def label(data: Object, key: str) -> str:
+    """The text under `key`; null and nothing are an empty one."""
+    return "" if data.get(key) is None else text(data, key)
 
 
 def ids(data: Object, key: str) -> frozenset[RemoteId]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.values import Json
+from lmsconf.kinds.answers import label, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +21,4 @@ class ContentRow:
 
 def content_row(data: Mapping[str, Json]) -> ContentRow:
     """A catalog item as the service describes it; its id is called `courseId` whatever it is."""
-    return ContentRow(RemoteId(str(data["courseId"])), str(data.get("name") or ""), str(data.get("contentType") or ""))
+    return ContentRow(RemoteId(text(data, "courseId")), label(data, "name"), label(data, "contentType"))

@@ -30,7 +30,7 @@ from lmsconf.kinds.target_values import (
     row_form,
     target_address,
 )
-from lmsconf.kinds.times import manifest_time
+from lmsconf.kinds.times import BadTime, manifest_time
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -235,15 +235,9 @@ def _moment(
         return None
     try:
         return manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
-    except ValueError as wrong:
-        entry.report(
-            Problem(
-                code="manifest/time",
-                message=f"{key}: {wrong}",
-                hint="Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file.",
-                source=entry.places.at(*place),
-            )
-        )
+    except BadTime as wrong:
+        source = entry.places.at(*place)
+        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
         return None
 
 

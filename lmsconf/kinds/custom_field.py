@@ -188,8 +188,8 @@ class CustomFields:
         after: Form = {"name": declared.address.name, "type": spec.type}
         if spec.choices is not None:
             after["choices"] = both_choices(planning, declared.address)[1]
-        if spec.description:
-            after["description"] = spec.description
+        if spec.description is not None:
+            after["description"] = spec.description or None
         after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return Sides(before=None, after=after, defaults=defaults)

@@ -56,6 +56,9 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
         else:
             after[row.id] = name
             planning.book.know(scope, name, row.id)
+    if not said.whole:
+        # Who speaks of some choices says nothing of the order in which all of them are offered.
+        after = {row.id: after[row.id] for row in live if row.id in after} | after
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, cast
 
-from lmsconf.core.address import Address, Ref
+from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.diff import Keyed
 from lmsconf.core.forms import Form
 from lmsconf.core.names import normal
@@ -133,9 +133,11 @@ def _body(
     planning: Planning, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
 ) -> dict[str, object]:
     """The whole field: what the manifest says, and the rest as it was read. `known`: new choices have ids by now."""
-    said: dict[str, object] = {"name": after["name"], "type": row.type}
+    said: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
-        said["choices"] = [_choice(at, key, name, known) for key, name in choices.items()]
+        live = {choice.id: choice.name for choice in row.choices}
+        spelt = {key: _as_read(live.get(RemoteId(key), name), name) for key, name in choices.items()}
+        said["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
     description = after.get("description", row.description)
     if description is not None:
         said["description"] = description
@@ -146,6 +148,11 @@ def _body(
         if flag is not None:
             said[wire] = flag
     return planning.terms.body("custom-fields.replace", **said)
+
+
+def _as_read(live: str, wanted: str) -> str:
+    """The live spelling of a name that stays: what the plan does not show as a change is not changed."""
+    return live if normal(live) == normal(wanted) else wanted
 
 
 def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:

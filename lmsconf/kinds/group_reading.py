@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.kind import Api, Request
@@ -17,6 +17,9 @@ from lmsconf.core.values import Json
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.answers import ids
 from lmsconf.kinds.manual_group import GroupRow
+
+_Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
+"""Group id → ids of people."""
 
 
 def read_details(
@@ -63,17 +66,10 @@ def _from_people(
     known = people()
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
         return None
-    members: defaultdict[str, set[RemoteId]] = defaultdict(set)
-    managers: defaultdict[str, set[RemoteId]] = defaultdict(set)
-    called: defaultdict[str, set[str]] = defaultdict(set)
-    for row in rows.rows:
-        for key, held in (("memberOfGroups", members), ("managerOfGroups", managers)):
-            groups = _groups_of(row, key)
-            if groups is None:
-                return None
-            for group in groups:
-                held[str(group["groupId"])].add(RemoteId(str(row["userId"])))
-                called[str(group["groupId"])].add(str(group.get("name") or ""))
+    found = _turned_round(rows.rows, frozenset(row.id for row in wanted))
+    if found is None:
+        return None
+    members, managers, called = found
     if any(called[row.id] - {row.name, ""} for row in wanted):
         # A smart group may have the same id; only its name tells, as the types of groups are not documented.
         return None
@@ -82,9 +78,24 @@ def _from_people(
     }
 
 
-def _groups_of(row: Mapping[str, Json], key: str) -> list[dict[str, Json]] | None:
-    """The groups of a person under one key; None where the answer does not say them all."""
-    said = row.get(key)
-    groups = [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
-    whole = isinstance(said, list) and len(groups) == len(said)
-    return groups if whole and all(one.get("groupId") is not None for one in groups) else None
+def _turned_round(
+    people: Sequence[Mapping[str, Json]], wanted: frozenset[str]
+) -> tuple[_Held, _Held, defaultdict[str, set[str]]] | None:
+    """Members, managers and names of the wanted groups by id; None where an answer does not say all of a person."""
+    members: _Held = defaultdict(set)
+    managers: _Held = defaultdict(set)
+    called: defaultdict[str, set[str]] = defaultdict(set)
+    for row in people:
+        person = RemoteId(str(row["userId"]))
+        for key, held in (("memberOfGroups", members), ("managerOfGroups", managers)):
+            groups = row.get(key)
+            if not isinstance(groups, list):
+                return None
+            for group in groups:
+                if not isinstance(group, dict) or group.get("groupId") is None:
+                    return None
+                # Most are smart groups, of which a person can be in hundreds.
+                if (id := str(group["groupId"])) in wanted:
+                    held[id].add(person)
+                    called[id].add(str(group.get("name") or ""))
+    return members, managers, called

@@ -15,7 +15,7 @@ from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
 from lmsconf.core.values import Absent, Action, Declared, Json, Step
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent
-from lmsconf.kinds.moves import find_detours, people_steps, rename_steps, vacancy, vacated
+from lmsconf.kinds.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import GROUP
 from lmsconf.kinds.people import People, parse_people, people_schema
 from lmsconf.kinds.roster import check_people, not_read, note_unknown, roster, shown_people
@@ -91,7 +91,7 @@ class ManualGroups:
                 continue
             ids = _ids(row, key)
             if ids is None:
-                not_read(planning, declared, key)
+                not_read(planning, declared.address, key, declared.places.at(key))
                 return None
             note_unknown(planning, declared, key, ids)
             before[key] = seen = roster(planning).seen(ids, wanted)
@@ -108,10 +108,12 @@ class ManualGroups:
         form: Form = {"name": normal(row.name)}
         for key in LISTS:
             ids = _ids(row, key)
-            if ids is not None:
-                form[key] = People(shown_people(planning, ids))
-                if key == "members":
-                    planning.leaving.update(cast(People, form[key]).include)
+            if ids is None:
+                not_read(planning, gone.address, key, gone.absent.source if gone.absent else None)
+                continue
+            form[key] = people = People(shown_people(planning, ids))
+            if key == "members":
+                planning.leaving.update(people.include)
         return Sides(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
 
     def conclude(self, planning: Planning, identified: Identified) -> None:
@@ -150,12 +152,14 @@ class ManualGroups:
         return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
 
     def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
-        """One call; the group's assignments go before it."""
+        """One call; its assignments go before it, and its members are in their new groups by then."""
+        members = shown_people(planning, cast(GroupRow, gone.row).members or ())
         return [
             Step(
                 operation="manual-groups.delete",
                 path={"groupId": gone.row.id},
                 makes=vacated(GROUP, gone.row),
+                uses=frozenset(map(entered, members)),
                 ends=frozenset({Ref(gone.address)}),
                 revokes=True,
             )

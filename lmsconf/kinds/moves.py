@@ -98,24 +98,25 @@ def people_steps(
     ids = roster(planning)
     is_membership = adds.endswith("members")
     for some in _batches(coming, int(planning.terms.behaviour("manual-groups.add.batch"))):
-        entered = [_entered(one) for one in some if is_membership and one in planning.leaving]
+        arrived = [entered(one) for one in some if is_membership and one in planning.leaving]
         yield Step(
             operation=adds,
             path=path,
             body=planning.terms.body(adds, userIds=[ids.id(one) for one in some]),
-            makes=frozenset({mine, *entered}),
+            makes=frozenset({mine, *arrived}),
             uses=frozenset(me),
         )
     for one in going:
         yield Step(
             operation=removes,
             path={**path, "userId": ids.id(one)},
-            uses=frozenset({mine, *([_entered(one)] if is_membership else [])}),
+            uses=frozenset({mine, *([entered(one)] if is_membership else [])}),
             revokes=True,
         )
 
 
-def _entered(one: str) -> Ref:
+def entered(one: str) -> Ref:
+    """What leaving a group waits for: that the person is in the new ones."""
     return Ref(Address.of(USER, one), GRANTED)
 
 

@@ -20,13 +20,13 @@ from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
-from lmsconf.kinds.answers import an_object, objects
+from lmsconf.kinds.answers import an_object, label, objects, text
 from lmsconf.kinds.content import ContentRow, content_row
 from lmsconf.kinds.field_values import field_row
 from lmsconf.kinds.group_reading import read_details
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_values import SmartRow, smart_row
+from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
 from lmsconf.kinds.user import person_row
 
@@ -131,6 +131,12 @@ class _Reading:
             case _:
                 return targets
 
+    def _needs_people(self) -> bool:
+        """Whether anybody's e-mail decides anything: in lists of people, in assignments, in what goes with a group."""
+        if self._needs(CONTENT_TARGET) or self._deletes_groups():
+            return True
+        return any(_lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
+
     def _identified(self, kind: str, listings: Mapping[str, Listing]) -> tuple[Planning, Identified]:
         """What is what within a kind, as far as the listings tell. Problems are the planner's to tell."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
@@ -140,7 +146,7 @@ class _Reading:
         return planning, self.kinds[kind].identify(planning, declared, absent)
 
     def _people(self) -> Listing | None:
-        if not (self._needs(GROUP) or self._needs(SMART_GROUP)):
+        if not self._needs_people():
             answer = cast("dict[str, Json]", self.api.get("users.list", query={"skip": 0, "limit": 1}))
             total = answer.get("matchCount")
             self.total.set_result((total if isinstance(total, int) else None, 0))
@@ -256,9 +262,15 @@ def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
     return [target_row(content.id, one) for one in objects(an_object(answer, "the targets"), "targets")]
 
 
+def _lists_people(spec: object) -> bool:
+    if isinstance(spec, ManualGroup):
+        return spec.members is not None or spec.managers is not None
+    return isinstance(spec, SmartGroup) and spec.managers is not None
+
+
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:
-    return GroupRow(RemoteId(str(data["groupId"])), str(data.get("name") or ""))
+    return GroupRow(RemoteId(text(data, "groupId")), label(data, "name"))
 
 
 def _smart_stub(data: Mapping[str, Json]) -> SmartRow:
-    return SmartRow(RemoteId(str(data["smartGroupId"])), str(data.get("name") or ""))
+    return SmartRow(RemoteId(text(data, "smartGroupId")), label(data, "name"))

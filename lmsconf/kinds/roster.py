@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
-from lmsconf.core.address import RemoteId
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.identify import hint_on_missing
 from lmsconf.core.names import did_you_mean, email
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared
-from lmsconf.errors import Severity
+from lmsconf.errors import Severity, Where
 from lmsconf.kinds.names import USER
 from lmsconf.kinds.people import People
 from lmsconf.kinds.user import PersonRow
@@ -18,19 +19,22 @@ from lmsconf.kinds.user import PersonRow
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail."""
+    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail.
+
+    twice: the ids of active people who share an e-mail, so that it names none of them.
+    """
 
     by_email: Mapping[str, PersonRow]
     emails: Mapping[str, str]
     ids: frozenset[str]
     archived: frozenset[str]
-    twice: frozenset[str]
+    twice: Mapping[str, tuple[str, ...]]
 
     @staticmethod
     def of(people: Iterable[PersonRow]) -> Roster:
         """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
         by_email: dict[str, PersonRow] = {}
-        twice: set[str] = set()
+        twice: dict[str, tuple[str, ...]] = {}
         ids = []
         for person in sorted(people, key=lambda one: (one.archived, one.id)):
             key = email(person.email)
@@ -38,10 +42,10 @@ class Roster:
             if key not in by_email:
                 by_email[key] = person
             elif not person.archived:
-                twice.add(key)
+                twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
         emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
         archived = frozenset(key for key, person in by_email.items() if person.archived)
-        return Roster(by_email, emails, frozenset(ids), archived, frozenset(twice))
+        return Roster(by_email, emails, frozenset(ids), archived, twice)
 
     def seen(self, ids: Iterable[str], said: People) -> People:
         """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
@@ -50,11 +54,19 @@ class Roster:
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Live ids that no list of people explains."""
-        return sorted(id for id in ids if id not in self.ids)
+        return sorted(frozenset(ids) - self.ids)
 
     def id(self, one: str) -> RemoteId:
         """The id of a person whom `check_people` has found."""
         return self.by_email[one].id
+
+
+WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
+
+
+def several(ids: Iterable[str]) -> str:
+    """What is wrong with an e-mail that several people have."""
+    return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
 def roster(planning: Planning) -> Roster:
@@ -68,8 +80,8 @@ def check_people(planning: Planning, declared: Declared, key: str, said: People)
     """The list with only people that are live; the others are problems, or warnings where the project says skip."""
     people = roster(planning)
     missing = sorted(one for one in said.named if one not in people.by_email)
-    for one in sorted(said.named & people.twice):
-        _person(planning, declared, key, one, "person/twice", "is the e-mail of more than one person", None)
+    for one in sorted(said.named & people.twice.keys()):
+        _person(planning, declared, key, one, "person/twice", several(people.twice[one]), WHICH_PERSON)
     for one in sorted(said.named & people.archived):
         hint = "Archived people cannot learn; take the address out, or unarchive the person."
         _person(planning, declared, key, one, "person/archived", "is archived", hint, Severity.WARNING)
@@ -78,7 +90,7 @@ def check_people(planning: Planning, declared: Declared, key: str, said: People)
     skip = planning.policy.skip_unknown and len(missing) * 10 <= len(said.named)
     severity = Severity.WARNING if skip else Severity.ERROR
     for one in missing:
-        near = did_you_mean(one, people.by_email)
+        near = hint_on_missing(planning, USER, did_you_mean(one, people.by_email))
         _person(planning, declared, key, one, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
@@ -130,12 +142,12 @@ def shown_people(planning: Planning, ids: Iterable[str]) -> frozenset[str]:
     return frozenset(emails.get(id, f"user id {id}") for id in ids)
 
 
-def not_read(planning: Planning, declared: Declared, key: str) -> None:
-    """A list that a snapshot lacks cannot be compared; taking it for empty would remove or add everybody."""
+def not_read(planning: Planning, address: Address, key: str, at: Where | None) -> None:
+    """A list that a snapshot lacks cannot be compared or counted; taking it for empty would harm unseen."""
     planning.problem(
         "read/missing",
-        f"{declared.address}: the snapshot does not hold its {key}",
+        f"{address}: the snapshot does not hold its {key}",
         hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
-        at=declared.places.at(key),
-        address=declared.address,
+        at=at,
+        address=address,
     )

@@ -128,7 +128,7 @@ class SmartGroups:
                 return None
             live = None if row is None else row.conditions
             if row is not None and live is None:
-                not_read(planning, declared, "conditions")
+                not_read(planning, declared.address, "conditions", declared.places.at("conditions"))
                 return None
             seen = in_names(planning, live or ())
             wanted = effective(spec.conditions, seen)
@@ -141,7 +141,7 @@ class SmartGroups:
             after["managers"] = managers = check_people(planning, declared, "managers", spec.managers)
             if row is not None:
                 if row.managers is None:
-                    not_read(planning, declared, "managers")
+                    not_read(planning, declared.address, "managers", declared.places.at("managers"))
                     return None
                 note_unknown(planning, declared, "managers", row.managers)
                 before["managers"] = roster(planning).seen(row.managers, managers)
@@ -154,11 +154,12 @@ class SmartGroups:
         """All that the smart group holds; its members are computed, and go nowhere."""
         row = cast(SmartRow, gone.row)
         form: Form = {"name": normal(row.name)}
-        if row.conditions is not None:
-            form["conditions"] = as_set(in_names(planning, row.conditions))
-        if row.managers is not None:
-            form["managers"] = People(shown_people(planning, row.managers))
-        return Sides(before=form, after=None, sizes={"managers": len(row.managers or ())})
+        if row.conditions is None or row.managers is None:
+            not_read(planning, gone.address, "conditions and managers", gone.absent.source if gone.absent else None)
+            return Sides(before=form, after=None)
+        form["conditions"] = as_set(in_names(planning, row.conditions))
+        form["managers"] = People(shown_people(planning, row.managers))
+        return Sides(before=form, after=None, sizes={"managers": len(row.managers)})
 
     def conclude(self, planning: Planning, identified: Identified) -> None:
         """Notes which fields and choices each live smart group keeps naming, and which it leaves."""

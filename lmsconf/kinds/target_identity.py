@@ -3,56 +3,68 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Container, Mapping, Sequence
+from typing import TypeAlias, cast
 
-from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.identify import expired, nothing_to_do
+from lmsconf.core.address import Address, RemoteId, escape
+from lmsconf.core.identify import hint_on_missing, nothing_to_do
 from lmsconf.core.names import did_you_mean, matches, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.content import ContentRow
-from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
-from lmsconf.kinds.roster import roster
+from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.roster import WHICH_PERSON, roster, several
 from lmsconf.kinds.target_values import (
     SHARED_CONTENT,
     Assignment,
     TargetRow,
     audience_of,
     candidates,
+    nameless,
     target_address,
 )
+
+Identity: TypeAlias = tuple[RemoteId | None, Address]
+"""The id of a content and an audience: what makes an assignment the one that it is."""
 
 
 def identify_targets(planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
     """Matches assignments, and finds those that go: said, owned, or together with their group."""
     _know_people(planning)
     contents = _Contents(planning)
+    # What is wrong with content is told once, so the first to ask must be one whose problems are told at all.
+    declared = sorted(declared, key=lambda one: not planning.chosen(one.address))
     ready = [one for one in declared if _is_ready(planning, contents, one)]
     for gone in absent:
         contents.find(gone.places.at("content"), gone.address, cast(Assignment, gone.spec), must=False)
-    live = _by_address(planning, contents)
+    live = _by_identity(planning)
     listing = planning.snapshot.of(CONTENT_TARGET)
     out = Identified(live=len(listing.rows))
-    spoken: set[Address] = set()
     doubts = _doubts(planning)
+    spoken: dict[Identity, Declared | Absent] = {}
     for one in ready:
-        rows = live.get(one.address, [])
-        spoken.add(one.address)
-        if len(rows) > 1:
+        key = contents.identity(one)
+        rows = live.get(key, [])
+        if (other := spoken.setdefault(key, one)) is not one:
+            _same(planning, one, other)
+        elif len(rows) > 1:
             _twice(planning, one, rows)
-        elif not rows and (row := doubts.get(contents.identity(one))):
+        elif not rows and (row := doubts.get(key)):
             _unclear(planning, one, row)
         elif not rows and listing.incomplete:
             _incomplete(planning, one.address, one, listing.incomplete)
         else:
             out.matches.append(Match(declared=one, row=rows[0] if rows else None))
-    spoken.update(one.address for one in declared)
+    for one in declared:
+        if (key := contents.identity(one))[0] is not None:
+            spoken.setdefault(key, one)
     for gone in absent:
-        expired(planning, gone)
-        rows = [] if gone.address in spoken else live.get(gone.address, [])
-        spoken.add(gone.address)
+        key = contents.identity(gone)
+        if (other := spoken.setdefault(key, gone)) is not gone and isinstance(other, Declared):
+            _same(planning, gone, other)
+            continue
+        rows = live.get(key, []) if other is gone else []
         out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
         if not rows:
             nothing_to_do(planning, gone)
@@ -60,6 +72,9 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
     if listing.incomplete:
         for lost in out.gone:
             _incomplete(planning, lost.address, lost.absent, listing.incomplete)
+        for group in sorted(planning.gone):
+            if group.kind in (GROUP, SMART_GROUP):
+                _incomplete(planning, group, None, listing.incomplete)
         out.gone.clear()
     return out
 
@@ -90,8 +105,8 @@ class _Contents:
                 self._planning.book.know(CONTENT, spec.content, id)
         return self.named[key]
 
-    def identity(self, one: Declared) -> tuple[RemoteId | None, Address]:
-        """The content's id and the audience of an assignment that is ready."""
+    def identity(self, one: Declared | Absent) -> Identity:
+        """The content's id, None where it is not known, and the audience of an assignment that was looked for."""
         spec = cast(Assignment, one.spec)
         return self.find(one.places.at("content"), one.address, spec), spec.audience
 
@@ -110,7 +125,7 @@ class _Contents:
             hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
             self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
         elif must:
-            near = did_you_mean(spec.content, self._by_name)
+            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name))
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
@@ -149,51 +164,71 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
                 severity=Severity.WARNING,
             )
         return found
+    if to.kind == USER and (ids := roster(planning).twice.get(to.name)):
+        planning.problem(
+            "person/twice",
+            f"{one.address}: {to.name} {several(ids)}",
+            hint=WHICH_PERSON,
+            at=one.source,
+            address=one.address,
+        )
+        return False
     what = "will be deleted by this plan" if to in planning.gone else "is neither declared nor live"
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
         f"{one.address}: {to} {what}",
-        hint=did_you_mean(to.name, planning.book.names(to.kind)),
+        hint=hint_on_missing(planning, to.kind, did_you_mean(to.name, planning.book.names(to.kind))),
         at=one.source,
         address=one.address,
     )
     return False
 
 
-def _by_address(planning: Planning, contents: _Contents) -> dict[Address, list[TargetRow]]:
-    """Live targets by the address that a manifest would give them; an audience without a name shows by its id."""
-    out: defaultdict[Address, list[TargetRow]] = defaultdict(list)
+def _by_identity(planning: Planning) -> dict[Identity, list[TargetRow]]:
+    """Live targets by what they tie together; an audience without a name shows by its id."""
+    out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
     for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
-        name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
-        audience = audience_of(planning, row) or Address.of(f"{row.type or 'audience'} id", row.target)
-        out[target_address(name, audience)].append(row)
+        audience = audience_of(planning, row) or Address(escape(nameless(row)), "")
+        out[row.content, audience].append(row)
     return out
 
 
 def _settle(
     planning: Planning,
     contents: _Contents,
-    live: dict[Address, list[TargetRow]],
-    spoken: set[Address],
+    live: Mapping[Identity, list[TargetRow]],
+    spoken: Container[Identity],
     out: Identified,
 ) -> None:
     """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged."""
     policy = planning.policy
     owned = policy.ownership.get(CONTENT_TARGET, ())
     named = frozenset(id for id in contents.named.values() if id is not None)
-    for address, rows in live.items():
+    for key, rows in live.items():
+        if key in spoken:
+            continue
+        address = target_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
         for row in rows:
             audience = audience_of(planning, row)
-            if audience in planning.gone and address not in spoken:
+            if audience in planning.gone:
                 out.gone.append(Gone(address=address, row=row, absent=None, with_=audience))
-            elif address in spoken:
-                continue
             elif matches(str(address), policy.leave_alone):
                 out.left_alone += 1
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in named)):
                 out.gone.append(Gone(address=address, row=row, absent=None))
             else:
                 out.unmanaged.append(address)
+
+
+def _same(planning: Planning, one: Declared | Absent, other: Declared | Absent) -> None:
+    """Content can be pinned under any name, so one assignment can stand under two addresses."""
+    planning.problem(
+        "content-target/same",
+        f"{one.address}: it is the same assignment as {other.address}, with the content under another name",
+        hint=f"See {other.source}. Keep one of the two.",
+        at=one.source,
+        address=one.address,
+    )
 
 
 def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None:
@@ -206,7 +241,7 @@ def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None
     )
 
 
-def _doubts(planning: Planning) -> dict[tuple[RemoteId | None, Address], TargetRow]:
+def _doubts(planning: Planning) -> dict[Identity, TargetRow]:
     """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
     return {
         (row.content, one): row

@@ -119,7 +119,7 @@ def row_form(planning: Planning, row: TargetRow) -> Form:
     shared = cast("frozenset[str]", planning.notes.get(SHARED_CONTENT, frozenset()))
     content: Json = {"name": name, "id": row.content} if row.content in shared else name
     audience = audience_of(planning, row)
-    to: Json = f"{row.type or 'audience'} id {row.target}" if audience is None else audience_form(audience)
+    to: Json = nameless(row) if audience is None else audience_form(audience)
     zone = planning.policy.timezone
     return _form(content, to, row.mandatory, _readable(row.start), _readable(row.finish), zone)
 
@@ -140,6 +140,11 @@ def audience_of(planning: Planning, row: TargetRow) -> Address | None:
         said = _told_apart(planning, row, found)
         found = [one for one in found if one.kind == said]
     return found[0] if found else None
+
+
+def nameless(row: TargetRow) -> str:
+    """An audience that nothing explains: `user id u-17`."""
+    return f"{kind_of(row.type) or row.type or 'audience'} id {row.target}"
 
 
 def candidates(planning: Planning, row: TargetRow) -> list[Address]:

@@ -10,30 +10,48 @@ from lmsconf.core.values import Json
 
 _ISO = re.compile(
     r"(?P<date>\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2})?)?)?"
+    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
 )
 _EPOCH_MS = re.compile(r"-?\d{11,14}")
 LAST_SECOND: Final = time(23, 59, 59)
+_WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
+
+
+class BadTime(ValueError):
+    """A text that names no moment: its text says why, `hint` what to write instead."""
+
+    def __init__(self, message: str, hint: str = _WRITE) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
-    """The instant that a manifest means. Raises ValueError with a text for people.
+    """The instant that a manifest means. Raises BadTime.
 
     A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`.
     """
     found = _ISO.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f'"{text}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
+        raise BadTime(f'"{text}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
     try:
         day = date.fromisoformat(found["date"])
         clock = time.fromisoformat(found["time"]) if found["time"] else LAST_SECOND if end_of_day else time()
     except ValueError as wrong:
-        raise ValueError(f'"{text}" is not on the calendar: {wrong}') from None
-    if found["offset"]:
-        return _with_offset(day, clock, found["offset"])
-    if zone is None:
-        raise ValueError(f'"{text}" names no offset, and the project file names no `timezone`')
-    return _in_zone(datetime.combine(day, clock), zone, text)
+        raise BadTime(f'"{text}" is not on the calendar: {wrong}') from None
+    if not found["offset"] and zone is None:
+        hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
+        raise BadTime(f'"{text}" names no offset, and the project file names no `timezone`', hint)
+    try:
+        if zone is None or found["offset"]:
+            return _with_offset(day, clock, found["offset"])
+        return _in_zone(datetime.combine(day, clock), zone, text)
+    except BadTime:
+        raise
+    except ValueError:
+        raise BadTime(f'"{text}" has an offset of a day or more, and there is none') from None
+    except OverflowError:
+        # At both ends of the calendar a moment may lie in a year that UTC does not have.
+        raise BadTime(f'"{text}" lies outside the years 1 to 9999', "Leave it out, and there is no limit.") from None
 
 
 def _with_offset(day: date, clock: time, offset: str) -> datetime:
@@ -46,9 +64,10 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
         return first
+    either = " or ".join(shown_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
-        raise ValueError(f'"{text}" does not exist in {zone}: the clocks skip it')
-    raise ValueError(f'"{text}" comes twice in {zone}: the clocks are set back')
+        raise BadTime(f'"{text}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
+    raise BadTime(f'"{text}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
 
 
 def live_time(text: str) -> datetime:
@@ -60,18 +79,26 @@ def live_time(text: str) -> datetime:
     if found is None:
         raise ValueError(f'"{text}" cannot be read as a time')
     clock = time.fromisoformat(found["time"]) if found["time"] else time()
-    return _with_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
+    try:
+        return _with_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
+    except OverflowError:
+        raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
 
 
 def shown_time(moment: datetime, zone: tzinfo | None) -> str:
     """A moment as plans and exports show it: in the project's zone, with its offset."""
-    return moment.astimezone(zone or UTC).isoformat(timespec="seconds")
+    try:
+        local = moment.astimezone(zone or UTC)
+    except OverflowError:
+        # The last evening of the year 9999, a common word for "never", is over in zones east of Greenwich.
+        local = moment.astimezone(UTC)
+    return local.isoformat(timespec="seconds")
 
 
 def wire_time(moment: datetime, form: str) -> Json:
     """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
     if form == "iso":
-        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return moment.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
     milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 

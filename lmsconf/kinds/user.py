@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.values import Json
+from lmsconf.kinds.answers import label, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +25,4 @@ class PersonRow:
 
 def person_row(data: Mapping[str, Json]) -> PersonRow:
     """A person as the service describes them."""
-    return PersonRow(RemoteId(str(data["userId"])), str(data.get("email") or ""), bool(data.get("archivedAt")))
+    return PersonRow(RemoteId(text(data, "userId")), label(data, "email"), bool(data.get("archivedAt")))

@@ -41,7 +41,7 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
             [safe(wording.first_line(report.workspace, report.url, report.people)), *_meta(report)],
             _problems(report.problems),
             *(_failure(outcome) for outcome in report.outcomes if outcome.status is Status.FAILED),
-            *_not_done(report),
+            *_in_part(report),
             ["A fresh plan would still do this:"] if report.residue else [],
             *(change_lines(change) for change in report.residue),
             [wording.outcome_counts(report) + ".", wording.convergence(report), wording.ending(report)],
@@ -126,18 +126,23 @@ def _failure(outcome: Outcome) -> Iterator[str]:
     yield from paragraph(outcome.hint)
 
 
-def _not_done(report: ApplyReport) -> Iterator[Iterator[str]]:
-    """What was skipped and what was never reached, each under its reason."""
-    for status, label in ((Status.BLOCKED, "Skipped"), (Status.NOT_ATTEMPTED, "Not attempted")):
+_LABELS = {Status.DONE: "Done", Status.BLOCKED: "Skipped", Status.NOT_ATTEMPTED: "Not attempted"}
+
+
+def _in_part(report: ApplyReport) -> Iterator[Iterator[str]]:
+    """Of a run that was not carried to its end: what was done, skipped and never reached, each under its reason."""
+    if report.count(Status.DONE) == len(report.outcomes):
+        return
+    for status, label in _LABELS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
         for reason, group in groupby(sorted(outcomes, key=_reason), key=_reason):
-            yield _skipped(label, reason, list(group))
+            yield _calls(label, reason, list(group))
 
 
 def _reason(outcome: Outcome) -> str:
     return outcome.reason or ""
 
 
-def _skipped(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _calls(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield safe(f"{label}: {reason}" if reason else f"{label}:")
     yield from (f"    {safe(wording.title(outcome.address))} ({safe(outcome.operation)})" for outcome in outcomes)

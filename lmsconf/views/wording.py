@@ -86,11 +86,14 @@ def _is_condition(value: Mapping[str, Json]) -> bool:
 
 
 def condition(value: Mapping[str, Json]) -> str:
-    """`Department is Sales or Engineering`. A system condition other than the usual is given as it is spelt."""
+    """`Department is Sales or Engineering`. A system condition that is said stands there as it is spelt.
+
+    One that is usual as well: where it alone is what changes, two lines would otherwise read the same.
+    """
     choices = value.get("choices")
     named = " or ".join(_choice(str(item)) for item in choices) if isinstance(choices, list) else ""
     system = value.get("system_condition")
-    verb = "is" if system in (None, "IS_ANY") and named else name(str(system))
+    verb = "is" if system is None and named else name(str(system))
     return " ".join(filter(None, (name(str(value["field"])), verb, named)))
 
 

@@ -242,8 +242,9 @@ def test_only_a_part(project: Project) -> None:
 
 def test_all_but_a_part(project: Project) -> None:
     """--except leaves a resource out; what stands on it and cannot be without it is an error."""
-    ran = lmsconf(project.root, "plan", "--except", "group/Mentors", "--format", "json")
-    assert {change["kind"] for change in ran.document["changes"]} == {"content_target"}  # type: ignore[attr-defined]
+    ran = lmsconf(project.root, "plan", "--except", "content_target/*", "--format", "json")
+    assert {change["kind"] for change in ran.document["changes"]} == {"group"}  # type: ignore[attr-defined]
+    assert lmsconf(project.root, "plan", "--except", "group/Mentors").code == 1
     project.write("groups: [{name: New}]\ncontent_targets: [{content: GDPR basics, assign_to: [{group: New}]}]")
     assert lmsconf(project.root, "plan", "--except", "group/New").code == 1
 
@@ -271,3 +272,16 @@ def test_a_snapshot_plans_offline(project: Project) -> None:
     document = json.loads((project.root / "now.json").read_text())
     jsonschema.Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(document)
     assert "2 groups" in lmsconf(project.root, "show", "now.json").out
+
+
+def test_a_name_that_is_left_out_cannot_be_built_on(project: Project) -> None:
+    """--additive renames nothing, so what names a resource by its new name is an error that says what to do first."""
+    project.write(
+        """
+groups: [{name: Mentors, previously: [Coaches]}]
+content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
+"""
+    )
+    ran = lmsconf(project.root, "plan", "--additive")
+    assert ran.code == 1
+    assert "Apply --only group/Mentors first." in ran.err

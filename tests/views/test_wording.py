@@ -108,7 +108,7 @@ def test_tripped_guards_print_the_line_to_paste() -> None:
     ("value", "said"),
     [
         ({"field": "Department", "choices": ["Sales", "Engineering"]}, "Department is Sales or Engineering"),
-        ({"field": "A", "choices": ["B"], "system_condition": "IS_ANY"}, "A is B"),
+        ({"field": "A", "choices": ["B"], "system_condition": "IS_ANY"}, "A IS_ANY B"),
         ({"field": "A", "choices": ["B"], "system_condition": "IS_NONE"}, "A IS_NONE B"),
         ({"field": "A", "system_condition": "IS_EMPTY"}, "A IS_EMPTY"),
         ({"field": "A", "choices": ["B or C", " D"]}, 'A is "B or C" or " D"'),

@@ -1,0 +1,141 @@
+"""Every kind is asked the same questions. A new kind needs only its samples."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from jsonschema import Draft202012Validator
+from laws.stage import Stage, open_stage
+from laws.wishes import Wish
+from laws.worlds import World
+
+from conformance import samples
+from lmsconf.core.kind import Kind
+from lmsconf.core.values import Action, Json, Plan
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.replay import as_manifests
+from lmsconf.kinds.terms import filled
+from lmsconf.wire import Wire
+
+KINDS = list(all_kinds().values())
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+Planned = Callable[..., tuple[Stage, Plan]]
+
+
+class Seeded(World):
+    """A world that is a seed already."""
+
+    def seed(self) -> dict[str, object]:
+        return dict(samples.SEED)
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Iterator[Planned]:
+    """The plan of some entries of one kind, declared or absent, on the sample workspace."""
+    stages: list[Stage] = []
+
+    def plan(kind: Kind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[Stage, Plan]:
+        said: dict[str, list[dict[str, object]]] = {kind.section: [dict(entry) for entry in entries]}
+        wish = Wish(absent=said) if absent else Wish(sections=said)
+        world = Seeded(dialect={"custom-fields.in-use": "never"})
+        stages.append(open_stage(tmp_path, world, wish))
+        return stages[-1], stages[-1].plan()
+
+    yield plan
+    for stage in stages:
+        stage.sandbox.shut()
+
+
+def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[Stage, Plan]]:
+    yield planned(kind, samples.NEW[kind.name])
+    yield planned(kind, samples.CHANGED[kind.name])
+    yield planned(kind, samples.GONE[kind.name], absent=True)
+
+
+@every_kind
+def test_there_are_samples(planned: Planned, kind: Kind) -> None:
+    """The samples of a kind create, change and delete, so that the other questions ask something."""
+    created, changed, gone = (plan for _, plan in _every_plan(planned, kind))
+    assert {change.action for change in created.changes} == {Action.CREATE}
+    assert {change.action for change in changed.changes} == {Action.UPDATE}
+    assert {change.action for change in gone.changes if change.address.kind == kind.name} == {Action.DELETE}
+
+
+@every_kind
+def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind) -> None:
+    """Parse, show, parse again: a creation's form in the plan declares the same value as the manifest did."""
+    stage, plan = planned(kind, samples.NEW[kind.name])
+    said = {one.address: one.spec for one in stage.manifests().declared}
+    assert {address.kind for address in said} == {kind.name}
+    assert {one.address: one.spec for one in as_manifests(plan, all_kinds()).declared} == said
+
+
+@every_kind
+def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) -> None:
+    """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
+    for stage, plan in _every_plan(planned, kind):
+        assert stage.apply(plan).converged is True
+        replayed = stage.workspace.plan(as_manifests(plan, all_kinds()), stage.settings.policy)
+        assert replayed.changes == ()
+
+
+@every_kind
+def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> None:
+    """Operation, method, path and body of every call are those that the API description has, and it writes."""
+    wire = Wire.default()
+    for _, plan in _every_plan(planned, kind):
+        assert plan.calls
+        for call in plan.calls:
+            route = wire.route(call.method, filled(call.path, defaultdict(lambda: "new")))
+            assert route is not None
+            assert route[0].id == call.operation
+            assert route[0].writes
+            assert set(cast("dict[str, object]", call.body or {})) <= set(wire[call.operation].names.values())
+
+
+@every_kind
+def test_schemas_are_json_schemas(kind: Kind) -> None:
+    """The shapes of an entry, declared and absent, are valid JSON Schema, and describe each of their keys."""
+    for schema in (kind.schema, kind.absent_schema):
+        Draft202012Validator.check_schema(schema)
+        properties = cast("dict[str, dict[str, object]]", schema["properties"])
+        assert [key for key, said in properties.items() if not said.get("description")] == []
+
+
+@every_kind
+def test_samples_fit_the_schemas(kind: Kind) -> None:
+    """What the samples say is what the shapes allow, and an unknown key is not."""
+    shape = Draft202012Validator(kind.schema)
+    for entry in [*samples.NEW[kind.name], *samples.CHANGED[kind.name]]:
+        assert list(shape.iter_errors(entry)) == []
+        assert list(shape.iter_errors({**entry, "nmae": "x"})) != []
+    gone = Draft202012Validator(kind.absent_schema)
+    assert [error for entry in samples.GONE[kind.name] for error in gone.iter_errors(entry)] == []
+
+
+@every_kind
+def test_forms_hold_names_and_no_ids(planned: Planned, kind: Kind) -> None:
+    """What a plan shows for review speaks of names and e-mails; an id stands there only where a manifest pinned it."""
+    for stage, plan in _every_plan(planned, kind):
+        ids = {id.rpartition("/")[2] for _, id in stage.look()} | {"ch-1", "ch-2"}
+        ids -= {"EVERYONE", "c2"}  # a reserved word, and what a sample pins
+        forms: list[object] = [[one.before, one.after] for one in plan.changes]
+        forms += [
+            [field.before, field.after, field.added, field.removed] for one in plan.changes for field in one.fields
+        ]
+        assert ids
+        assert ids.isdisjoint(_texts(forms))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

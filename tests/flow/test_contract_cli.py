@@ -1,0 +1,282 @@
+"""What the commands promise, word for word: one document, digest and seal, exit codes and their order, signals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import NamedTuple
+
+import jsonschema
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.connect import Connection
+from lmsconf.core.apply import Learnt
+from lmsconf.core.apply import run as send
+from lmsconf.core.values import Call
+from lmsconf.kinds import all_kinds
+from lmsconf.resources import schema_text
+from lmsconf.sandbox.serve import Server, serve
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sending import Sender
+
+from .project import Project
+
+TOKEN = "of-the-" + "server"
+CROWD = ", ".join(f"p{number}@acme.example" for number in range(40))
+SEED = f"""
+people:
+{"".join(f"  - {{email: p{number}@acme.example}}{chr(10)}" for number in range(40))}
+custom_fields: [{{name: Dept, type: CHOICE, choices: [Sales, HR]}}]
+groups:
+  - {{name: Big, id: g-1, members: [{CROWD}]}}
+  - {{name: Coaches, id: g-2}}
+smart_groups: [{{name: S, conditions: [{{field: Dept, choices: [Sales]}}]}}]
+content: [{{name: GDPR basics}}]
+"""
+MANIFEST = """
+groups:
+  - {name: Mentors, previously: [Coaches], about: {owner: hr}}
+  - {name: Big}
+content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
+"""
+
+
+class Said(NamedTuple):
+    """What a command came to, in this process."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The one document on stdout, which its schema describes."""
+        found = json.loads(self.out)
+        name = found["format"].removeprefix("lmsconf.").removesuffix("/1")
+        jsonschema.Draft202012Validator(json.loads(schema_text(f"{name}.schema.json"))).validate(found)
+        assert isinstance(found, dict)
+        return found
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Project:
+    """A project whose manifests want a rename and an assignment."""
+    made = Project(tmp_path, SEED)
+    made.write(MANIFEST)
+    return made
+
+
+@pytest.fixture
+def command(it: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command of that project, with no terminal, from another folder."""
+    elsewhere = it.root / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def ran(*arguments: str) -> Said:
+        capsys.readouterr()
+        code = run(app, ["-C", "..", *arguments])
+        out, err = capsys.readouterr()
+        return Said(code, out, err)
+
+    return ran
+
+
+def canonical_sum(value: object) -> str:
+    """SHA-256 of canonical JSON, as somebody without lmsconf would take it."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        MANIFEST,
+        "custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New], about: {why: x}}]",
+        "absent: {groups: [Coaches]}\ngroups: [{name: Big, previously: [Old], members: {exclude: [p1@acme.example]}}]",
+    ],
+    ids=["plain", "with a warning on a change", "with a note on a change"],
+)
+def test_digest_and_seal_can_be_checked_by_anybody(it: Project, command: Command, manifest: str) -> None:
+    """Both are what the plan's own JSON gives, without lmsconf; the seal also from the bytes with an empty seal."""
+    it.write(manifest)
+    assert command("plan", "--out", "plan.json").code == 0
+    raw = Path("plan.json").read_bytes()
+    plan = json.loads(raw)
+    changes = [{key: change[key] for key in change.keys() - {"source", "about"}} for change in plan["changes"]]
+    parts = {key: plan[key] for key in ("format", "workspace", "calls", "fingerprints")}
+    assert plan["digest"] == canonical_sum({**parts, "changes": changes})
+    assert plan["seal"] == canonical_sum({**plan, "seal": ""})
+    emptied = raw.replace(f'"seal":"{plan["seal"]}"'.encode(), b'"seal":""')
+    assert plan["seal"] == hashlib.sha256(emptied).hexdigest()
+
+
+def test_a_digest_does_not_know_lines(it: Project, command: Command) -> None:
+    """A comment above a resource changes no digest, though places and the digest of the manifests differ."""
+    it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
+    one = command("plan", "--format", "json").document
+    it.write("# why\ncustom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New], about: {a: b}}]")
+    two = command("plan", "--format", "json").document
+    assert one["digest"] == two["digest"]
+    assert one["problems"] != two["problems"]
+    assert one["manifests"] != two["manifests"]
+
+
+def test_a_saved_plan_keeps_the_places_of_its_problems(it: Project, command: Command) -> None:
+    """Shown again, a plan with a warning on a change reads as it did when it was made."""
+    it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
+    made = command("plan", "--out", "plan.json").out
+    assert "manifests/all.yaml:1:17: warning: may be refused" in made
+    assert command("show", "plan.json").out == made
+
+
+def test_paths_are_of_the_project(it: Project, command: Command) -> None:
+    """Wherever a command runs, documents name manifests from the project's folder, and files go where one is."""
+    plan = command("plan", "--out", "plan.json", "--format", "json").document
+    assert plan["manifests"]["files"] == ["manifests/all.yaml"]  # type: ignore[index]
+    assert Path("plan.json").is_file()
+    assert not (it.root / "plan.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["plan", "--nope"], 64),
+        (["plann"], 64),
+        (["plan", "--parallelism", "0"], 64),
+        (["--workspace", "nope", "plan"], 64),
+        (["-C", "nope", "plan"], 64),
+        (["apply"], 64),
+        (["apply", "--auto-approve", "--allow", "losses=1"], 64),
+        (["apply", "plan.json", "--only", "group/A"], 64),
+        (["plan", "--only", "group/Nope"], 1),
+        (["plan", "--snapshot", "nope.json"], 1),
+        (["show", "nope.json"], 1),
+        (["apply", "nope.json"], 1),
+        (["apply", "--auto-approve", "--expect-digest", "0"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_every_error_is_one_document(command: Command, arguments: list[str], code: int) -> None:
+    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr."""
+    said = command(*arguments, "--format", "json")
+    assert said.code == code
+    assert said.document["format"] == "lmsconf.problems/1"
+    assert "error: " in said.err
+
+
+def test_output_to_a_file(command: Command) -> None:
+    """--output takes the document off stdout, errors too, for its owner only."""
+    assert command("plan", "--format", "json", "--output", "out.json").out == ""
+    assert Path("out.json").stat().st_mode & 0o777 == 0o600
+    failed = command("plan", "--format", "json", "--only", "group/Nope", "--output", "out.json")
+    assert (failed.code, failed.out) == (1, "")
+    assert json.loads(Path("out.json").read_text())["format"] == "lmsconf.problems/1"
+
+
+def test_stale_comes_before_guards(it: Project, command: Command) -> None:
+    """A plan file that is stale and trips a guard is exit 3, and 4 while it is fresh."""
+    it.write("groups: [{name: Big, members: []}]")
+    command("plan", "--out", "plan.json")
+    assert command("apply", "plan.json").code == 4
+    it.send("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-1"})
+    assert command("apply", "plan.json").code == 3
+
+
+def test_a_plan_that_is_judged_again_keeps_its_digest(it: Project, command: Command) -> None:
+    """A plan file that harms what is protected has the digest that it names, and is exit 4, not another plan's 3."""
+    it.write_options('guards: {protect: ["group/Coaches"]}\n')
+    plan = command("plan", "--out", "plan.json", "--format", "json").document
+    assert command("apply", "plan.json", "--expect-digest", str(plan["digest"])).code == 4
+    assert command("apply", "plan.json", "--expect-digest", "0").code == 3
+
+
+def test_an_offline_plan_is_not_applied(it: Project, command: Command) -> None:
+    """A plan from a snapshot can be shown; applied it is exit 3, even when there is nothing in it to do."""
+    it.write("groups: [{name: Big}]")
+    assert command("snapshot", "live.json").code == 0
+    assert Path("live.json").stat().st_mode & 0o777 == 0o600
+    made = command("plan", "--snapshot", "live.json", "--out", "plan.json")
+    assert "No changes." in made.out
+    assert command("show", "plan.json").out == made.out
+    assert command("apply", "plan.json").code == 3
+
+
+def test_a_plan_is_for_its_workspace(it: Project, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan file that was made for another workspace is exit 3, also when it is empty."""
+    it.write("groups: [{name: Big}]")
+    command("plan", "--out", "plan.json")
+    monkeypatch.setenv("LMSCONF_URL", "sandbox:")
+    monkeypatch.setenv("LMSCONF_TOKEN", "x")
+    said = command("apply", "plan.json")
+    assert said.code == 3
+    assert "made for workspace sandbox" in said.err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, code: int) -> None:
+    """The report lists every call, done or not attempted, and the progress counts no call that was not made."""
+    it = Project(tmp_path, SEED)
+    it.write("groups:\n" + "".join(f"  - {{name: G{one}}}\n" for one in range(60)))
+    sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=TOKEN)
+    with serve(sandbox, latency=0.05) as server:
+        said = _cut(it, server, sandbox, number)
+        log = [call for call in sandbox.log if call.writes]
+    assert said.code == code
+    report = said.document
+    summary = report["summary"]
+    assert isinstance(summary, dict)
+    assert summary["done"] == len(log)
+    assert summary["done"] + summary["not_attempted"] == 60
+    assert 0 < summary["done"] < 60
+    assert "of 60" not in said.err
+    assert report["exit"] == code
+
+
+def test_a_call_that_went_out_is_counted(it: Project) -> None:
+    """An interruption in the very moment of sending: that call is waited for and reported, and no other begins."""
+    plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
+    with Connection(it.settings) as connection, connection.crew(1) as crew:
+        sender = Sender(crew, connection.reader(crew), all_kinds())
+
+        def submit(call: Call, ids: Learnt) -> Future[Learnt]:
+            future = sender.submit(call, ids)
+            signal.raise_signal(signal.SIGINT)
+            return future
+
+        ended = send(plan, submit, width=2)
+    assert [outcome.status.value for outcome in ended.outcomes] == ["done", "not_attempted", "not_attempted"]
+    assert isinstance(ended.interrupted_by, KeyboardInterrupt)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _cut(it: Project, server: Server, sandbox: Sandbox, number: int) -> Said:
+    """Starts an apply and ends it with a signal as soon as it has written something."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "lmsconf", "apply", "--auto-approve", "--format", "json", "--parallelism", "1"],
+        cwd=it.root,
+        env={"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not any(call.writes for call in sandbox.log) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(number)
+    out, err = running.communicate(timeout=60)
+    return Said(running.returncode, out, err)

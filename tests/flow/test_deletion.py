@@ -1,0 +1,270 @@
+"""Deletion is said: what stands under absent, what is owned and not declared, and what goes with its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmsconf.core.values import Plan
+from lmsconf.errors import ProblemsFound, Severity
+
+from .project import Project
+from .whatif import plan_against
+
+SEED = """
+people:
+  - {email: anna@acme.example, id: u-anna}
+  - {email: bo@acme.example, id: u-bo}
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}]
+groups: [{name: LMS a}, {name: LMS b}, {name: lms c}, {name: LMS test 1}, {name: UI d}]
+smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}, {name: T, conditions: [{field: Dept}]}]
+content: [{name: X, id: c-1}, {name: Y, id: c-2}, {name: Z, id: c-3}]
+content_targets:
+  - {content: X, assign_to: [everyone, {group: LMS a}]}
+  - {content: Y, assign_to: [{group: LMS b}, {user: anna@acme.example}]}
+""".replace("{field: Dept}", "{field: Dept, choices: [B]}")
+
+
+def acts(plan: Plan) -> list[str]:
+    return [f"{change.action} {change.address}" for change in plan.changes]
+
+
+def owning(tmp_path: Path, ownership: str, more: str = "") -> Project:
+    return Project(tmp_path, SEED, f"ownership: {{{ownership}}}\n{more}")
+
+
+def unmanaged(plan: Plan) -> dict[str, tuple[list[str], int]]:
+    return {one.kind: ([str(address) for address in one.addresses], one.left_alone) for one in plan.unmanaged}
+
+
+def test_nothing_is_owned_unless_it_is_said(tmp_path: Path) -> None:
+    """What no manifest speaks of is listed and not touched."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]")
+    assert plan.changes == ()
+    assert unmanaged(plan) == {"group": (["group/LMS b", "group/LMS test 1", "group/UI d", "group/lms c"], 0)}
+
+
+def test_ownership_is_by_patterns_whose_case_counts(tmp_path: Path) -> None:
+    """A leading `!` excludes; names in another case are not owned."""
+    it = owning(tmp_path, 'groups: ["LMS *", "!LMS test*"]')
+    assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete group/LMS b", "delete content_target/Y -> group/LMS b"]
+
+
+def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
+    """`all` is `*`; what `leave_alone` names is counted only, and never owned."""
+    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*"]\n')
+    plan = it.plan("groups: [{name: LMS a}]")
+    assert acts(plan) == ["delete group/lms c"]
+    assert unmanaged(plan)["group"] == ([], 3)
+
+
+def test_ownership_deletes_a_kind_that_no_manifest_mentions(tmp_path: Path) -> None:
+    """What is owned and not declared goes, also when the last declaration of its kind is gone."""
+    it = owning(tmp_path, "smart_groups: all")
+    assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete smart_group/S", "delete smart_group/T"]
+
+
+def test_assignments_of_declared_content_can_be_owned(tmp_path: Path) -> None:
+    """All assignments of any content that a manifest names, and of no other content."""
+    it = owning(tmp_path, "content_targets: declared_content")
+    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
+    assert acts(plan) == ["delete content_target/X -> group/LMS a"]
+    plan = it.plan("absent: {content_targets: [{content: Y, assign_to: [everyone]}]}")
+    assert acts(plan) == [
+        "delete content_target/Y -> group/LMS b",
+        "delete content_target/Y -> user/anna@acme.example",
+    ]
+
+
+def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
+    """Also those of content that no manifest names."""
+    it = owning(tmp_path, "content_targets: all", 'leave_alone: ["content_target/X -> *"]\n')
+    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
+    assert acts(plan) == [
+        "delete content_target/Y -> group/LMS b",
+        "delete content_target/Y -> user/anna@acme.example",
+    ]
+
+
+def test_absent_takes_content_by_a_name_of_its_own(tmp_path: Path) -> None:
+    """Content that is pinned by id is found whatever the manifest calls it."""
+    it = Project(tmp_path, SEED)
+    wanted = "absent: {content_targets: [{content: {name: Mine, id: c-1}, assign_to: [everyone]}]}"
+    assert it.settled(wanted) == ["content-targets.delete"]
+
+
+def test_one_content_may_go_by_two_names(tmp_path: Path) -> None:
+    """An assignment is found by its content's id, so the names beside it do not make it look missing."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan(
+        "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
+        "  - {content: {name: Mine, id: c-1}, assign_to: [{group: LMS a}]}\n"
+    )
+    assert plan.changes == ()
+
+
+def test_an_assignment_cannot_be_declared_and_absent(tmp_path: Path) -> None:
+    """Not even where the content is pinned under another name in one of the two places."""
+    it = Project(tmp_path, SEED)
+    for name in ("X", "{name: Mine, id: c-1}"):
+        with pytest.raises(ProblemsFound) as found:
+            it.plan(
+                "content_targets: [{content: X, assign_to: [everyone]}]\n"
+                f"absent: {{content_targets: [{{content: {name}, assign_to: [everyone]}}]}}\n"
+            )
+        (problem,) = (one for one in found.value.problems if one.is_error)
+        assert problem.code in ("manifest/declared-and-absent", "content-target/same")
+
+
+def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
+    """Until that day it deletes; after it, leaving it there is an error."""
+    it = Project(tmp_path, SEED)
+    wanted = "absent: {groups: [{name: lms c, until: 2026-06-01}]}"
+    assert acts(it.plan(wanted)) == ["delete group/lms c"]
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(wanted, today=date(2026, 6, 2))
+    assert [one.code for one in found.value.problems if one.is_error] == ["absent/expired"]
+
+
+def test_an_absent_entry_with_nothing_to_do_is_noted(tmp_path: Path) -> None:
+    """For names that are not live, and assignments whose content or audience is not."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan(
+        "absent:\n  groups: [Gone]\n  content_targets: [{content: Gone, assign_to: [everyone, {group: LMS a}]}, "
+        "{content: X, assign_to: [{group: Gone}]}]\n"
+    )
+    assert plan.changes == ()
+    assert {(one.code, one.severity) for one in plan.problems} == {("absent/nothing-to-do", Severity.NOTE)}
+    assert len(plan.problems) == 4
+
+
+def test_what_absent_names_cannot_be_taken_over(tmp_path: Path) -> None:
+    """One entry renames it and another deletes it: which of the two is meant, only people know."""
+    it = Project(tmp_path, SEED)
+    with pytest.raises(ProblemsFound) as found:
+        it.plan("groups: [{name: New, previously: [lms c]}]\nabsent: {groups: [lms c]}")
+    assert [one.code for one in found.value.problems] == ["absent/claimed"]
+
+
+def test_a_group_takes_unmanaged_and_owned_assignments_with_it(tmp_path: Path) -> None:
+    """They are found over the whole catalogue, go first, say why, and count as removals."""
+    it = owning(tmp_path, 'groups: ["LMS b"]')
+    plan = it.plan("groups: [{name: LMS a}]")
+    assert [(change.reason or "").split()[0:2] for change in plan.changes] == [["it", "is"], ["it", "goes"]]
+    first, second = plan.calls
+    assert (first.operation, second.operation) == ("content-targets.delete", "manual-groups.delete")
+    assert second.needs == (first.id,)
+    assert {guard.name: guard.total for guard in plan.guards}["removals"] == 1
+
+
+def test_a_smart_group_takes_its_assignments_with_it(tmp_path: Path) -> None:
+    """As a manual one does."""
+    it = Project(tmp_path, SEED + "  - {content: Z, assign_to: [{smart_group: S}]}\n")
+    calls = it.settled("absent: {smart_groups: [S]}")
+    assert calls == ["content-targets.delete", "smart-groups.delete"]
+
+
+def test_an_assignment_cannot_be_declared_for_a_group_that_goes(tmp_path: Path) -> None:
+    """The manifest that names the group must go with it."""
+    it = Project(tmp_path, SEED)
+    with pytest.raises(ProblemsFound) as found:
+        it.plan("content_targets: [{content: X, assign_to: [{group: LMS a}]}]\nabsent: {groups: [LMS a]}")
+    (problem,) = found.value.problems
+    assert problem.code == "reference/unknown-audience"
+    assert "will be deleted" in problem.message
+
+
+def test_members_of_a_group_that_goes_enter_their_new_one_first(tmp_path: Path) -> None:
+    """Grants come before revocations: should entering fail, the old group stays."""
+    it = Project(
+        tmp_path,
+        "people: [{email: anna@acme.example}]\n"
+        "groups: [{name: Old, members: [anna@acme.example]}, {name: New}]\n",
+    )
+    plan = it.plan("groups: [{name: New, members: [anna@acme.example]}]\nabsent: {groups: [Old]}")
+    assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.delete"]
+    assert plan.calls[1].needs == ("c1",)
+
+
+def _without(kind: str) -> Callable[[dict[str, Any]], object]:
+    return lambda snapshot: snapshot.pop(kind)
+
+
+def _halved(kind: str) -> Callable[[dict[str, Any]], object]:
+    return lambda snapshot: snapshot["incomplete"].update({kind: "page 2 failed"})
+
+
+@pytest.mark.parametrize("edit", [_without("content_target"), _halved("content_target")])
+def test_a_group_does_not_go_while_its_assignments_are_not_all_known(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object]
+) -> None:
+    """Without the whole catalogue nobody can say what goes with a group, so nothing does."""
+    it = Project(tmp_path, SEED)
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, "absent: {groups: [lms c]}", edit)
+    assert {one.code for one in found.value.problems if one.is_error} == {"read/incomplete"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "manifests"),
+    [
+        ("group", "absent: {groups: [lms c]}"),
+        ("smart_group", "absent: {smart_groups: [S]}"),
+        ("custom_field", "absent: {custom_fields: [Dept]}"),
+        ("content_target", "absent: {content_targets: [{content: X, assign_to: [everyone]}]}"),
+        ("group", "groups: [{name: New}]"),
+        ("smart_group", "smart_groups: [{name: New, conditions: [{field: Dept, choices: [A]}]}]"),
+        ("custom_field", "custom_fields: [{name: New, type: TEXT}]"),
+        ("content_target", "content_targets: [{content: Z, assign_to: [everyone]}]"),
+        ("group", "groups: [{name: New, previously: [lms c]}]"),
+    ],
+)
+@pytest.mark.parametrize("lack", [_without, _halved])
+def test_nothing_is_created_or_deleted_on_the_word_of_a_listing_that_is_not_whole(
+    tmp_path: Path, kind: str, manifests: str, lack: Callable[[str], Callable[[dict[str, Any]], object]]
+) -> None:
+    """Whether a page failed or a snapshot lacks the kind: there is no plan, and the reason is said."""
+    it = Project(tmp_path, SEED)
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, manifests, lack(kind))
+    assert "read/incomplete" in {one.code for one in found.value.problems if one.is_error}
+
+
+def test_a_group_whose_members_were_not_read_does_not_go(tmp_path: Path) -> None:
+    """Who would lose it could not be counted."""
+    it = Project(tmp_path, SEED)
+
+    def forget(snapshot: dict[str, Any]) -> None:
+        for group in snapshot["group"]:
+            del group["members"]
+
+    for manifests in ("absent: {groups: [lms c]}", "groups: [{name: lms c, members: []}]"):
+        with pytest.raises(ProblemsFound) as found:
+            plan_against(it, manifests, forget)
+        assert {one.code for one in found.value.problems if one.is_error} == {"read/missing"}
+
+
+@pytest.mark.parametrize(
+    "part", [{"excluded": ("group/LMS a",)}, {"only": ("content_target/*",)}, {"only": ("group/LMS b",)}]
+)
+def test_the_assignments_of_a_group_stay_when_it_is_not_part_of_the_plan(
+    tmp_path: Path, part: dict[str, tuple[str, ...]]
+) -> None:
+    """What goes with a group goes only when the group does."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan(
+        "groups: [{name: LMS b}]\ncontent_targets: [{content: X, assign_to: [everyone]}]\nabsent: {groups: [LMS a]}",
+        **part,
+    )
+    assert plan.changes == ()
+
+
+def test_a_part_that_is_a_group_takes_its_assignments_along(tmp_path: Path) -> None:
+    """They need not be named beside it."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("absent: {groups: [LMS a, LMS b]}", only=("group/LMS a",), excluded=("content_target/*",))
+    assert acts(plan) == ["delete group/LMS a", "delete content_target/X -> group/LMS a"]

@@ -1,0 +1,282 @@
+"""What stops an apply: too much taken away, likely renames and refusals, protected things; and what lets it pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.policy import Consent
+from lmsconf.core.values import Guard, Plan
+
+from .project import Project
+from .shell import lmsconf
+
+CROWD = [f"p{n:02}@acme.example" for n in range(60)]
+PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
+FIELD = "custom_fields: [{name: D, type: CHOICE, choices: [X, Y]}]\n"
+
+
+def some(start: int, end: int) -> str:
+    return "[" + ", ".join(CROWD[start:end]) + "]"
+
+
+def project(tmp_path: Path, seed: str, options: str = "") -> Project:
+    return Project(tmp_path, PEOPLE + seed, options)
+
+
+def guards(plan: Plan) -> Mapping[str, Guard]:
+    return {guard.name: guard for guard in plan.guards}
+
+
+def errors(plan: Plan) -> list[str]:
+    return [problem.code for problem in plan.all_problems if problem.is_error]
+
+
+def test_there_are_four_guards_with_these_limits(tmp_path: Path) -> None:
+    """Five deletions, fifty removals, a tenth of a list or a kind, no likely rename and no likely refusal."""
+    plan = project(tmp_path, "").plan("groups: []")
+    assert {name: dict(guard.limit) for name, guard in guards(plan).items()} == {
+        "deletes": {"count": 5, "share": 0.1},
+        "removals": {"count": 50, "share": 0.1},
+        "recreates": {"count": 0},
+        "refusals": {"count": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "taken", "trips"),
+    [(20, 2, False), (20, 3, True), (19, 19, False), (30, 3, False), (30, 4, True)],
+)
+def test_a_share_counts_in_lists_of_twenty(tmp_path: Path, size: int, taken: int, trips: bool) -> None:
+    """A tenth may go; more than that stops; below twenty only the total counts."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, size)}}}]\n")
+    guard = guards(it.plan(f"groups: [{{name: A, members: {some(taken, size)}}}]"))["removals"]
+    assert (guard.total, guard.tripped) == (taken, trips)
+    assert guard.allow == (f"removals={taken}" if trips else None)
+
+
+def test_an_odd_share_is_exact(tmp_path: Path) -> None:
+    """29 % of a hundred is 29, whatever binary fractions make of it."""
+    crowd = [f"q{n}@acme.example" for n in range(100)]
+    people = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd)
+    seed = f"{people}groups: [{{name: A, members: [{', '.join(crowd)}]}}]\n"
+    it = Project(tmp_path, seed, "guards: {removals: {share: 29%}}\n")
+    assert not guards(it.plan(f"groups: [{{name: A, members: [{', '.join(crowd[29:])}]}}]"))["removals"].tripped
+    assert guards(it.plan(f"groups: [{{name: A, members: [{', '.join(crowd[30:])}]}}]"))["removals"].tripped
+
+
+@pytest.mark.parametrize(("taken", "trips"), [(50, False), (51, True)])
+def test_a_total_adds_up_over_lists(tmp_path: Path, taken: int, trips: bool) -> None:
+    """Small lists have no share, and count in the total all the same."""
+    names = [f"G{n}" for n in range(6)]
+    parts = [(10 * n, min(10 * n + 10, taken)) for n in range(6)]
+    seed = "".join(f"  - {{name: {name}, members: {some(*part)}}}\n" for name, part in zip(names, parts, strict=True))
+    it = project(tmp_path, f"groups:\n{seed}")
+    plan = it.plan("groups:\n" + "".join(f"  - {{name: {name}, members: []}}\n" for name in names))
+    assert (guards(plan)["removals"].total, guards(plan)["removals"].tripped) == (taken, trips)
+
+
+def test_removals_are_people_choices_conditions_and_assignments(tmp_path: Path) -> None:
+    """Whatever is taken out of a resource that stays, and assignments that are deleted; creations count nowhere."""
+    it = project(
+        tmp_path,
+        FIELD
+        + f"""
+groups: [{{name: A, members: {some(0, 3)}, managers: {some(0, 2)}}}]
+smart_groups:
+  - name: S
+    conditions: [{{field: D, choices: [X]}}, {{field: D, choices: [X], system_condition: IS_ANY}}]
+    managers: {some(4, 5)}
+content: [{{name: C}}]
+content_targets: [{{content: C, assign_to: [everyone, {{group: A}}]}}]
+""",
+    )
+    plan = it.plan(
+        f"""
+custom_fields: [{{name: D, choices: [X]}}]
+groups: [{{name: A, members: {some(1, 3)}, managers: []}}, {{name: New, members: {some(0, 5)}}}]
+smart_groups: [{{name: S, conditions: [{{field: D, choices: [X]}}], managers: []}}]
+absent: {{content_targets: [{{content: C, assign_to: [everyone]}}]}}
+"""
+    )
+    taken = {measure.of: (measure.taken, measure.size) for measure in plan.measures if measure.guard == "removals"}
+    assert taken == {
+        "custom_field/D choices": (1, 2),
+        "group/A members": (1, 3),
+        "group/A managers": (2, 2),
+        "smart_group/S conditions": (1, 2),
+        "smart_group/S managers": (1, 1),
+        "all assignments": (1, 2),
+    }
+    assert (guards(plan)["removals"].total, guards(plan)["deletes"].total) == (7, 0)
+
+
+def test_a_deleted_group_counts_with_its_people_and_assignments(tmp_path: Path) -> None:
+    """The group is a deletion; its members, managers and assignments are removals, each list with its share."""
+    it = project(
+        tmp_path,
+        f"groups: [{{name: A, members: {some(0, 20)}, managers: {some(0, 2)}}}]\ncontent: [{{name: C}}]\n"
+        "content_targets: [{content: C, assign_to: [{group: A}]}]\n",
+    )
+    plan = it.plan("absent: {groups: [A]}")
+    assert (guards(plan)["deletes"].total, guards(plan)["deletes"].tripped) == (1, False)
+    assert (guards(plan)["removals"].total, guards(plan)["removals"].tripped) == (23, True)
+
+
+def test_deletions_have_a_share_of_their_kind(tmp_path: Path) -> None:
+    """Three of twenty groups are too many although five could go; two of them are not."""
+    it = project(tmp_path, "groups: [" + ", ".join(f"{{name: G{n}}}" for n in range(20)) + "]\n")
+    assert guards(it.plan("absent: {groups: [G0, G1, G2]}"))["deletes"].tripped
+    assert not guards(it.plan("absent: {groups: [G0, G1]}"))["deletes"].tripped
+
+
+@pytest.mark.parametrize(
+    ("seed", "manifests", "line"),
+    [
+        (
+            f"groups: [{{name: Old, members: {some(0, 3)}}}]\n",
+            f"groups: [{{name: New, members: {some(0, 3)}}}]\nabsent: {{groups: [Old]}}",
+            'previously: ["Old"]',
+        ),
+        (
+            FIELD + "smart_groups: [{name: Old, conditions: [{field: D, choices: [X]}]}]\n",
+            "smart_groups: [{name: New, conditions: [{field: D, choices: [X]}]}]\nabsent: {smart_groups: [Old]}",
+            'previously: ["Old"]',
+        ),
+        (
+            FIELD,
+            "custom_fields: [{name: New, type: CHOICE, choices: [Y, X]}]\nabsent: {custom_fields: [D]}",
+            'previously: ["D"]',
+        ),
+        (FIELD, "custom_fields: [{name: D, choices: [X, Z]}]", '- {name: "Z", previously: ["Y"]}'),
+    ],
+)
+def test_a_likely_rename_stops_and_prints_the_line(tmp_path: Path, seed: str, manifests: str, line: str) -> None:
+    """A deletion beside a creation of like content: `recreates` is its guard, `previously:` the way out."""
+    it = project(tmp_path, seed)
+    plan = it.plan(manifests)
+    assert (guards(plan)["recreates"].total, guards(plan)["recreates"].allow) == (1, "recreates=1")
+    assert line in " ".join(str(problem.hint) for problem in plan.all_problems)
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
+    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
+
+
+def test_unlike_content_is_no_rename(tmp_path: Path) -> None:
+    """Other members, and nobody at all, say nothing."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 3)}}}, {{name: B}}]\n")
+    new = f"{{name: C, members: {some(0, 4)}}}, {{name: D, members: []}}"
+    plan = it.plan(f"groups: [{new}]\nabsent: {{groups: [A, B]}}")
+    assert guards(plan)["recreates"].total == 0
+
+
+def test_consent_is_for_the_exact_number(tmp_path: Path) -> None:
+    """One more or one less does not pass, nor does consent to another guard; the project file's ends on its day."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 20)}}}]\n")
+    wanted = "groups: [{name: A, members: []}]"
+    for guard, number, passes in (("removals", 20, True), ("removals", 19, False), ("deletes", 20, False)):
+        plan = it.plan(wanted, consents=(Consent(guard=guard, number=number),))
+        assert guards(plan)["removals"].tripped is not passes
+    for day, passes in (("2026-06-02", True), ("2026-06-01", False)):
+        it.write_options(f"allow: [{{removals: 20, reason: Leavers, until: {day}}}]\n")
+        judged = guards(it.plan(wanted))["removals"]
+        assert judged.tripped is not passes
+        assert judged.allowed_by == ("Leavers" if passes else None)
+
+
+def test_plan_shows_a_tripped_guard_and_apply_stops(tmp_path: Path) -> None:
+    """Plan keeps its exit code and prints the line to paste; apply exits 4 and changes nothing."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 20)}}}]\n")
+    it.write("groups: [{name: A, members: []}]")
+    planned = lmsconf(tmp_path, "plan")
+    assert planned.code == 0
+    assert "--allow removals=20" in planned.out
+    assert lmsconf(tmp_path, "plan", "--detailed-exitcode").code == 2
+    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "removals=19").code == 4
+    assert len(it.plan().calls) == 20
+    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "removals=20").code == 0
+
+
+def test_guards_can_be_off(tmp_path: Path) -> None:
+    """It is said, for all or for one; what is protected stays so."""
+    seed = f"groups: [{{name: A, members: {some(0, 20)}}}]\n"
+    it = project(tmp_path, seed, "guards: off\n")
+    assert it.plan("groups: [{name: A, members: []}]").guards == ()
+    it.write_options("guards: {removals: off}\n")
+    assert "removals" not in guards(it.plan())
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "absent: {groups: ['A/b']}",
+        "groups: [{name: New, previously: ['A/b']}]",
+        f"groups: [{{name: 'A/b', members: {some(1, 3)}}}]",
+        "groups: [{name: 'A/b', managers: []}]",
+    ],
+)
+@pytest.mark.parametrize("pattern", ["group/A*", "group/A\\/b", "group/*"])
+def test_nothing_is_taken_from_what_is_protected(tmp_path: Path, manifests: str, pattern: str) -> None:
+    """Not deleted, not renamed, nothing taken out; it is certain, so no consent and no `guards: off` lifts it."""
+    it = project(tmp_path, f"groups: [{{name: 'A/b', members: {some(0, 3)}, managers: {some(0, 1)}}}]\n")
+    it.write_options(f"guards: {{protect: ['{pattern}'], removals: off, deletes: off}}\n")
+    assert errors(it.plan(manifests)) == ["refusal/protected"]
+
+
+def test_what_is_protected_may_grow(tmp_path: Path) -> None:
+    """People may enter, and a name in brackets is protected as it stands."""
+    seed = f"groups: [{{name: 'A [1]', members: {some(0, 3)}}}]\n"
+    it = project(tmp_path, seed, "guards: {protect: ['group/A [1]']}\n")
+    assert errors(it.plan(f"groups: [{{name: 'A [1]', members: {some(0, 4)}}}]")) == []
+    assert errors(it.plan("absent: {groups: ['A [1]']}")) == ["refusal/protected"]
+
+
+def test_a_protected_group_stops_apply_with_4(tmp_path: Path) -> None:
+    """Nothing is sent, and the plan keeps its exit code."""
+    seed = f"groups: [{{name: A, members: {some(0, 3)}}}, {{name: B}}]\n"
+    it = project(tmp_path, seed, "guards: {protect: [group/A]}\n")
+    it.write("groups: [{name: C}]\nabsent: {groups: [A]}")
+    assert lmsconf(tmp_path, "plan").code == 0
+    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "removals=3", "--allow", "deletes=1").code == 4
+    assert len(it.plan().calls) == 2
+
+
+USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\ngroups: [{name: A}]\n"
+
+
+def test_a_likely_refusal_is_tried_before_anything_else(tmp_path: Path) -> None:
+    """Without consent apply exits 4; with it that call goes first, while nothing else is changed yet."""
+    it = project(tmp_path, USED)
+    it.write(f"custom_fields: [{{name: D, hidden: true}}]\ngroups: [{{name: A, members: {some(0, 2)}}}, {{name: B}}]")
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
+    it.apply(allow=[Consent(guard="refusals", number=1)])
+    assert it.last.calls[0].operation == "custom-fields.replace"
+    assert (it.calls[0].operation, it.calls[0].status) == ("custom-fields.replace", 403)
+
+
+def test_the_json_plan_tells_the_guards(tmp_path: Path) -> None:
+    """Scripts find name, limit, total, tripped and the consent to give."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 20)}}}]\n")
+    it.write("groups: [{name: A, members: []}]")
+    document = json.loads(lmsconf(tmp_path, "plan", "--format", "json").out)
+    (guard,) = (one for one in document["guards"] if one["name"] == "removals")
+    assert {key: guard[key] for key in ("limit", "total", "tripped", "allow")} == {
+        "limit": {"count": 50, "share": 0.1},
+        "total": 20,
+        "tripped": True,
+        "allow": "removals=20",
+    }
+
+
+def test_additive_adds_only_and_lists_the_rest(tmp_path: Path) -> None:
+    """No deletion, no removal, no rename; what is left out is named, so guards have nothing to count."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 3)}}}, {{name: Z}}]\n")
+    plan = it.plan(
+        f"groups: [{{name: B, previously: [A], members: {some(1, 5)}}}, {{name: C}}]\nabsent: {{groups: [Z]}}",
+        additive=True,
+    )
+    assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.create"]
+    assert [str(one) for one in plan.left_out] == ["group/B", "group/Z"]
+    assert not any(guard.total for guard in plan.guards)

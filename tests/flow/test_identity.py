@@ -1,0 +1,405 @@
+"""What is what: identity by name, by id and by earlier names, and what is said when that cannot be told."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmsconf.core.values import Change, Plan
+from lmsconf.errors import Problem, ProblemsFound, Severity
+
+from .project import Project
+from .whatif import plan_against
+
+PEOPLE = """
+people:
+  - {email: Anna@Acme.example, id: u-anna}
+  - {email: bo@acme.example, id: u-bo}
+  - {email: cy@acme.example, id: u-cy}
+  - {email: old@acme.example, id: u-old, archived: true}
+"""
+
+
+def project(tmp_path: Path, seed: str, options: str = "") -> Project:
+    return Project(tmp_path, PEOPLE + seed, options)
+
+
+def refused(it: Project, manifests: str) -> list[Problem]:
+    """The errors because of which there is no plan."""
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(manifests)
+    return [problem for problem in found.value.problems if problem.is_error]
+
+
+def codes(plan: Plan) -> list[str]:
+    return [problem.code for problem in plan.all_problems]
+
+
+def acts(plan: Plan) -> list[str]:
+    return [f"{change.action} {change.address}" for change in plan.changes]
+
+
+def only(plan: Plan) -> Change:
+    (change,) = plan.changes
+    return change
+
+
+def test_names_are_equal_after_nfc(tmp_path: Path) -> None:
+    """A name that is live in decomposed letters is the composed one of the manifest, and stays as it is."""
+    name = unicodedata.normalize("NFD", "Käse")
+    it = project(tmp_path, f"groups: [{{name: {name}, id: g-1}}]\ncontent: [{{name: {name}}}]\n")
+    targets = f"content_targets: [{{content: Käse, assign_to: [{{group: {name}}}]}}]"
+    plan = it.plan(f"groups: [{{name: Käse, members: []}}]\n{targets}")
+    assert [str(change.address) for change in plan.changes] == ["content_target/Käse -> group/Käse"]
+    assert it.plan(f"groups: [{{name: {name}}}]").changes == ()
+
+
+def test_patterns_fit_names_after_nfc(tmp_path: Path) -> None:
+    """Patterns under ownership and leave_alone compare names as everything else does."""
+    nfd = unicodedata.normalize("NFD", "Käse")
+    it = project(tmp_path, "groups: [{name: Käse 1}, {name: Käse 2}]")
+    it.write_options(f'ownership: {{groups: ["{nfd} *"]}}\nleave_alone: ["group/{nfd} 2"]\n')
+    plan = it.plan("groups: [{name: Other}]")
+    assert acts(plan) == ["delete group/Käse 1", "create group/Other"]
+    assert [one.left_alone for one in plan.unmanaged] == [1]
+
+
+@pytest.mark.parametrize(
+    ("live", "said"), [("sales ", "Sales"), ("SALES", "Sales"), ("Straße", "STRASSE")]
+)
+def test_a_creation_that_looks_like_a_live_name_is_an_error(tmp_path: Path, live: str, said: str) -> None:
+    """It offers the exact name, `previously:` and `id:`."""
+    it = project(tmp_path, f'groups: [{{name: "{live}"}}]')
+    (problem,) = refused(it, f"groups: [{{name: {said}}}]")
+    assert problem.code == "name/look-alike"
+    assert live in problem.message
+    assert f'previously: ["{live}"]' in str(problem.hint)
+    assert "id:" in str(problem.hint)
+
+
+def test_a_choice_that_looks_like_another_is_an_error(tmp_path: Path) -> None:
+    """Choices have names like everything else."""
+    it = project(tmp_path, "custom_fields: [{name: Dept, type: CHOICE, choices: [HR, Sales]}]")
+    (problem,) = refused(it, "custom_fields: [{name: Dept, choices: {include: [hr]}}]")
+    assert problem.code == "name/look-alike"
+
+
+def test_a_name_that_is_live_twice_is_an_error_with_the_ids(tmp_path: Path) -> None:
+    """For a declaration, an entry under absent, an audience, content, and an earlier name."""
+    it = project(
+        tmp_path,
+        "groups: [{name: A, id: g-1}, {name: A, id: g-2}]\n"
+        "content: [{name: X, id: c-1}, {name: X, id: c-2}, {name: Y}]\n",
+    )
+    for manifests in (
+        "groups: [{name: A}]",
+        "groups: [{name: B, previously: [A]}]",
+        "absent: {groups: [A]}",
+        "content_targets: [{content: Y, assign_to: [{group: A}]}]",
+    ):
+        (problem,) = refused(it, manifests)
+        assert problem.code == "identity/live-twice", manifests
+        assert "g-1, g-2" in problem.message
+    (problem,) = refused(it, "content_targets: [{content: X, assign_to: [everyone]}]")
+    assert "c-1, c-2" in problem.message
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "groups: [{name: A, members: [anna@acme.example]}]",
+        "content_targets: [{content: X, assign_to: [{user: anna@acme.example}]}]",
+    ],
+)
+def test_an_email_of_two_people_is_an_error_with_the_ids(tmp_path: Path, manifests: str) -> None:
+    """Whom a list or an assignment means cannot be told, so both ids are named."""
+    it = project(tmp_path, "groups: [{name: A}]\ncontent: [{name: X}]\n")
+
+    def double(snapshot: dict[str, Any]) -> None:
+        snapshot["user"].append({"id": "u-twin", "email": "ANNA@acme.example", "archived": False})
+
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, manifests, double)
+    (problem,) = found.value.problems
+    assert problem.code == "person/twice"
+    assert "u-anna, u-twin" in problem.message
+
+
+def test_a_pin_may_be_per_workspace(tmp_path: Path) -> None:
+    """A workspace that the map lacks goes by name; the pinned one is renamed."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
+    assert it.plan("groups: [{name: A, id: {production: g-9}}]").changes == ()
+    change = only(it.plan("groups: [{name: C, id: {sandbox: g-2, production: g-9}}]"))
+    assert (change.id, [(one.path, one.before, one.after) for one in change.fields]) == ("g-2", [("name", "B", "C")])
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "groups: [{name: A, id: g-7}]",
+        "groups: [{name: New, id: g-7}]",
+        "custom_fields: [{name: Dept, choices: [{name: HR, id: ch-7}]}]",
+        "content_targets: [{content: {name: X, id: c-7}, assign_to: [everyone]}]",
+    ],
+)
+def test_a_pin_that_is_not_live_is_an_error(tmp_path: Path, manifests: str) -> None:
+    """It is never a creation, also where the name itself is live."""
+    it = project(
+        tmp_path,
+        "groups: [{name: A}]\ncustom_fields: [{name: Dept, type: CHOICE, choices: [HR]}]\ncontent: [{name: X}]\n",
+    )
+    (problem,) = refused(it, manifests)
+    assert problem.code.endswith("/pin-not-live")
+
+
+def test_previously_that_has_done_its_work_is_noted(tmp_path: Path) -> None:
+    """Where the new name is live the old one is ignored, even if it is live too, with a note that it can go."""
+    it = project(tmp_path, "groups: [{name: New}, {name: Old}]")
+    plan = it.plan("groups: [{name: New, previously: [Old]}]")
+    assert plan.changes == ()
+    (problem,) = plan.problems
+    assert (problem.code, problem.severity) == ("identity/previously-done", Severity.NOTE)
+
+
+def test_a_link_of_a_chain_is_not_noted_as_done(tmp_path: Path) -> None:
+    """Every link of a chain is still to be renamed, so none of its `previously` can go yet."""
+    it = project(tmp_path, "groups: [{name: A}, {name: B}]")
+    plan = it.plan("groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]")
+    assert [change.address.name for change in plan.changes] == ["B", "C"]
+    assert codes(plan) == []
+
+
+def test_an_earlier_name_that_another_entry_declares_is_not_taken(tmp_path: Path) -> None:
+    """The old name is claimed by a declaration of its own, so the new one is created."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}]")
+    plan = it.plan("groups: [{name: A}, {name: B, previously: [A]}]")
+    assert acts(plan) == ["create group/B"]
+
+
+def test_of_several_earlier_names_the_live_one_is_renamed(tmp_path: Path) -> None:
+    """A list of earlier names serves workspaces that are at different stages."""
+    it = project(tmp_path, "groups: [{name: Second, id: g-1}]")
+    change = only(it.plan("groups: [{name: Third, previously: [First, Second]}]"))
+    assert (change.id, change.action) == ("g-1", "update")
+
+
+def test_two_entries_cannot_have_had_the_same_name(tmp_path: Path) -> None:
+    """The live one would have to become both."""
+    it = project(tmp_path, "groups: [{name: Old}]")
+    (problem,) = refused(it, "groups: [{name: A, previously: [Old]}, {name: B, previously: [Old]}]")
+    assert problem.code == "identity/previously-twice"
+
+
+def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) -> None:
+    """A circle of three is four renames; cut short after the first, the next run goes on from there."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}, {name: C, id: g-3}]")
+    wanted = "groups: [{name: B, id: g-1}, {name: C, id: g-2}, {name: A, id: g-3}]"
+    it.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "lmsconf renames g-1"})
+    assert it.settled(wanted) == ["manual-groups.rename"] * 3
+
+
+def test_people_are_compared_without_case(tmp_path: Path) -> None:
+    """However an e-mail is spelt in the workspace or in a manifest, it is the same person."""
+    it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example]}]")
+    assert it.plan("groups: [{name: A, members: [ANNA@acme.EXAMPLE]}]").changes == ()
+
+
+def test_unknown_people_are_errors_with_the_nearest_one(tmp_path: Path) -> None:
+    """Where people must be known, each unknown e-mail is an error at its place."""
+    it = project(tmp_path, "groups: [{name: A}]")
+    (problem,) = refused(it, "groups:\n  - name: A\n    members:\n      - bo@acme.example\n      - anne@acme.example\n")
+    assert problem.code == "person/unknown"
+    assert "anna@acme.example" in str(problem.hint).lower()
+    assert problem.source is not None
+    assert problem.source.line == 5
+
+
+def test_unknown_people_can_be_skipped_up_to_a_tenth(tmp_path: Path) -> None:
+    """One of ten is a warning and is left out; two of eleven, or one of nine, are errors."""
+    crowd = [f"p{n}@acme.example" for n in range(10)]
+    seed = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd) + "groups: [{name: A}]\n"
+    it = Project(tmp_path, seed, "people: {unknown: skip}\n")
+    plan = it.plan(f"groups: [{{name: A, members: [{', '.join([*crowd[:9], 'x@acme.example'])}]}}]")
+    assert only(plan).fields[0].added == tuple(crowd[:9])
+    assert [(one.code, one.severity) for one in plan.all_problems] == [("person/unknown", Severity.WARNING)]
+    for some in ([*crowd[:9], "x@acme.example", "y@acme.example"], [*crowd[:8], "x@acme.example"]):
+        problems = refused(it, f"groups: [{{name: A, members: [{', '.join(some)}]}}]")
+        assert "person/too-many-unknown" in [one.code for one in problems]
+
+
+def test_archived_people_are_left_as_they_are(tmp_path: Path) -> None:
+    """A live member known to be archived is neither compared nor removed; one that is declared is a warning."""
+    it = project(tmp_path, "groups: [{name: A, members: [bo@acme.example, old@acme.example]}]")
+    assert it.plan("groups: [{name: A, members: [bo@acme.example]}]").changes == ()
+    plan = it.plan("groups: [{name: A, members: [bo@acme.example, old@acme.example]}]")
+    assert plan.changes == ()
+    assert [(one.code, one.severity) for one in plan.all_problems] == [("person/archived", Severity.WARNING)]
+
+
+def test_an_unexplained_member_is_shown_and_stays(tmp_path: Path) -> None:
+    """A live id that no list of people explains is shown as `user id u-17`, and never removed."""
+    it = project(tmp_path, "groups: [{name: A, members: [bo@acme.example]}]\ncontent: [{name: X, id: c-1}]\n")
+
+    def add(snapshot: dict[str, Any]) -> None:
+        snapshot["group"][0]["members"].append("u-17")
+        snapshot["content_target"].append({"content": "c-1", "target": "u-17", "type": "USER", "mandatory": False})
+
+    it.write_options("ownership: {content_targets: all}\n")
+    plan = plan_against(it, "groups: [{name: A, members: []}]", add)
+    assert only(plan).fields[0].removed == ("bo@acme.example",)
+    (note,) = plan.all_problems
+    assert "user id u-17" in note.message
+    assert [str(one) for one in plan.unmanaged[0].addresses] == ["content_target/X -> user id u-17"]
+
+
+def test_an_entry_may_be_for_some_workspaces_only(tmp_path: Path) -> None:
+    """Elsewhere it counts as not there; one name may be declared for one workspace and absent in another."""
+    more = "  production: {url: 'https://lms.example/api'}\ndefault_workspace: sandbox\n"
+    it = project(tmp_path, "groups: [{name: A}, {name: B}]", more)
+    plan = it.plan(
+        "groups: [{name: A, only_in: [production]}, {name: C, only_in: [production]}, {name: D, only_in: [sandbox]}]\n"
+        "absent: {groups: [{name: A, only_in: [sandbox]}, {name: B, only_in: [production]}]}\n"
+    )
+    assert acts(plan) == ["delete group/A", "create group/D"]
+
+
+def test_the_same_assignment_twice_is_an_error_with_both_places(tmp_path: Path) -> None:
+    """Entries for the same content add up over files; the same audience twice cannot."""
+    it = project(tmp_path, "content: [{name: X, id: c-1}]\ngroups: [{name: A}]\n")
+    it.write("content_targets: [{content: X, assign_to: [{group: A}]}]", "a.yaml")
+    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
+    assert len(plan.changes) == 2
+    (problem,) = refused(it, "content_targets: [{content: X, assign_to: [{group: A}]}]")
+    assert problem.code == "manifest/declared-twice"
+    assert "manifests/a.yaml:1" in str(problem.hint)
+    assert "manifests/all.yaml:1" in str(problem.source)
+
+
+def test_two_names_for_one_content_are_the_same_assignment(tmp_path: Path) -> None:
+    """Content pinned under a name of its own is the same content, so its audience cannot stand there twice."""
+    it = project(tmp_path, "content: [{name: X, id: c-1}]\n")
+    (problem,) = refused(
+        it,
+        "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
+        "  - {content: {name: Other, id: c-1}, mandatory: true, assign_to: [everyone]}\n",
+    )
+    assert problem.code == "content-target/same"
+
+
+def test_a_changed_type_is_an_error(tmp_path: Path) -> None:
+    """A field is never replaced to give it another type."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: TEXT}]")
+    (problem,) = refused(it, "custom_fields: [{name: F, type: CHOICE, choices: [A]}]")
+    assert problem.code == "custom-field/type"
+
+
+@pytest.mark.parametrize(
+    ("manifests", "key"),
+    [
+        ("custom_fields: [{name: New}]", "type"),
+        ("custom_fields: [{name: New, type: CHOICE}]", "choices"),
+        ("smart_groups: [{name: New}]", "conditions"),
+    ],
+)
+def test_a_creation_says_what_the_service_needs(tmp_path: Path, manifests: str, key: str) -> None:
+    """Type, choices and conditions are needed for what would be created."""
+    (problem,) = refused(project(tmp_path, ""), manifests)
+    assert problem.code.endswith(f"/{key}-needed")
+
+
+def test_what_a_creation_leaves_out_is_not_sent(tmp_path: Path) -> None:
+    """The other keys are the service's to decide, and the plan names them; what is said is not among them."""
+    it = project(tmp_path, "")
+    plan = it.plan("custom_fields: [{name: New, type: TEXT, hidden: false, description: null}]")
+    assert only(plan).defaults == ("locked", "optional")
+    assert plan.calls[0].body == {"name": "New", "type": "TEXT", "isHidden": False}
+
+
+def test_null_clears_a_description_and_omitted_keeps_it(tmp_path: Path) -> None:
+    """What the API wants whole is sent whole: what a manifest leaves out goes as it was read."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: TEXT, description: Old, locked: true}]")
+    plan = it.plan("custom_fields: [{name: F, hidden: true}]")
+    body = plan.calls[0].body
+    assert isinstance(body, dict)
+    assert (body["description"], body["isLocked"], body["isHidden"]) == ("Old", True, True)
+    assert it.settled("custom_fields: [{name: F, description: null}]") == ["custom-fields.replace"]
+    assert not it.fields()["F"].get("description")
+    assert it.fields()["F"]["isLocked"] is True
+
+
+def test_an_absent_flag_is_false(tmp_path: Path) -> None:
+    """An optional boolean that an answer lacks equals false."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: TEXT}]")
+    assert it.plan("custom_fields: [{name: F, hidden: false, locked: false, optional: false}]").changes == ()
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "groups:\n  - name: A\n    members:\n",
+        "groups:\n  - name: A\n    members: null\n",
+        "groups:\n  - name: A\n    managers:\n",
+        "custom_fields:\n  - name: F\n    choices:\n",
+        "smart_groups:\n  - name: S\n    conditions:\n",
+        "groups:\n  - name: A\n    previously:\n",
+        "groups:\n  - name: A\n    members: {include: }\n",
+        "custom_fields:\n  - name: F\n    hidden: null\n",
+        "content_targets:\n  - assign_to: [everyone]\n    content: X\n    mandatory: null\n",
+    ],
+)
+def test_nothing_after_a_colon_is_an_error_there(tmp_path: Path, manifests: str) -> None:
+    """An empty list is written `[]`; what looks forgotten is not taken for it."""
+    (problem,) = refused(project(tmp_path, ""), manifests)
+    assert problem.source is not None
+    assert problem.source.line == (4 if "mandatory" in manifests else 3)
+
+
+def test_include_and_exclude_speak_only_of_those_named(tmp_path: Path) -> None:
+    """Who is named is put in or taken out; everybody else stays."""
+    it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example, bo@acme.example]}]")
+    wanted = "groups: [{name: A, members: {include: [cy@acme.example], exclude: [ANNA@acme.example]}}]"
+    assert it.settled(wanted) == ["manual-groups.add-members", "manual-groups.remove-member"]
+    problems = refused(it, "groups: [{name: A, members: {include: [cy@acme.example], exclude: [CY@acme.example]}}]")
+    assert [one.code for one in problems] == ["people/both"]
+
+
+def test_conditions_are_a_multiset(tmp_path: Path) -> None:
+    """Order says nothing, and a condition that says no system condition keeps the live one's."""
+    it = project(
+        tmp_path,
+        """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Site, type: CHOICE, choices: [C]}]
+smart_groups:
+  - name: S
+    conditions: [{field: Dept, choices: [A, B], system_condition: IS_ANY}, {field: Site, choices: [C]}]
+""",
+    )
+    both = "{field: Site, choices: [C]}, {field: Dept, choices: [B, A]}"
+    assert it.plan(f"smart_groups: [{{name: S, conditions: [{both}]}}]").changes == ()
+    twice = only(it.plan(f"smart_groups: [{{name: S, conditions: [{both}, {{field: Site, choices: [C]}}]}}]"))
+    assert twice.fields[0].added == ({"field": "Site", "choices": ["C"]},)
+
+
+@pytest.mark.parametrize(
+    ("manifests", "part"),
+    [
+        ("groups: [{name: B, id: g-1}]", ()),
+        ("groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]", ("group/B",)),
+        ("groups: [{name: C, id: g-1}, {name: A}]", ("group/A",)),
+    ],
+)
+def test_a_name_is_not_taken_from_one_that_keeps_it(tmp_path: Path, manifests: str, part: tuple[str, ...]) -> None:
+    """Two would be live under it: by a pin, or because --only leaves the other one as it is."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(manifests, only=part)
+    assert [problem.code for problem in found.value.problems if problem.is_error] == ["identity/name-taken"]
+
+
+def test_a_name_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
+    """By something new, once its holder has moved on."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}]")
+    assert it.settled("groups: [{name: C, id: g-1}, {name: A}]") == ["manual-groups.rename", "manual-groups.create"]

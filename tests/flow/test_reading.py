@@ -1,0 +1,254 @@
+"""What is read of a workspace: no more than is needed, the cheaper way, and never believed when it is not whole."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.planfile import plan_digest
+from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.sandbox.faults import Fault
+
+from .project import Project
+from .shell import lmsconf
+from .whatif import apply_under, plan_under
+
+CROWD = [f"p{n:03}@acme.example" for n in range(150)]
+PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
+SEED = (
+    PEOPLE
+    + """
+custom_fields: [{name: D, type: CHOICE, choices: [X, Y]}, {name: E, type: TEXT}]
+groups: [{name: A, id: g-1, members: [p000@acme.example]}, {name: B}, {name: C}, {name: Old}]
+smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}, {name: T, conditions: [{field: D, choices: [Y]}]}]
+content: [{name: K, id: c-1}, {name: L, id: c-2}, {name: M, id: c-3}]
+content_targets: [{content: K, assign_to: [everyone, {group: Old}]}, {content: L, assign_to: [{group: Old}]}]
+"""
+)
+REFUSED = 404
+ONE_PAGE = ("custom-fields.list", "content.list")
+
+
+def project(tmp_path: Path, options: str = "") -> Project:
+    return Project(tmp_path, SEED, options)
+
+
+def asked(it: Project) -> Counter[str]:
+    """How often each operation was called."""
+    return Counter(str(call.operation) for call in it.calls)
+
+
+def errors(found: ProblemsFound) -> set[str]:
+    return {problem.code for problem in found.problems if problem.is_error}
+
+
+def test_planning_reads_and_does_not_write(tmp_path: Path) -> None:
+    """Whatever is planned, the workspace sees no writing request."""
+    it = project(tmp_path)
+    it.plan("groups: [{name: New, members: [p001@acme.example]}]\nabsent: {groups: [Old], custom_fields: [E]}")
+    assert not [call for call in it.calls if call.writes]
+
+
+def test_fields_alone_need_no_groups_and_no_people(tmp_path: Path) -> None:
+    """Fields that stay as they are need the listings only; the number of people is one small request."""
+    it = project(tmp_path)
+    it.plan("custom_fields: [{name: D, type: CHOICE}]")
+    assert asked(it) == {"custom-fields.list": 1, "smart-groups.list": 2, "users.list": 1}
+
+
+def test_a_changed_field_needs_every_smart_group(tmp_path: Path) -> None:
+    """Any of them may name it, also those that no manifest mentions."""
+    it = project(tmp_path)
+    it.plan("custom_fields: [{name: D, hidden: true}]")
+    assert asked(it)["smart-groups.get"] == 2
+
+
+def test_only_declared_smart_groups_are_looked_into(tmp_path: Path) -> None:
+    """One declared smart group is one detail, and no manual group is read."""
+    it = project(tmp_path)
+    it.plan("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]")
+    assert asked(it)["smart-groups.get"] == 1
+    assert asked(it)["manual-groups.list"] == asked(it)["content.list"] == 0
+
+
+def test_only_declared_groups_are_looked_into(tmp_path: Path) -> None:
+    """One group is one request for its members and one for its managers, where that is cheaper."""
+    it = project(tmp_path)
+    it.plan("groups: [{name: A, members: [p000@acme.example]}]")
+    assert asked(it) == {
+        "manual-groups.list": 2,
+        "manual-groups.members": 1,
+        "manual-groups.managers": 1,
+        "users.list": 2,
+    }
+
+
+def test_a_group_of_which_only_the_name_is_said_is_not_looked_into(tmp_path: Path) -> None:
+    """Neither its people nor anybody's e-mail decides anything."""
+    it = project(tmp_path)
+    it.plan("groups: [{name: A}]")
+    assert asked(it) == {"manual-groups.list": 2, "users.list": 1}
+    plan = it.plan("groups: [{name: Aa, previously: [A]}]")
+    assert asked(it)["users.list"] == 1
+    assert [call.operation for call in plan.calls] == ["manual-groups.rename"]
+
+
+def test_memberships_are_read_the_cheaper_way(tmp_path: Path) -> None:
+    """Two pages of everybody are fewer requests than two for each of three groups."""
+    it = project(tmp_path)
+    plan = it.plan("groups: [{name: A, members: []}, {name: B, members: []}, {name: C, members: []}]")
+    assert asked(it)["users.extended-info"] == 2
+    assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
+    assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
+
+
+def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
+    """Where the listing of everybody is not whole, each group is asked itself, and the plan is the same."""
+    it = project(tmp_path)
+    wanted = "groups: [{name: A, members: []}, {name: B, members: []}, {name: C, members: []}]"
+    plan = plan_under(it, wanted, Fault(operation="users.extended-info", status=REFUSED, after=1, times=9))
+    assert asked(it)["manual-groups.members"] == 3
+    assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
+
+
+def test_assignments_are_read_of_declared_content_only(tmp_path: Path) -> None:
+    """One request for each content that a manifest names."""
+    it = project(tmp_path)
+    it.plan("content_targets: [{content: K, assign_to: [everyone]}]")
+    assert asked(it)["content-targets.list"] == 1
+    assert asked(it)["manual-groups.members"] == asked(it)["smart-groups.get"] == 0
+
+
+def test_the_whole_catalogue_is_read_when_a_group_goes(tmp_path: Path) -> None:
+    """And not for an entry under absent that has nothing to delete."""
+    it = project(tmp_path)
+    plan = it.plan("absent: {groups: [Old]}")
+    assert asked(it)["content-targets.list"] == 3
+    assert len(plan.changes) == 3
+    it.plan("absent: {groups: [Gone]}")
+    assert asked(it)["content-targets.list"] == 0
+
+
+def test_only_reads_what_the_part_needs(tmp_path: Path) -> None:
+    """With --only, what is not part of the plan is not read."""
+    it = project(tmp_path)
+    it.plan(
+        "groups: [{name: A, members: []}, {name: B, members: []}]\n"
+        "content_targets: [{content: K, assign_to: [everyone]}]\n",
+        only=("group/A",),
+    )
+    assert asked(it)["manual-groups.members"] == 1
+    assert asked(it)["content.list"] == asked(it)["content-targets.list"] == 0
+
+
+def test_a_problem_of_the_part_is_told_although_another_part_has_it_too(tmp_path: Path) -> None:
+    """Content that is not in the catalogue is told once; with --only it is told for the part that is planned."""
+    it = project(tmp_path)
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(
+            "content_targets: [{content: Gone, assign_to: [everyone, {group: A}]}]",
+            only=("content_target/Gone -> group/A",),
+        )
+    assert errors(found.value) == {"content/unknown"}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "operation"),
+    [
+        ("groups: [{name: New}]", "manual-groups.list"),
+        ("absent: {groups: [Old]}", "manual-groups.list"),
+        ("groups: [{name: New, previously: [Old]}]", "manual-groups.list"),
+        ("smart_groups: [{name: New, conditions: [{field: D, choices: [X]}]}]", "smart-groups.list"),
+        ("absent: {smart_groups: [S]}", "smart-groups.list"),
+        ("custom_fields: [{name: New, type: TEXT}]", "custom-fields.list"),
+        ("absent: {custom_fields: [E]}", "custom-fields.list"),
+        ("content_targets: [{content: M, assign_to: [everyone]}]", "content.list"),
+        ("absent: {groups: [Old]}", "content.list"),
+        ("absent: {content_targets: [{content: K, assign_to: [everyone]}]}", "content.list"),
+        ("groups: [{name: A, members: [p149@acme.example]}]", "users.list"),
+        ("content_targets: [{content: M, assign_to: [{user: p149@acme.example}]}]", "users.list"),
+    ],
+)
+def test_a_failed_page_never_becomes_a_plan(tmp_path: Path, manifests: str, operation: str) -> None:
+    """Whether the first page fails or a later one: nothing is created, renamed or deleted on its word."""
+    it = project(tmp_path)
+    for after in (0,) if operation in ONE_PAGE else (0, 1):
+        with pytest.raises(LmsconfError):
+            plan_under(it, manifests, Fault(operation=operation, status=REFUSED, after=after, times=99))
+        assert not [call for call in it.calls if call.writes]
+
+
+def test_what_is_owned_stays_when_its_listing_is_not_whole(tmp_path: Path) -> None:
+    """A group that a manifest declares and a failed page hides is not taken for undeclared, nor the rest for all."""
+    it = project(tmp_path, "ownership: {groups: all, content_targets: all}\n")
+    wanted = "groups: [{name: A}]\ncontent_targets: [{content: K, assign_to: [everyone]}]"
+    for operation in ("manual-groups.list", "content.list"):
+        after = 1 if operation == "manual-groups.list" else 0
+        with pytest.raises(ProblemsFound) as found:
+            plan_under(it, wanted, Fault(operation=operation, status=REFUSED, after=after, times=99))
+        assert "read/incomplete" in errors(found.value) or errors(found.value) == {"content/unknown"}
+
+
+def test_details_that_fail_fail_the_plan(tmp_path: Path) -> None:
+    """Members, conditions or assignments that were not answered are never taken for none."""
+    it = project(tmp_path)
+    for manifests, operation in (
+        ("groups: [{name: A, members: [p000@acme.example]}]", "manual-groups.members"),
+        ("smart_groups: [{name: S, managers: []}]", "smart-groups.get"),
+        ("content_targets: [{content: K, assign_to: [everyone]}]", "content-targets.list"),
+    ):
+        with pytest.raises(LmsconfError):
+            plan_under(it, manifests, Fault(operation=operation, status=REFUSED, times=99))
+
+
+def test_a_refused_reading_is_a_refused_credential(tmp_path: Path) -> None:
+    """A 403 on a listing is no incomplete listing; every other read would end the same."""
+    it = project(tmp_path)
+    with pytest.raises(Unauthorized):
+        plan_under(it, "groups: [{name: A}]", Fault(operation="manual-groups.list", status=403, times=9))
+
+
+FILES = {
+    "a.yaml": "groups: [{name: New, members: [p003@acme.example, p001@acme.example]}, {name: A, members: []}]\n",
+    "b.yml": "smart_groups: [{name: U, conditions: [{field: D, choices: [Y, X]}], managers: [p002@acme.example]}]\n",
+    "c.yaml": "content_targets: [{content: [M, K], assign_to: [{group: New}, {smart_group: U}, everyone]}]\n",
+    "d.yaml": "custom_fields: [{name: D, choices: [X, Y, Z]}]\nabsent: {groups: [Old, Gone], custom_fields: [E]}\n",
+}
+
+
+def test_a_plan_does_not_depend_on_where_things_stand(tmp_path: Path) -> None:
+    """Files under other names, entries in another order, reads that answer in another order: the same plan."""
+    digests = set()
+    texts = set()
+    for number, order in enumerate(itertools.islice(itertools.permutations(FILES), 0, 24, 5)):
+        it = project(tmp_path / str(number))
+        for place, name in enumerate(order):
+            it.write(FILES[name], f"{place}.yaml")
+        slow = [Fault(operation=one, delay=0.05) for one in ("users.list", "content.list")][: number % 3]
+        plan = plan_under(it, "groups: []\n", *slow)
+        digests.add(plan_digest(plan))
+        problems = [one.message for one in plan.all_problems]
+        texts.add(repr((plan.fingerprints, plan.guards, plan.unmanaged, problems)))
+    assert len(digests) == len(texts) == 1
+
+
+def test_the_first_line_counts_the_people(tmp_path: Path) -> None:
+    """Also where no list of people had to be read."""
+    it = project(tmp_path)
+    it.write("custom_fields: [{name: D}]")
+    assert "150 people" in lmsconf(tmp_path, "plan").out.splitlines()[0]
+
+
+def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -> None:
+    """A 403 that nobody foretold is followed by one cheap read, which tells a refusal (4) from a lack of rights (7)."""
+    it = project(tmp_path)
+    wanted = "custom_fields: [{name: E, hidden: true}]"
+    report = apply_under(it, wanted, Fault(operation="custom-fields.replace", status=403))
+    assert report.exit == Exit.STOPPED
+    assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}
+    report = apply_under(it, wanted, Fault(status=403, times=9))
+    assert report.exit == Exit.UNAUTHORIZED
+    assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}

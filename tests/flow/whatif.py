@@ -1,0 +1,59 @@
+"""A plan against a workspace that is almost the live one: its snapshot is taken, edited, and planned against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from lmsconf.connect import Connection
+from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.kinds.snapshotfile import dumps, loads
+from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.workspace import Workspace, read_manifests
+
+from .project import Project
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def plan_against(it: Project, manifests: str, edit: Edit) -> Plan:
+    """The plan of the manifests against the edited snapshot."""
+    it.write(manifests)
+    settings = it.settings
+    with Connection(settings) as connection:
+        workspace = Workspace(settings=settings, connection=connection)
+        snapshot = json.loads(dumps(workspace.snapshot()))
+        edit(snapshot)
+        return workspace.plan_offline(read_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
+
+
+def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
+    """The plan while the workspace has these mishaps; what it asked is in `it.calls`."""
+    it.write(manifests)
+    settings = it.settings
+    with Connection(settings) as connection, connection.crew(1):
+        sandbox = connection._sandbox  # only a test makes things go wrong
+        assert sandbox is not None
+        sandbox._faults = Faults(*faults)
+        try:
+            workspace = Workspace(settings=settings, connection=connection)
+            return workspace.plan(read_manifests(settings), settings.policy)
+        finally:
+            it.calls = list(sandbox.log)
+
+
+def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
+    """Plans in peace and applies while the workspace has these mishaps; `it.calls` is what it then saw."""
+    it.write(manifests)
+    settings = it.settings
+    with Connection(settings) as connection:
+        workspace = Workspace(settings=settings, connection=connection)
+        plan = workspace.plan(read_manifests(settings), settings.policy)
+        sandbox = connection._sandbox  # only a test makes things go wrong
+        assert sandbox is not None
+        sandbox._faults = Faults(*faults)
+        before = len(sandbox.log)
+        report = workspace.apply(plan, meta={})
+        it.calls = list(sandbox.log)[before:]
+    return report

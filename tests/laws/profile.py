@@ -1,0 +1,27 @@
+"""How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
+
+LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, settings
+
+SEARCH: Final = os.environ.get("LAWS") == "search"
+_PHASES: Final = [Phase.explicit, Phase.generate, *([] if os.environ.get("LAWS") == "quick" else [Phase.shrink])]
+
+
+def tried(examples: int) -> settings:
+    """Settings for so many examples, ten times as many in a search. What an example takes is not limited."""
+    return settings(
+        max_examples=examples * 10 if SEARCH else examples,
+        derandomize=not SEARCH,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+        phases=_PHASES,
+        report_multiple_bugs=False,
+    )

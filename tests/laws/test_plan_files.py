@@ -1,0 +1,62 @@
+"""What holds for every plan that is kept: its file and a snapshot's file lose nothing on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from hypothesis import given
+
+from laws.conftest import Open
+from laws.profile import tried
+from laws.stage import document_of
+from laws.wishes import Wish, wishes
+from laws.worlds import World
+from lmsconf.core.planfile import dumps, loads
+from lmsconf.kinds import snapshotfile
+
+Both = tuple[World, Wish]
+
+
+@tried(80)
+@given(wishes())
+def test_a_plan_file_does_what_the_plan_does(opened: Open, both: Both) -> None:
+    """A saved plan loads as it was, and applied it gives the same workspace, id for id."""
+    stage = opened(both).one_by_one()
+    plan = stage.plan()
+    text = dumps(plan)
+    assert loads(text) == plan
+    assert dumps(loads(text)) == text
+    if plan.calls:
+        stage.apply(plan)
+        from_memory = stage.look()
+        again = opened(both).one_by_one()
+        again.apply(loads(text))
+        assert again.look() == from_memory
+
+
+@tried(80)
+@given(wishes())
+def test_a_snapshot_plans_as_the_workspace_does(opened: Open, both: Both) -> None:
+    """A saved snapshot loads as it was, and the plan against it is the live one, except that it is offline."""
+    stage = opened(both)
+    snapshot = stage.workspace.snapshot()
+    kept = snapshotfile.loads(snapshotfile.dumps(snapshot))
+    assert kept == snapshot
+    offline = stage.workspace.plan_offline(stage.manifests(), stage.settings.policy, kept)
+    assert offline.offline
+    seen, live = document_of(replace(offline, offline=False)), document_of(stage.plan())
+    # A live plan reads no more than it needs, so it may know less of what nobody manages, and of how much there is.
+    assert _addresses(live.pop("unmanaged")) <= _addresses(seen.pop("unmanaged"))
+    assert _taken(live.pop("measures")) == _taken(seen.pop("measures"))
+    assert {key for key in live if seen[key] != live[key]} <= {"seal"}
+
+
+def _taken(measures: object) -> list[dict[str, object]]:
+    """What the guards count, without the number of assignments that were read."""
+    rows = cast("list[dict[str, object]]", measures)
+    return [{**row, "size": None} if row["of"] == "all assignments" else row for row in rows]
+
+
+def _addresses(unmanaged: object) -> set[str]:
+    return {address for group in cast("list[dict[str, list[str]]]", unmanaged) for address in group["addresses"]}
