@@ -13,7 +13,7 @@ from lmsconf.core.plan import Manifests, handed_out, make_plan, outlived
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import ApplyReport, Change, Plan, Status
+from lmsconf.core.values import ApplyReport, Change, Outcome, Plan, Status
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, Severity, StalePlan, Terminated
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.reading import Wanted, read_workspace
@@ -168,6 +168,34 @@ class Workspace:
             problems=problems,
             meta=dict(meta),
             exit=_exit(run, converged),
+        )
+
+    def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
+        """The report of a run that was stopped before its first call."""
+        outcomes = tuple(
+            Outcome(
+                call=call.id,
+                address=call.address,
+                operation=call.operation,
+                status=Status.NOT_ATTEMPTED,
+                reason=error.message,
+                hint=error.hint,
+            )
+            for call in plan.calls
+        )
+        return ApplyReport(
+            plan_digest=plan_digest(plan),
+            workspace=plan.workspace,
+            url=plan.url,
+            people=plan.people,
+            started_at=self.now(),
+            finished_at=self.now(),
+            outcomes=outcomes,
+            converged=None,
+            residue=(),
+            problems=error.problems,
+            meta=dict(meta),
+            exit=error.exit,
         )
 
     def _look_back(self, plan: Plan, run: Run) -> tuple[tuple[Change, ...], tuple[Problem, ...], bool | None]:

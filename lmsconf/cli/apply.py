@@ -73,14 +73,20 @@ def apply(
         else:
             plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
             emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
-        _expect(plan, digest)
-        if planfile is not None:
-            # A plan that no longer fits is stale first, whatever its guards say.
-            _check_fresh(workspace, plan)
-        _stop(plan)
-        if plan.calls and asks and digest is None:
-            _ask(plan)
-            _check_fresh(workspace, plan)
+        try:
+            _expect(plan, digest)
+            if planfile is not None:
+                # A plan that no longer fits is stale first, whatever its guards say.
+                _check_fresh(workspace, plan)
+            _stop(plan)
+            if plan.calls and asks and digest is None:
+                _ask(plan)
+                _check_fresh(workspace, plan)
+        except LmsconfError as error:
+            if output.format == "json":
+                # There is a plan, so the document that a script waits for is the report, of calls not attempted.
+                _finish(output, workspace.untouched(plan, error, meta=noted))
+            raise
         report = _carry_out(workspace, plan, noted)
     return _finish(output, report)
 

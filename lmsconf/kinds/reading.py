@@ -20,6 +20,7 @@ from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
+from lmsconf.errors import BadAnswer
 from lmsconf.kinds.answers import an_object, label, objects, text
 from lmsconf.kinds.content import ContentRow, content_row
 from lmsconf.kinds.field_values import field_row
@@ -258,8 +259,11 @@ def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
 
 
 def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
-    """The targets of one content."""
-    return [target_row(content.id, one) for one in objects(an_object(answer, "the targets"), "targets")]
+    """The targets of one content. Raises BadAnswer for an answer without their list, which would mean none."""
+    found = an_object(answer, "the targets")
+    if "targets" not in found:
+        raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
+    return [target_row(content.id, one) for one in objects(found, "targets")]
 
 
 def _lists_people(spec: object) -> bool:

@@ -22,6 +22,10 @@ _SEPARATORS: Final = (",", ";", "\t")
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
+_HEADER = 1
+"""The line that names the columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     """A CSV file as read: its columns, and its rows with the line on which each begins. Cells are trimmed."""
@@ -191,16 +195,19 @@ def _column(table: _Table, name: str, where: Where) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message = f'{table.path} has no column "{name}"'
+    message = f'there is no column "{name}"'
     if name in table.columns:
-        message, hint = f'{table.path} has several columns "{name}"', "Give each column its own name."
-    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=where))
+        message, hint = f'there are several columns "{name}"', "Give each column its own name."
+    hint = f"{hint} {where} asks for it."
+    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=Where(table.path, _HEADER)))
 
 
 def _nobody(table: _Table, said: Map, where: Where) -> Problem:
     asked = cast("Mapping[str, Json]", said.get("where", {}))
     whom = f" with {', '.join(f'{name} = {value}' for name, value in asked.items())}" if asked else ""
-    message = f"{table.path} has no address{whom}"
     return Problem(
-        code="people/nobody", message=message, hint="`allow_empty: true` says that this may be.", source=where
+        code="people/nobody",
+        message=f"there is no address{whom}, so {where} would mean nobody",
+        hint="`allow_empty: true` says that this may be.",
+        source=Where(table.path, _HEADER),
     )

@@ -172,11 +172,24 @@ def test_paths_are_of_the_project(it: Project, command: Command) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_every_error_is_one_document(command: Command, arguments: list[str], code: int) -> None:
-    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr."""
+    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr.
+
+    It is the problems where there was no plan, and the report of an apply that did nothing where there was one.
+    """
     said = command(*arguments, "--format", "json")
     assert said.code == code
-    assert said.document["format"] == "lmsconf.problems/1"
+    assert said.document["format"] == ("lmsconf.apply/1" if "--expect-digest" in arguments else "lmsconf.problems/1")
     assert "error: " in said.err
+
+
+def test_a_run_that_is_stopped_is_reported(command: Command) -> None:
+    """A guard, a stale plan or another digest: no call is attempted, and the report says so with the exit code."""
+    said = command("apply", "--auto-approve", "--expect-digest", "0", "--format", "json")
+    outcomes = said.document["outcomes"]
+    assert isinstance(outcomes, list)
+    assert outcomes
+    assert {one["status"] for one in outcomes} == {"not_attempted"}
+    assert said.document["exit"] == said.code == 3
 
 
 def test_output_to_a_file(command: Command) -> None:

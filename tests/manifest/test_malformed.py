@@ -47,7 +47,7 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
         "manifests/b.yml:1:1 manifest/unknown-key",
         "manifests/broken.yaml:2 manifest/encoding",
         "manifests/hr/c.yaml:1:65 reference/unknown-choice",
-        "manifests/hr/c.yaml:2:56 people/column",
+        "manifests/hr/people.csv:1 people/column",
     ]
 
 

@@ -106,19 +106,20 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: e-mail}",
             LEADERS,
-            'manifests/a.yaml:1:66: manifests/hr/leaders.csv has no column "e-mail" [people/column]\n'
-            '  Did you mean "email"?\n',
+            'manifests/hr/leaders.csv:1: there is no column "e-mail" [people/column]\n'
+            '  Did you mean "email"? manifests/a.yaml:1:66 asks for it.\n',
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {group: SE}}",
             LEADERS,
-            'manifests/a.yaml:1:81: manifests/hr/leaders.csv has no column "group" [people/column]\n'
-            '  Did you mean "Group"?\n',
+            'manifests/hr/leaders.csv:1: there is no column "group" [people/column]\n'
+            '  Did you mean "Group"? manifests/a.yaml:1:81 asks for it.\n',
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {Group: DK}}",
             LEADERS,
-            "manifests/a.yaml:1:35: manifests/hr/leaders.csv has no address with Group = DK [people/nobody]\n"
+            "manifests/hr/leaders.csv:1: there is no address with Group = DK, "
+            "so manifests/a.yaml:1:35 would mean nobody [people/nobody]\n"
             "  `allow_empty: true` says that this may be.\n",
         ),
         (
@@ -129,8 +130,8 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             "email,email\na@b,c@d\n",
-            'manifests/a.yaml:1:66: manifests/hr/leaders.csv has several columns "email" [people/column]\n'
-            "  Give each column its own name.\n",
+            'manifests/hr/leaders.csv:1: there are several columns "email" [people/column]\n'
+            "  Give each column its own name. manifests/a.yaml:1:66 asks for it.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
