@@ -36,7 +36,8 @@ def segment(value: str) -> str:
 class Operation:
     """One call of the API.
 
-    path_schemas, query the parameters: name in the path, or in the query → schema
+    path_schemas        name in the path → schema
+    query               name in the query → schema
     headers             canonical name of a header → its name on the wire; none of them is required
     body                the schema of the request's JSON, in the names of the dialect; None: the call carries none
     success             the schema of the answer's JSON, likewise; None: the answer carries nothing
@@ -72,9 +73,9 @@ class Operation:
         if path.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_names)}, not {sorted(path)}")
         for name, schema in self.path_schemas.items():
-            allowed = _TRUTH if schema["type"] == "boolean" else schema.get("enum")
-            if allowed and path[name] not in cast("Sequence[str]", allowed):
-                raise ValueError(f"{self.id}: {name} is one of {', '.join(cast('Sequence[str]', allowed))}")
+            allowed = _texts(schema)
+            if allowed and path[name] not in allowed:
+                raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
         return _PLACE.sub(lambda place: segment(path[place[1]]), self.path)
 
     @property
@@ -99,6 +100,11 @@ class Operation:
             said=Words.of(self.body, names),
             heard=Words.of(self.success, names),
         )
+
+
+def _texts(schema: Schema) -> Sequence[str]:
+    """The only texts that a path parameter may be; empty: any."""
+    return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
