@@ -93,6 +93,12 @@ class Desk:
             raise not_found("group" if kind == GROUP else "smart group", id)
         return found[0]
 
+    def person(self, request: Request) -> str:
+        """The id of the person whom the path names. Refuses an unknown one with 404."""
+        id = request.path["userId"]
+        self.check_person(id)
+        return id
+
     def check_person(self, id: str) -> None:
         """Refuses with 404 an id that no person has."""
         if not self.ledger.number("SELECT count(*) FROM people WHERE id = ?", id):

@@ -22,7 +22,12 @@ _Entry = Mapping[str, object]  # every scalar in it is text
 
 
 def load(path: Path) -> Faults:
-    """The script in a file. Raises ProblemsFound with everything that is wrong in it, LmsconfError for no file."""
+    """The script in a file, ready to strike. Raises as `faults` does."""
+    return Faults(*faults(path))
+
+
+def faults(path: Path) -> list[Fault]:
+    """The faults in a file. Raises ProblemsFound with everything that is wrong in it, LmsconfError for no file."""
     entries = read(path, "faults") or []
     if not isinstance(entries, list):
         raise ProblemsFound([problem("faults", str(path), "it holds no list of faults")])
@@ -35,7 +40,7 @@ def load(path: Path) -> Faults:
             problems.append(f"[{place}]: {error}")
     if problems:
         raise ProblemsFound([problem("faults", str(path), message) for message in problems])
-    return Faults(*script)
+    return script
 
 
 def _fault(entry: object) -> Fault:

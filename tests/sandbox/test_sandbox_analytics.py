@@ -18,8 +18,8 @@ def mail(name: str) -> str:
 MORE = {
     "content": [{"name": "GDPR basics"}, {"name": "Fire safety"}, {"name": "Onboarding", "type": "PROGRAM"}],
     "content_targets": [
-        {"content": "GDPR basics", "assign_to": ["everyone"]},
         {"content": "GDPR basics", "assign_to": [{"smart_group": "Sales"}], "mandatory": True},
+        {"content": "GDPR basics", "assign_to": ["everyone"]},
         {"content": "Fire safety", "assign_to": [{"user": mail("cy.dahl")}], "visible_until": "2025-01-01T00:00:00Z"},
         {"content": "Fire safety", "assign_to": [{"group": "Coaches"}]},
     ],

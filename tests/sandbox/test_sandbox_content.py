@@ -8,6 +8,7 @@ from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.wire import Wire
 
+from .chosen import chosen
 from .conftest import Caller
 
 
@@ -237,7 +238,10 @@ MEETUPS = {
             "programs": ["Program"],
             "categories": ["Safety"],
             "link": "https://acme.example/old",
-            "occasions": [{"starts": "2026-02-01T09:00:00+01:00", "attending": "12"}, {"starts": "2026-03-01T08:00:00Z"}],
+            "occasions": [
+                {"starts": "2026-02-01T09:00:00+01:00", "attending": "12"},
+                {"starts": "2026-03-01T08:00:00Z"},
+            ],
         },
         {"name": "New", "type": "MEETUP", "updated": "2025-06-01T00:00:00Z"},
         {"name": "Hidden", "type": "MEETUP"},
@@ -274,7 +278,9 @@ def test_meetups_of_everyone(open_workspace):
 def test_meetups_of_groups(open_workspace):
     """groupIds[] names the groups whose meetups are wanted; EVERYONE is one of them only if it is named."""
     api = open_workspace(more=MEETUPS)
-    found = {query: api.ok("GET", f"/content/meetups?{query}")["meetups"] for query in ("groupIds[]=g-1", "groupIds[]=x")}
+    found = {
+        query: api.ok("GET", f"/content/meetups?{query}")["meetups"] for query in ("groupIds[]=g-1", "groupIds[]=x")
+    }
     assert [[one["name"] for one in meetups] for meetups in found.values()] == [["For coaches"], []]
     both = api.ok("GET", "/content/meetups?groupIds[]=g-1&groupIds[]=EVERYONE")["meetups"]
     assert [one["name"] for one in both] == ["New", "For coaches", "Old"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from .chosen import chosen
+
 SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")
 
 
@@ -103,6 +105,7 @@ def test_an_unknown_group_is_not_found(api, method, path, body):
     assert api.no(method, path, body)[0] == 404
 
 
+@chosen("targets.groups")
 def test_a_deleted_group_leaves_nothing(api):
     """A deleted group is gone from the list, from people and from the targets; a second DELETE is 404."""
     assert api.call("DELETE", "/groups/g-1").status_code == 204

@@ -175,7 +175,11 @@ def test_answers_are_as_described(open_workspace, operation, path):
     api = open_workspace(more=DONE)
     api.ok("POST", "/manage-certificate/participation", START)
     call = Wire.default()[operation]
-    answer = api.ok("GET", path) if isinstance(path, str) else api.ok(call.method, call.fill(dict.fromkeys(call.path_names, "u-2")), path)
+    answer = (
+        api.ok("GET", path)
+        if isinstance(path, str)
+        else api.ok(call.method, call.fill(dict.fromkeys(call.path_names, "u-2")), path)
+    )
     jsonschema.validate(answer, closed(call.success))
 
 

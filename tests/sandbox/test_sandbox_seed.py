@@ -102,7 +102,68 @@ def test_content_and_targets_are_planted(planted):
     assert {(one["mandatory"], one["startTime"]) for one in targets} == {(True, "2026-01-04T23:00:00Z")}
 
 
+MORE = """
+people:
+  - email: anna.berg@acme.example
+    language: sv
+    metadata: {employeeId: 007}
+    applications: [create, learn]
+    custom_archive_date: 2030-01-01T00:00:00Z
+    order_details: {company_name: Acme, address: {city: Oslo}, company_payment: true, disable_payment: true}
+  - {email: bo.ek@acme.example, admin: true}
+content:
+  - {name: GDPR basics, updated: 2025-01-01T00:00:00Z}
+  - {name: Fire drill, type: MEETUP, programs: [Safety], occasions: [{starts: 2026-01-01T00:00:00Z, attending: 3}]}
+  - {name: Safety, type: PROGRAM}
+participations:
+  - {user: anna.berg@acme.example, content: GDPR basics, state: APPROVED, updated: 2025-02-01T00:00:00Z}
+  - user: anna.berg@acme.example
+    content: Safety
+    state: IN_PROGRESS
+    percentage: 30
+    events: [{status: IN_PROGRESS, at: 2025-02-01T00:00:00Z, revision: 3, mandatory: true, manually: true}]
+certificates:
+  - {id: x-1, user: anna.berg@acme.example, content: GDPR basics, issued: 2025-02-01T00:00:00Z, notify: true}
+"""
+
+
+@pytest.fixture
+def lived_in(tmp_path):
+    """A workspace in which something happened."""
+    (tmp_path / "seed.yaml").write_text(MORE, encoding="utf-8")
+    sandbox = Sandbox(seed=tmp_path / "seed.yaml")
+    yield Caller(sandbox)
+    sandbox.shut()
+
+
+def test_all_about_a_person_is_planted(lived_in):
+    """A person may have a language, metadata, applications, an archive date and order details."""
+    anna = lived_in.ok("GET", "/users/u-1")
+    said = {"language": "sv", "metadata": {"employeeId": "007"}, "customArchiveDate": 1_893_456_000_000}
+    assert anna == anna | said | {"applicationIds": ["create", "learn"]}
+    details = lived_in.ok("GET", "/users/u-1/order-details")
+    assert details == details | {"companyName": "Acme", "address": {"city": "Oslo"}}
+    assert details["companyPayment"] is details["disablePayment"] is True
+    assert len(lived_in.ok("GET", "/users/u-2")["applicationIds"]) == 5
+
+
+def test_what_people_did_is_planted(lived_in):
+    """Participations have their events, or one that says where they stand; certificates keep their ids."""
+    (event,) = lived_in.ok("GET", "/analyse/event-logs/content/c-1/user/u-1")
+    assert (event["status"], event["timestamp"]) == ("APPROVED", "2025-02-01T00:00:00Z")
+    (event,) = lived_in.ok("GET", "/analyse/event-logs/content/c-3/user/u-1")
+    assert (event["revisionNumber"], event["mandatory"], event["manually"]) == (3, True, True)
+    rows = lived_in.ok("POST", "/analyse/results", {"options": {"orderBy": "contentId", "order": "ASC"}})["list"]
+    assert [(one["state"], one["percentageProgress"]) for one in rows] == [("APPROVED", 100), ("IN_PROGRESS", 30)]
+    (one,) = lived_in.ok("GET", "/users/u-1/certificates")["certificates"]
+    assert (one["certificateId"], one["expiredNotificationEnabled"]) == ("x-1", True)
+    assert lived_in.ok("GET", "/content/c-2")["partOfPrograms"] == ["c-3"]
+
+
 PERSON = {"email": "anna@acme.example"}
+DONE = {"people": [PERSON, {"email": "bo@x.example"}], "content": [{"name": "x"}]}
+HAS = {"user": "anna@acme.example", "content": "x"}
+DID = HAS | {"state": "FAILED"}
 FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
 
 
@@ -162,6 +223,45 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
             ["smart_groups[0]: there is no custom field 'Town'"],
         ),
         ({"content": [{"name": "x", "price": "much"}]}, ["content[0]: price is no whole number"]),
+        ({"people": [PERSON | {"language": "EN"}]}, ["people[0]: 'EN' is no lowercase language code"]),
+        ({"people": [PERSON | {"metadata": {"a": ["b"]}}]}, ["people[0]: a is no text"]),
+        (
+            {"people": [PERSON | {"applications": ["teach"]}]},
+            ["people[0]: application 'teach' is none of achievements, analyse, create, learn, follow-up"],
+        ),
+        (
+            {"people": [PERSON | {"manager": "true", "custom_archive_date": "2030-01-01T00:00:00Z"}]},
+            ["people[0]: an admin or manager cannot have a custom archive date"],
+        ),
+        (
+            {"people": [PERSON | {"order_details": {"address": {"town": "Oslo"}}}]},
+            ["people[0]: address: unknown key 'town'; there are street, city, country, phone, zip"],
+        ),
+        ({"content": [{"name": "x", "programs": ["y"]}]}, ["content[0]: there is no content 'y'"]),
+        ({"content": [{"name": "x", "occasions": [{}]}]}, ["content[0]: occasions: starts is missing"]),
+        (
+            {"people": [PERSON], "participations": [{"user": "no@x.example", "content": "x", "state": "FAILED"}]},
+            ["participations[0]: there is nobody with the e-mail no@x.example"],
+        ),
+        (
+            DONE | {"participations": [DID, DID, DID | {"user": "bo@x.example", "state": "LATE"}]},
+            [
+                "participations[1]: anna@acme.example with x stands twice",
+                "participations[2]: state 'LATE' is none of APPROVED, IN_PROGRESS, NOT_STARTED, EXPIRED, FAILED",
+            ],
+        ),
+        (
+            DONE | {"participations": [DID | {"events": [{"status": "FAILED", "when": "x"}]}]},
+            ["participations[0]: events: unknown key 'when'; there are at, mandatory, manually, revision, status"],
+        ),
+        (
+            DONE | {"certificates": [HAS | {"expires": "2025-01-01T00:00:00Z", "issued": "2025-01-01T00:00:00Z"}]},
+            ["certificates[0]: expires is not after issued"],
+        ),
+        (
+            DONE | {"certificates": [HAS | {"attachments": [{"uri": "x"}]}]},
+            ["certificates[0]: attachments: unknown key 'uri'; there are created, name, url"],
+        ),
         ({"content_targets": [{"content": "x"}]}, ["content_targets[0]: there is no content 'x'"]),
         (
             {"content": [{"name": "x"}, {"name": "x"}], "content_targets": [{"content": "x"}]},

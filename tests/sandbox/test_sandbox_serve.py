@@ -26,6 +26,18 @@ JOURNEY = [
     ("DELETE", "/groups/g-2", None),
     ("GET", "/groups/g-2", None),
     ("GET", "/no%20where?x=%C3%A5", None),
+    ("POST", "/users", {"email": "åse@acme.example", "firstName": "Åse"}),
+    ("POST", "/users/u-5/update-custom-field-choice", {"f-1": "ch-1"}),
+    ("POST", "/users/u-5/access/ADD", {"applicationId": "create"}),
+    ("POST", "/users/u-5/make-manager/maybe", None),
+    ("POST", "/auth?redirectUri=https%3A%2F%2Facme.example", {"userId": "u-5"}),
+    ("POST", "/manage-certificate/participation", {"userId": "u-5", "contentId": "c-1", "contentType": "COURSE"}),
+    ("GET", "/manage-certificate/status/job-1", None),
+    ("GET", "/users/certificates?userIds[]=u-5&flatView=true", None),
+    ("POST", "/analyse/results", {"options": {"orderBy": "userName"}}),
+    ("GET", "/analyse/event-logs/content/c-1/user/u-5", None),
+    ("PUT", "/users/u-5/order-details", {"note": "ø"}),
+    ("DELETE", "/users/u-5", None),
 ]
 
 

@@ -97,7 +97,7 @@ def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
     caller.ok("POST", "/groups", {"name": "Three"})
     sandbox.restore("one")
     assert groups(caller) == []
-    assert len(sandbox.log) == 11
+    assert len(sandbox.log) == 10
     with pytest.raises(LmsconfError, match="there is no checkpoint 'three'") as error:
         sandbox.restore("three")
     assert error.value.hint == "There are: one, two."

@@ -105,3 +105,22 @@ def test_one_user(api):
     assert whole == whole | plain | extended
     assert whole["applicationIds"] == ["learn"]
     assert api.no("GET", "/users/u-99") == (404, "there is no user 'u-99'")
+
+
+@pytest.mark.parametrize(
+    ("path", "listing"),
+    [("/users", "users"), ("/users/extended-info", "users"), ("/groups", "groups"), ("/smart-groups", "smartGroups")],
+)
+def test_lists_begin_at_0_with_100(open_workspace, path, listing):
+    """skip is 0 and limit 100 where they are left out; a larger limit is honoured where the dialect has no smaller."""
+    condition = {"field": "Department", "choices": ["Sales"]}
+    more = {
+        "people": [{"email": f"p{number}@acme.example"} for number in range(101)],
+        "groups": [{"name": f"G{number}"} for number in range(101)],
+        "smart_groups": [{"name": f"S{number}", "conditions": [condition]} for number in range(101)],
+        "content_targets": [],
+    }
+    api = open_workspace({"paging.limit": 1000}, more=more)
+    everything = api.ok("GET", path, skip=0, limit=200)[listing]
+    assert len(everything) == 101
+    assert api.ok("GET", path)[listing] == api.ok("GET", path, skip=0, limit=100)[listing] == everything[:100]

@@ -12,8 +12,7 @@ from lmsconf.sandbox.desk import Desk, Handler, Request
 
 def set_access(desk: Desk, request: Request) -> None:
     """Gives or takes one application; giving what is there, or taking what is not, changes nothing."""
-    person, action, application = request.path["userId"], request.path["action"], request.text("applicationId")
-    desk.check_person(person)
+    person, action, application = desk.person(request), request.path["action"], request.text("applicationId")
     held = set(json.loads(desk.ledger.column("SELECT applications FROM people WHERE id = ?", person)[0]))
     after = held | {application} if action == "ADD" else held - {application}
     desk.ledger.run("UPDATE people SET applications = ? WHERE id = ?", stored(after), person)
@@ -23,8 +22,7 @@ def make(flag: str) -> Callable[[Desk, Request], None]:
     """Grants or revokes a flag. A grant ends a custom archive date, which neither admins nor managers can have."""
 
     def grant(desk: Desk, request: Request) -> None:
-        person, endow = request.path["userId"], request.path["endow"] == "true"
-        desk.check_person(person)
+        person, endow = desk.person(request), request.path["endow"] == "true"
         desk.ledger.run(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608
         if endow:
             desk.ledger.run("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)

@@ -39,7 +39,7 @@ def create(desk: Desk, request: Request) -> Entry:
 
 def delete(desk: Desk, request: Request) -> None:
     """Takes an account away with all that is about it."""
-    id = _id(desk, request)
+    id = desk.person(request)
     desk.ledger.run("DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = ?)", id)
     for table in (*_OF_A_PERSON, "participations"):
         desk.ledger.run(f"DELETE FROM {table} WHERE person = ?", id)  # noqa: S608  the names stand above
@@ -49,7 +49,7 @@ def delete(desk: Desk, request: Request) -> None:
 
 def archive(desk: Desk, request: Request) -> None:
     """Archives an account from now on; one that is archived stays as it is. Refuses an admin's."""
-    id = _id(desk, request)
+    id = desk.person(request)
     if desk.ledger.number("SELECT admin FROM people WHERE id = ?", id):
         raise bad_request("an admin cannot be archived: revoke administrator rights first")
     desk.ledger.run("UPDATE people SET archived_at = ? WHERE id = ? AND archived_at IS NULL", desk.ledger.now(), id)
@@ -58,16 +58,16 @@ def archive(desk: Desk, request: Request) -> None:
 def unarchive(desk: Desk, request: Request) -> None:
     """Makes an account active. A date that has archived it is gone, or it would do so again at once."""
     desk.ledger.run(
-        "UPDATE people SET archived_at = NULL, custom_archive_at = nullif(custom_archive_at, "
-        "CASE WHEN custom_archive_at <= ? THEN custom_archive_at END) WHERE id = ?",
+        "UPDATE people SET archived_at = NULL, custom_archive_at = CASE WHEN custom_archive_at > ? "
+        "THEN custom_archive_at END WHERE id = ?",
         desk.ledger.now(),
-        _id(desk, request),
+        desk.person(request),
     )
 
 
 def set_archive_date(desk: Desk, request: Request) -> None:
     """Says when an account is to be archived, or with null that it is not. Refuses a date for admins and managers."""
-    id, date = _id(desk, request), request.instant("date")
+    id, date = desk.person(request), request.instant("date")
     if date is not None and desk.ledger.number("SELECT admin OR manager FROM people WHERE id = ?", id):
         raise bad_request("an admin or manager cannot have a custom archive date")
     desk.ledger.run("UPDATE people SET custom_archive_at = ? WHERE id = ?", date, id)
@@ -89,7 +89,7 @@ def archive_due(ledger: Ledger) -> None:
 
 def update_email(desk: Desk, request: Request) -> None:
     """Gives an account another e-mail. Refuses what is none, and with 409 one that another account has."""
-    id, email = _id(desk, request), checked_email(request.text("email"))
+    id, email = desk.person(request), checked_email(request.text("email"))
     if set(with_email(desk.ledger, email)) - {id}:
         raise conflict(f"another user has the e-mail {email!r}")
     desk.ledger.run("UPDATE people SET email = ? WHERE id = ?", email, id)
@@ -97,7 +97,7 @@ def update_email(desk: Desk, request: Request) -> None:
 
 def update_fullname(desk: Desk, request: Request) -> None:
     """Changes first name, last name, or both; what is left out stays."""
-    id = _id(desk, request)
+    id = desk.person(request)
     desk.ledger.run(
         "UPDATE people SET first_name = coalesce(?, first_name), last_name = coalesce(?, last_name) WHERE id = ?",
         *(cast("str | None", request.body.get(name)) for name in ("firstName", "lastName")),
@@ -107,13 +107,13 @@ def update_fullname(desk: Desk, request: Request) -> None:
 
 def update_language(desk: Desk, request: Request) -> None:
     """Changes the language. Refuses what does not look like a lowercase code."""
-    id, language = _id(desk, request), checked_language(request.text("language"))
+    id, language = desk.person(request), checked_language(request.text("language"))
     desk.ledger.run("UPDATE people SET language = ? WHERE id = ?", language, id)
 
 
 def update_metadata(desk: Desk, request: Request) -> None:
     """Puts metadata in the place of what there was, or merges it into that, as the dialect says."""
-    id = _id(desk, request)
+    id = desk.person(request)
     metadata = cast("Mapping[str, str]", request.body["metadata"])
     if desk.behaviour("users.update-metadata.mode") == "merge":
         metadata = json.loads(desk.ledger.column("SELECT metadata FROM people WHERE id = ?", id)[0]) | metadata
@@ -137,13 +137,6 @@ def checked_language(language: str) -> str:
     if not _LANGUAGE.fullmatch(language):
         raise bad_request(f"{language!r} is no lowercase language code")
     return language
-
-
-def _id(desk: Desk, request: Request) -> str:
-    """The account's id, once it is known to exist."""
-    id = request.path["userId"]
-    desk.check_person(id)
-    return id
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

@@ -73,8 +73,7 @@ def statistics(desk: Desk, request: Request) -> Entry:
 
 def event_logs(desk: Desk, request: Request) -> Json:
     """The history of one person with one content, the most recent first."""
-    content, person = request.path["contentId"], request.path["userId"]
-    desk.check_person(person)
+    content, person = request.path["contentId"], desk.person(request)
     if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
         raise not_found("content", content)
     rows = desk.ledger.rows(

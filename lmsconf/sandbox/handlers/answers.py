@@ -16,8 +16,7 @@ _KEY: Final = "users.update-custom-field-choice"
 
 def update(desk: Desk, request: Request) -> None:
     """Sets the answers that the body names; an empty one takes an answer away. The others stay or go by dialect."""
-    person = request.path["userId"]
-    desk.check_person(person)
+    person = desk.person(request)
     answers = _answers(desk, request)
     types = dict(desk.ledger.pairs("SELECT id, type FROM fields"))
     if desk.behaviour(f"{_KEY}.omitted") == "clear":

@@ -33,8 +33,7 @@ def listing(desk: Desk, request: Request) -> Entry:
 
 def of_user(desk: Desk, request: Request) -> Entry:
     """All certificates of one person."""
-    id = request.path["userId"]
-    desk.check_person(id)
+    id = desk.person(request)
     return {"userId": id, "certificates": [one for _, one in _shown(desk, [id])]}
 
 

@@ -37,8 +37,7 @@ def invite(desk: Desk, request: Request) -> None:
 
 def delete(desk: Desk, request: Request) -> None:
     """Takes a certificate away; what the person did stays."""
-    person, content = request.path["userId"], request.path["contentId"]
-    desk.check_person(person)
+    person, content = desk.person(request), request.path["contentId"]
     if not desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content):
         raise not_found("certificate", f"{person} {content}")
 

@@ -48,6 +48,8 @@ def replace(desk: Desk, request: Request) -> Entry:
     type = _type(desk, field)
     if request.text("type") != type:
         raise bad_request(f"the type of a custom field cannot change: it is {type}")
+    if request.body.get("description") == "" and desk.behaviour("custom-fields.clear-description") == "null":
+        raise bad_request("description cannot be empty: null takes it away")
     choices = _choices(request)
     gone = _gone(desk, field, choices)
     _refuse_if_in_use(desk, field, gone)

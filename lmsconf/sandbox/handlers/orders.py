@@ -20,12 +20,12 @@ _SWITCH: Final = "disablePayment"
 
 def get(desk: Desk, request: Request) -> Entry:
     """The details; of somebody about whom nothing was stored only that payments are not disabled."""
-    return _show(desk, _id(desk, request))
+    return _show(desk, desk.person(request))
 
 
 def replace(desk: Desk, request: Request) -> Entry:
     """Stores the details in the place of those there were. The switch stays."""
-    id = _id(desk, request)
+    id = desk.person(request)
     switch = {key: value for key, value in _stored(desk, id).items() if key == _SWITCH}
     store(desk.ledger, id, dict(request.body) | switch)
     return _show(desk, id)
@@ -33,7 +33,7 @@ def replace(desk: Desk, request: Request) -> Entry:
 
 def disable_payment(desk: Desk, request: Request) -> Entry:
     """Turns the switch; the details stay."""
-    id = _id(desk, request)
+    id = desk.person(request)
     store(desk.ledger, id, _stored(desk, id) | {_SWITCH: request.body[_SWITCH]})
     return _show(desk, id)
 
@@ -60,13 +60,6 @@ def _show(desk: Desk, person: str) -> Entry:
         created_at, updated_at = (show_time(int(time or 0), "iso") for time in row)
         shown |= {"createdAt": created_at, "updatedAt": updated_at}
     return shown
-
-
-def _id(desk: Desk, request: Request) -> str:
-    """The user's id, once it is known to exist."""
-    id = request.path["userId"]
-    desk.check_person(id)
-    return id
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

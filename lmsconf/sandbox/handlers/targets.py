@@ -100,9 +100,9 @@ def _audience(desk: Desk, request: Request) -> tuple[str, str]:
 
 
 def _time(desk: Desk, request: Request, key: str) -> int | None:
-    """The instant under `key`; None: open. Empty opens too, where the dialect says so."""
-    value = request.body.get(key)
-    if value is None or (value == "" and desk.behaviour("content-targets.clear-time") == "empty"):
+    """The instant under `key`; None: open. Left out it is open, and so is what the dialect says that opens it."""
+    value, opens = request.body.get(key), desk.behaviour("content-targets.clear-time")
+    if key not in request.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
         return None
     try:
         return read_time(value, desk.behaviour("content-targets.time-format"))

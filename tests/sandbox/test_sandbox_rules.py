@@ -1,0 +1,98 @@
+"""The rules, defaults and limits that the specification states, each with the test of this folder that shows it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+RULES = {
+    "Every endpoint needs the bearer credential": "test_a_credential_is_required",
+    "Up to three API keys are active at a time": "test_three_api_keys_at_most",
+    "POST /auth: userId takes precedence over email": "test_the_user_id_takes_precedence",
+    "POST /auth: redirectUri is optional, by default empty": "test_a_link_leads_on",
+    "POST /auth: the link expires": "test_a_link_signs_a_user_in",
+    "GET /users: filter, by default all": "test_users_are_searched_by_name_and_mail",
+    "GET /users, /users/extended-info, /groups, /smart-groups: skip 0, limit 100": "test_lists_begin_at_0_with_100",
+    "GET /users: matchCount and the page that was asked for": "test_users_are_paged_in_the_order_they_came",
+    "GET /users: custom fields by name": "test_answers_are_keyed_by_field_name",
+    "GET /users/extended-info: groups, managers' groups, applications": "test_extended_info_tells_groups_and_rights",
+    "GET /users/{userId}: one user": "test_one_user",
+    "POST /users: userId and newUser": "test_an_account_is_created",
+    "POST /users: newUser is false for an account that exists": "test_an_account_that_exists_is_not_created_again",
+    "Every user needs an email-shaped identifier": "test_an_email_is_shaped_like_one",
+    "DELETE /users/{userId}": "test_an_account_is_deleted_with_all_that_is_about_it",
+    "archive sets archivedAt, unarchive makes active": "test_an_account_is_archived_and_comes_back",
+    "archive of an admin is 400": "test_an_admin_is_not_archived",
+    "An account is archived at its custom archive date": "test_an_account_is_archived_at_its_date",
+    "null clears the custom archive date": "test_an_archive_date_is_cleared",
+    "Admins and managers have no custom archive date": "test_admins_and_managers_have_no_archive_date",
+    "POST /users/search: text matches name or email": "test_a_search_is_for_a_part_of_name_or_email",
+    "POST /users/search: metadata pairs": "test_a_search_is_for_metadata",
+    "POST /users/search: pages": "test_a_search_is_paged",
+    "POST /users/search: includeGroups": "test_a_search_tells_groups_only_when_asked",
+    "GET /users/custom-field-choice is what GET /custom-fields is": "test_the_deprecated_list_of_fields",
+    "update-custom-field-choice: values depend on the definitions": "test_an_answer_fits_its_field",
+    "update-email validates the format": "test_an_email_is_changed",
+    "update-fullname: either or both": "test_a_name_is_changed_in_part",
+    "update-language: a lowercase code": "test_a_language_is_changed",
+    "update-metadata replaces or updates": "test_metadata_is_replaced_or_merged",
+    "Metadata maps strings to strings": "test_metadata_holds_texts",
+    "order-details are stored and answered": "test_order_details_are_stored",
+    "disable-payment answers the order details": "test_payment_is_disabled_and_enabled",
+    "access: ADD and REMOVE of five applications": "test_applications_are_given_and_taken",
+    "access: no other action, no other application": "test_other_actions_and_applications",
+    "make-admin and make-manager set the flag to endow": "test_rights_are_granted_and_revoked",
+    "GET /users/certificates: grouped by user unless flatView": "test_certificates_by_user",
+    "GET /users/certificates: flatView": "test_certificates_in_a_flat_view",
+    "GET /users/{userId}/certificates": "test_one_users_certificates",
+    "participation: required body": "test_what_a_generation_needs",
+    "participation: dates are validated": "test_the_dates_of_a_certificate_are_checked",
+    "participation: the account is verified": "test_account_and_content_are_checked",
+    "participation: a progress record is started": "test_a_generation_issues_a_certificate",
+    "invite has no effect": "test_an_invitation_does_nothing",
+    "A certificate is removed without naming the content's type": "test_a_certificate_is_removed",
+    "status: the calling user's header is optional": "test_anybody_may_ask_for_the_status",
+    "Manual groups: created with members and managers": "test_a_group_begins_with_its_people",
+    "Manual groups: pages of the list": "test_group_names_may_repeat_and_are_paged",
+    "Manual groups: rename": "test_renaming_keeps_everything_else",
+    "Manual groups: people are added": "test_adding_is_a_union",
+    "Manual groups: people are removed": "test_removing_people",
+    "Smart groups: filter is a case-insensitive part of the name": "test_smart_groups_are_searched_by_name",
+    "Smart groups: members only with includeMembers": "test_a_smart_group_in_full",
+    "Smart groups: conditions are combined with AND": "test_conditions_are_joined_by_and_choices_by_or",
+    "Smart groups: at least one condition, valid for its field": "test_conditions_fit_the_fields",
+    "Smart groups: replacing discards all conditions and recalculates": "test_replacing_conditions_discards_all_before",
+    "Smart groups: members follow from answers": "test_members_follow_from_answers",
+    "Smart groups: DELETE is idempotent": "test_deleting_a_smart_group_is_idempotent",
+    "Custom fields: ten at most": "test_ten_fields_at_most",
+    "Custom fields: POST answers the created field": "test_post_returns_the_created_field",
+    "Custom fields: choices are required for CHOICE and MULTI_SELECT": "test_choices_are_required",
+    "Custom fields: existing choices carry choiceId": "test_put_keeps_and_makes_choices",
+    "Custom fields: 403 while in use": "test_in_use_while_a_condition_names_the_field",
+    "GET /content/all: limit is capped to 100": "test_a_catalog_page_holds_at_most_a_hundred",
+    "GET /content/all: onlySellable": "test_only_what_is_for_sale",
+    "GET /content/all: groupIds[]": "test_content_of_some_groups",
+    "GET /content/{contentId}": "test_one_content_item",
+    "GET /content/meetups: by default for EVERYONE, last updated first": "test_meetups_of_everyone",
+    "GET /content/meetups: the first 100 content ids": "test_at_most_a_hundred_meetups",
+    "GET /content/targets: contentId is required": "test_targets_are_listed_for_a_content",
+    "POST /content/targets: userId or targetId": "test_wrong_assignments_are_refused",
+    "DELETE /content/targets: all three are required": "test_a_deletion_names_all_three",
+    "Analytics: every filter, for results and statistics": "test_filters",
+    "Analytics: options page and order results": "test_results_are_ordered",
+    "Analytics: statistics take no options": "test_statistics_count_states",
+    "Event logs: most recent first": "test_the_event_log_has_the_newest_first",
+}
+"""Rule → test. A rule without a test, and a test that is not there, are defects."""
+
+
+def test_each_rule_has_its_test():
+    """Every test that the table names is in this folder, and says in its docstring what it shows."""
+    told = {
+        node.name: ast.get_docstring(node)
+        for path in Path(__file__).parent.glob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    assert set(RULES.values()) <= told.keys()
+    assert all(told.values())
