@@ -30,6 +30,9 @@ COMMANDS: Mapping[str, Entry] = {
     "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
+    "doctor": Entry(
+        "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
+    ),
     "api": Entry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
     "sandbox": Entry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }

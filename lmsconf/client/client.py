@@ -137,4 +137,5 @@ class Client:
             seconds=seconds,
             status=outcome.status if isinstance(outcome, Answer) else None,
             failure=None if isinstance(outcome, Answer) else str(outcome),
+            date=outcome.date if isinstance(outcome, Answer) else None,
         )

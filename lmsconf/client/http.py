@@ -43,13 +43,14 @@ class Lost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `unreadable` says why there is no body where there should be one."""
+    """What came back. `unreadable` says why there is no body where there should be one; `date`: the service's clock."""
 
     status: int
     body: bytes
     retry_after: str | None
     location: str | None
     unreadable: str | None
+    date: str | None = None
 
 
 class Door:
@@ -133,7 +134,8 @@ class Door:
             body = self._body(response, headers.get("content-encoding", "").strip().lower(), until)
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
-        return Answer(response.status_code, body, headers.get("retry-after"), headers.get("location"), unreadable)
+        after, location, date = (headers.get(name) for name in ("retry-after", "location", "date"))
+        return Answer(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, encoding: str, until: float) -> bytes:
         """The decoded body. Raises ValueError where it is too long or encoded otherwise, Lost when time is up."""

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One try of one call. `status` is None when no answer came, and `failure` says why."""
+    """One try of one call. `status` is None when no answer came, and `failure` says why.
+
+    date: what the service's clock said, as its header has it.
+    """
 
     operation: str | None
     method: str
@@ -17,3 +20,4 @@ class Exchange:
     seconds: float
     status: int | None
     failure: str | None = None
+    date: str | None = None

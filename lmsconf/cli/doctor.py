@@ -1,0 +1,117 @@
+"""`lmsconf doctor`: looks at a workspace and its service, and with --probe learns the names that nobody documents."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, report, say
+from lmsconf.cli.planning import parallelism, settings_of
+from lmsconf.errors import Exit, LmsconfError, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.connect import Connection
+    from lmsconf.doctor.findings import Probed, Report
+    from lmsconf.settings import Settings
+
+
+@click.command()
+@click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
+@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be added to the scratch group.")
+@click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
+@click.option("--yes", is_flag=True, help="With --probe: do not ask.")
+@parallelism
+@output_options(["text", "json"])
+@pass_context
+def doctor(
+    context: Context,
+    *,
+    probe: bool,
+    user: str | None,
+    content: str | None,
+    yes: bool,
+    parallelism: int,
+    output: Output,
+) -> Exit:
+    """Check the connection, the token, and what is assumed of the service.
+
+    Without --probe nothing is changed. With it, objects whose names begin with lmsconf-probe- are made, changed and
+    deleted; what is found to differ is written to `dialect:` in the project file. Nobody is put into a group and
+    nothing is assigned, but the person and the content that are named, for a moment.
+    """
+    from lmsconf.connect import Connection
+    from lmsconf.doctor.checks import Watch, examine
+    from lmsconf.doctor.report import DOCTOR_VIEWS
+
+    _refuse(probe=probe, user=user, content=content, yes=yes)
+    settings = settings_of(context)
+    watch = Watch(_now)
+    with Connection(settings, on_call=watch.heard) as connection:
+        with connection.crew(parallelism) as crew:
+            found = examine(settings, connection.wire, connection.reader(crew), watch, _now())
+        if probe and found.failure is None:
+            if not yes:
+                _ask(found, user, content)
+            found = _written(settings, replace(found, probe=_probed(settings, connection, found, user, content)))
+    output.write(DOCTOR_VIEWS[output.format](found))
+    return found.exit
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) -> None:
+    """Raises UsageError where the options make no sense together, or there is nobody to ask."""
+    if not probe and (user or content or yes):
+        raise UsageError("--user, --content and --yes are for --probe", hint="Add --probe, or leave them out.")
+    if probe and not yes and not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask on", hint="Say --yes to let the probe change the workspace.")
+
+
+def _ask(found: Report, user: str | None, content: str | None) -> None:
+    """Says what will be touched, and raises LmsconfError unless the answer is yes."""
+    from lmsconf.views.escape import safe
+
+    touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
+    also = f", and touch {touched}," if touched else ""
+    where = f"Workspace {found.workspace} ({found.url}):"
+    question = f"{where} make scratch objects{also} and delete them again? Only yes is taken for yes: "
+    emit(safe(question), sys.stderr)
+    if sys.stdin.readline().strip() != "yes":
+        raise LmsconfError("declined: nothing was changed")
+
+
+def _probed(
+    settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None
+) -> Probed:
+    """Probes, one request after the other."""
+    from lmsconf.doctor.lab import Lab
+    from lmsconf.doctor.probe import Probe, Subjects
+
+    with connection.crew(1) as crew:
+        keys = [one.key for one in found.assumptions]
+        lab, subjects = Lab(crew, settings.dialect), Subjects(user, content)
+        return Probe(lab, subjects, keys=keys, now=_now(), settle=settings.settle, tell=say).run()
+
+
+def _written(settings: Settings, found: Report) -> Report:
+    """Puts what was learnt into the project file, whose mode stays. Where that fails, the report is given anyway."""
+    from lmsconf.doctor.projectfile import with_dialect
+    from lmsconf.files import read_text, write_atomically
+    from lmsconf.project import FILE
+
+    if found.probe is None or not found.probe.found:
+        return found
+    path, words = (settings.root / FILE).resolve(), found.probe.found
+    try:
+        text = with_dialect(read_text(path), words, settings.workspace.name)
+        write_atomically(path, text, mode=path.stat().st_mode & 0o777)
+    except LmsconfError as error:
+        report(error.problems)
+        return replace(found, failure=error.exit)
+    return replace(found, probe=replace(found.probe, written=words))

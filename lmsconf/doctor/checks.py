@@ -1,0 +1,169 @@
+"""Looks at a workspace and its service, and changes nothing: every request only reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final, cast
+
+from lmsconf.core.kind import Api, Rows
+from lmsconf.core.names import email, normal
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Finding, Health, Report
+from lmsconf.doctor.pages import page_finding, page_limits
+from lmsconf.doctor.relies import assumptions
+from lmsconf.doctor.token import token_finding
+from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
+from lmsconf.kinds.field_values import MOST_FIELDS
+from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.settings import Settings
+from lmsconf.wire import Wire
+from lmsconf.workspace import read_manifests
+
+if TYPE_CHECKING:
+    from lmsconf.client.trace import Exchange
+
+Clock = Callable[[], datetime]
+_TOLERATED: Final = timedelta(seconds=30)
+_LISTED: Final = 10
+_LISTINGS: Final[dict[str, tuple[str, str, str, str | None]]] = {
+    USER: ("users.list", "users", "userId", "matchCount"),
+    CUSTOM_FIELD: ("custom-fields.list", "customFields", "customFieldId", None),
+    GROUP: ("manual-groups.list", "groups", "groupId", None),
+    SMART_GROUP: ("smart-groups.list", "smartGroups", "smartGroupId", None),
+    CONTENT: ("content.list", "courses", "courseId", "total"),
+}
+"""Kind → operation, the keys of its rows, of their id and of their total."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Compares the service's clock with ours: give `heard` to the connection. `ahead`: by how much theirs leads."""
+
+    clock: Clock
+    ahead: timedelta | None = None
+
+    def heard(self, exchange: Exchange) -> None:
+        """Takes note of one answer."""
+        try:
+            said = parsedate_to_datetime(exchange.date or "")
+        except ValueError:
+            return
+        now = self.clock()
+        # The header is cut to the second; the smallest difference seen is the least delayed.
+        ahead = (said if said.tzinfo else said.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
+        if self.ahead is None or abs(ahead) < abs(self.ahead):
+            self.ahead = ahead
+
+    def finding(self) -> Finding:
+        """How far the two clocks are apart."""
+        if self.ahead is None:
+            return Finding("clock", Health.UNKNOWN, "the service's answers name no time")
+        seconds = round(self.ahead.total_seconds())
+        if abs(self.ahead) <= _TOLERATED:
+            return Finding("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
+        which = "behind" if seconds > 0 else "ahead of"
+        hint = "Set this machine's clock: visibility windows and the token's end are judged by the service's."
+        return Finding("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
+
+
+def examine(settings: Settings, wire: Wire, reader: Api, watch: Watch, now: datetime) -> Report:
+    """All checks and all assumptions. A service that gives no answer ends it early, and the report says so."""
+    people, failure = None, None
+    findings: list[Finding] = [_token(settings, now)]
+    try:
+        people, found = _connection(reader)
+        findings.insert(0, found)
+        findings += [watch.finding(), page_finding(page_limits(reader, wire.number("paging.limit"))), *_names(reader)]
+    except ApiError as error:
+        check = "connection" if people is None else "listings"
+        findings.insert(0, Finding(check, Health.ERROR, error.message, error.hint))
+        failure = error.exit
+    kinds, manifests = _manifests(settings)
+    return Report(
+        workspace=settings.workspace.name,
+        url=settings.workspace.url,
+        people=people,
+        findings=(*findings, manifests),
+        assumptions=assumptions(wire, kinds, settings.dialect_at),
+        failure=failure,
+    )
+
+
+def _token(settings: Settings, now: datetime) -> Finding:
+    chosen = settings.workspace
+    if chosen.embedded:
+        return Finding("token", Health.OK, "the embedded workspace needs none")
+    if chosen.token is None:
+        return Finding("token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace.")
+    try:
+        return token_finding(chosen.token.secret().reveal(), now)
+    except LmsconfError as error:
+        return Finding("token", Health.ERROR, error.message, error.hint)
+
+
+def _connection(reader: Api) -> tuple[int | None, Finding]:
+    """How many people there are, if the service counts them. Raises ApiError."""
+    answer = reader.get("users.list", query={"skip": 0, "limit": 1})
+    total = cast("dict[str, Json]", answer).get("matchCount")
+    found = Finding("connection", Health.OK, "the service answers, and lets us read")
+    return total if isinstance(total, int) else None, found
+
+
+def _names(reader: Api) -> Iterable[Finding]:
+    """How many fields of ten there are, and what is live twice under one name."""
+    jobs = {kind: _reading(reader, kind) for kind in _LISTINGS}
+    listings = cast("dict[str, Rows]", reader.together(jobs))
+    yield _fields(len(listings[CUSTOM_FIELD].rows))
+    twice = [line for kind, rows in listings.items() for line in _twice(kind, rows)]
+    incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
+    if incomplete:
+        hint = "Nothing is created or deleted from such a list."
+        yield Finding("listings", Health.WARNING, "; ".join(incomplete), hint)
+    if twice:
+        more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
+        hint = "Rename or delete one of each in the product, or pin the one that is meant with `id:`."
+        yield Finding("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
+    else:
+        yield Finding("names", Health.OK, "no name is live twice within a kind")
+
+
+def _reading(reader: Api, kind: str) -> Callable[[], Rows]:
+    operation, rows, id, total = _LISTINGS[kind]
+    return lambda: reader.rows(operation, rows, id=id, total=total)
+
+
+def _twice(kind: str, rows: Rows) -> Iterable[str]:
+    """Each name that several have, with their ids."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    id = _LISTINGS[kind][2]
+    for row in rows.rows:
+        name = email(str(row.get("email") or "")) if kind == USER else normal(str(row.get("name") or ""))
+        ids[name].append(str(row[id]))
+    for name, same in sorted(ids.items()):
+        if len(same) > 1:
+            yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
+
+
+def _fields(used: int) -> Finding:
+    message = f"{used} of {MOST_FIELDS} custom fields are used"
+    if used < MOST_FIELDS:
+        return Finding("fields", Health.OK, message)
+    return Finding("fields", Health.WARNING, message, "Another one can be made only after one is deleted.")
+
+
+def _manifests(settings: Settings) -> tuple[set[str], Finding]:
+    """The kinds that manifests and ownership speak of."""
+    kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
+    try:
+        found = read_manifests(settings)
+    except ProblemsFound as problems:
+        return kinds, Finding("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
+    kinds |= {one.address.kind for one in found.declared} | {one.address.kind for one in found.absent}
+    errors = sum(problem.is_error for problem in found.problems)
+    if errors:
+        return kinds, Finding("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
+    return kinds, Finding("manifests", Health.OK, f"{len(found.declared)} resources are declared")

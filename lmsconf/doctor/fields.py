@@ -1,0 +1,104 @@
+"""Lessons on a scratch field: what takes its description away, and when it counts as in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Value
+from lmsconf.doctor.lab import Lab, Sent
+from lmsconf.doctor.scratch import NotMade, Scratch
+from lmsconf.kinds.field_values import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP
+
+DESCRIPTION: Final = "custom-fields.clear-description"
+IN_USE: Final = "custom-fields.in-use"
+KEYS: Final = (DESCRIPTION, IN_USE)
+_TEXT: Final = "Made by a probe of lmsconf, and deleted again."
+_CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
+_FORBIDDEN: Final = 403
+
+
+def learn_fields(lab: Lab, scratch: Scratch) -> None:
+    """Both keys, on a hidden field of two choices, where the workspace has a place for one."""
+    used = len(scratch.rows(CUSTOM_FIELD))
+    if used >= MOST_FIELDS:
+        for key in KEYS:
+            lab.unknown(key, f"no field is free: {used} of {MOST_FIELDS} are used")
+        return
+    choices = [{"name": "A"}, {"name": "B"}]
+    said = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
+    _FieldLessons(lab, scratch, field_row(scratch.make(CUSTOM_FIELD, said))).learn()
+
+
+class _FieldLessons:
+    def __init__(self, lab: Lab, scratch: Scratch, field: FieldRow) -> None:
+        self._lab, self._scratch, self._field = lab, scratch, field
+
+    def learn(self) -> None:
+        """The description first: a field in use could not be changed any more."""
+        if self._live().description:
+            self._lab.learn(DESCRIPTION, self._clears)
+        else:
+            self._lab.unknown(DESCRIPTION, "the scratch field did not get a description")
+        self._in_use()
+
+    def _clears(self, value: Value) -> bool:
+        sent = self._put({"description": _CLEARING[value]})
+        return sent.accepted and not self._live().description
+
+    def _in_use(self) -> None:
+        """Which changes a condition of a smart group forbids, from the least to the greatest."""
+        if not self._put({}).accepted:
+            self._lab.unknown(IN_USE, "replacing the scratch field is refused although no smart group names it")
+            return
+        choices = [str(choice.id) for choice in self._field.choices]
+        if len(choices) != 2:
+            self._lab.unknown(IN_USE, "the scratch field did not get its two choices")
+            return
+        first, second = choices
+        try:
+            group = str(self._scratch.make(SMART_GROUP, {"conditions": [self._condition(first)]})["smartGroupId"])
+        except NotMade as refused:
+            self._lab.unknown(IN_USE, refused.message)
+            return
+        sent = self._put({})
+        if sent.accepted:
+            sent = self._put({"choices": [{"choiceId": second, "name": "B"}]})
+            if sent.accepted:
+                # The choice may have left the condition with it, so the condition names the other one from here on.
+                said = {"conditions": [self._condition(second)]}
+                self._lab.send("smart-groups.replace-conditions", path={"smartGroupId": group}, said=said)
+                sent = self._lab.send("custom-fields.delete", path={"customFieldId": self._field.id})
+            self._conclude(sent, "never", "removed-choice")
+        else:
+            self._conclude(sent, "never", "condition")
+
+    def _conclude(self, sent: Sent, allowed: str, forbidden: str) -> None:
+        if sent.accepted:
+            self._lab.settle(IN_USE, allowed, "nothing was refused while a smart group named the field")
+        elif sent.status == _FORBIDDEN:
+            self._lab.settle(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
+        else:
+            self._lab.unknown(IN_USE, f"the field was refused for another reason: {sent.reason}")
+
+    def _condition(self, choice: str) -> dict[str, Json]:
+        return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
+
+    def _put(self, said: Mapping[str, object]) -> Sent:
+        """Replaces the whole field, as it is but for what is said."""
+        live = self._live()
+        body: dict[str, object] = {
+            "name": live.name,
+            "type": live.type,
+            "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
+            "isHidden": True,
+            "isOptional": True,
+            **({"description": live.description} if live.description else {}),
+            **said,
+        }
+        return self._lab.send("custom-fields.replace", path={"customFieldId": self._field.id}, said=body)
+
+    def _live(self) -> FieldRow:
+        return field_row(self._scratch.row(CUSTOM_FIELD, self._field.id))

@@ -1,0 +1,98 @@
+"""The largest page that each listing gives: asked for, counted, and told apart from a listing that is simply short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from lmsconf.core.kind import Api
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Finding, Health
+from lmsconf.errors import BadAnswer, Rejected
+
+MOST: Final = 100
+"""The page that the specification speaks of; the catalog never gives more."""
+_SMALLER: Final = (50, 25, 20, 10, 5)
+_KEY: Final = "paging.limit"
+
+
+class Paged(NamedTuple):
+    """A listing in pages: its operation, and the keys of its rows, of their id and of their total."""
+
+    operation: str
+    rows: str
+    id: str
+    total: str | None
+
+
+LISTINGS: Final = (
+    Paged("users.list", "users", "userId", "matchCount"),
+    Paged("manual-groups.list", "groups", "groupId", None),
+    Paged("smart-groups.list", "smartGroups", "smartGroupId", None),
+    Paged("content.list", "courses", "courseId", "total"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one listing gave. `most` is None where the listing is too short to tell; `refused`: not `asked` itself."""
+
+    operation: str
+    asked: int
+    most: int | None
+    refused: bool = False
+
+
+def page_limits(api: Api, asked: int) -> list[Limit]:
+    """What each listing gives when it is asked for that many rows. Raises ApiError where one cannot be read at all."""
+    return [_limit(api, one, min(asked, MOST) if one.operation == "content.list" else asked) for one in LISTINGS]
+
+
+def largest(limits: Sequence[Limit]) -> int | None:
+    """The page that all listings give; None where none of them is long enough to tell."""
+    told = [(one.most, one.most < one.asked) for one in limits if one.most is not None]
+    caps = [most for most, short in told if short]
+    return min(caps) if caps else max((most for most, _ in told), default=None)
+
+
+def page_finding(limits: Sequence[Limit]) -> Finding:
+    """Whether pages are as large as the project says."""
+    most = largest(limits)
+    short = [one for one in limits if one.most is not None and one.most < one.asked]
+    if short and most is not None:
+        verbs = {True: "takes", False: "gives"}
+        said = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.asked}" for one in short)
+        refused = any(one.refused for one in short)
+        health = Health.ERROR if refused else Health.WARNING
+        return Finding("pages", health, said, f"Say under `dialect:` {_KEY}: {most}")
+    told = [one.operation for one in limits if one.most is not None]
+    if not told:
+        return Finding("pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page does not show")
+    return Finding("pages", Health.OK, f"{', '.join(told)}: whole pages of {most}")
+
+
+def _limit(api: Api, listing: Paged, asked: int) -> Limit:
+    """The largest page of one listing, by asking for less where much is refused."""
+    for size in (asked, *(size for size in _SMALLER if size < asked)):
+        try:
+            rows, total = _page(api, listing, size)
+        except Rejected:
+            continue
+        if size < asked:
+            return Limit(listing.operation, asked, size, refused=True)
+        if rows >= size:
+            return Limit(listing.operation, asked, size)
+        more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
+        return Limit(listing.operation, asked, rows if more and rows else None)
+    raise Rejected(f"{listing.operation} refuses every page size", operation=listing.operation)
+
+
+def _page(api: Api, listing: Paged, size: int, skip: int = 0) -> tuple[int, int | None]:
+    """How many rows came, and how many there are by the listing's own count."""
+    answer = api.get(listing.operation, query={"skip": skip, "limit": size})
+    rows = cast("dict[str, Json]", answer).get(listing.rows)
+    if not isinstance(rows, list):
+        raise BadAnswer(f"{listing.operation} came without its {listing.rows}", operation=listing.operation)
+    total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
+    return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None

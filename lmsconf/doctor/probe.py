@@ -1,0 +1,219 @@
+"""The probe: all lessons in order on objects of its own, and everything as it was afterwards, however it ends."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, cast
+
+from lmsconf.core.kind import Api
+from lmsconf.core.names import did_you_mean, email, normal
+from lmsconf.core.values import Json
+from lmsconf.doctor.fields import KEYS as FIELD_KEYS
+from lmsconf.doctor.fields import learn_fields
+from lmsconf.doctor.findings import Probed
+from lmsconf.doctor.groups import MANAGERS, MEMBERS, RENAME, learn_people, learn_rename
+from lmsconf.doctor.lab import Lab
+from lmsconf.doctor.pages import MOST, largest, page_limits
+from lmsconf.doctor.scratch import NotMade, Scratch
+from lmsconf.doctor.targets import KEYS as TARGET_KEYS
+from lmsconf.doctor.targets import TargetLessons
+from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.kinds.names import GROUP
+
+Tell = Callable[[str], None]
+PAGES: Final = "paging.limit"
+_RIGHTS: Final = {"admin": "user-access.make-admin", "manager": "user-access.make-manager"}
+"""What a user is beside a member, and the operation that says so."""
+_NEVER: Final = {
+    "content-targets.everyone": "nothing is ever assigned to everyone for a try",
+    "manual-groups.add.batch": "it takes as many people as a call can carry",
+}
+_NO_LESSON: Final = "there is no lesson for it: it would take changes beyond the scratch objects"
+
+
+class NoSubject(LmsconfError):
+    """The person or the content that was named is not there, or not one."""
+
+    code = "probe/no-subject"
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The e-mail of the person and the name of the content that may be touched; None where none was named."""
+
+    user: str | None
+    content: str | None
+
+
+class Probe:
+    """One run. Raises NoSubject, before anything is made, where a subject is not there.
+
+    keys    what the manifests rely on, so that each of them gets an answer, if only why there is none
+    settle  seconds until what was made has to show
+    tell    hears how far it is
+    """
+
+    def __init__(
+        self, lab: Lab, subjects: Subjects, *, keys: Sequence[str], now: datetime, settle: float, tell: Tell
+    ) -> None:
+        self._lab, self._subjects, self._keys, self._now, self._tell = lab, subjects, keys, now, tell
+        self._person: str | None = None
+        self._content: str | None = None
+        self._scratch = Scratch(lab, secrets.token_hex(3), settle)
+        self._rights: dict[str, bool] = {}
+        self._leftovers: list[str] | None = None
+
+    def run(self) -> Probed:
+        """Learns what can be learnt. Whatever happens, what it made is deleted, or named where that fails."""
+        self._learn_pages()
+        self._look_up()
+        try:
+            self._leftovers, _ = self._sweep()
+            self._lessons()
+            _, remaining = self._sweep()
+            undone = self._put_back()
+        except BaseException:
+            self._clean_up_after_failure()
+            raise
+        self._leave_out()
+        return Probed(
+            lessons=tuple(self._lab.lessons),
+            leftovers=tuple(self._leftovers),
+            remaining=tuple(remaining),
+            undone=tuple(undone),
+        )
+
+    def _learn_pages(self) -> None:
+        """First of all, because every listing is read in pages. It needs no scratch object."""
+        asked = max(MOST, self._lab.wire.number(PAGES))
+        most = largest(page_limits(self._lab.reader, asked))
+        if most is None:
+            self._lab.unknown(PAGES, "no listing is longer than a page")
+        else:
+            self._lab.settle(PAGES, most, f"of {asked} that were asked for")
+
+    def _look_up(self) -> None:
+        """The ids of the person and the content."""
+        user, content = self._subjects.user, self._subjects.content
+        self._person = None if user is None else _person(self._lab.reader, user)
+        self._content = None if content is None else _content(self._lab.reader, content)
+
+    def _lessons(self) -> None:
+        """On an empty group first, so that nobody sees what is assigned to it; then with the person in it."""
+        group = self._group()
+        if group is None:
+            return
+        self._tell("Learning how groups are renamed.")
+        self._guarded((RENAME,), lambda: learn_rename(self._lab, self._scratch, group))
+        content, person = self._content, self._person
+        if content is None:
+            self._skip(TARGET_KEYS, "no content was named; say --content NAME")
+        else:
+            self._tell("Learning how content is assigned, to a group without members.")
+            lessons = TargetLessons(self._lab, self._scratch, content, group, self._now)
+            self._guarded(TARGET_KEYS, lessons.learn)
+        self._tell("Learning how custom fields change.")
+        self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
+        if person is None:
+            self._skip((MEMBERS, MANAGERS), "no person was named; say --user EMAIL")
+        else:
+            self._tell("Learning how people are added to a group.")
+            self._rights = self._rights_of(person)
+            self._guarded((MEMBERS, MANAGERS), lambda: learn_people(self._lab, group, person))
+
+    def _group(self) -> str | None:
+        """The scratch group; without one most lessons have no place."""
+        try:
+            return str(self._scratch.make(GROUP, {})["groupId"])
+        except NotMade as refused:
+            self._skip((RENAME, *TARGET_KEYS, MEMBERS, MANAGERS), refused.message)
+            self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
+            return None
+
+    def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
+        """Runs a lesson; what it has not come to, because its object was not made, is said."""
+        try:
+            learn()
+        except NotMade as refused:
+            self._skip(keys, refused.message)
+
+    def _skip(self, keys: Iterable[str], reason: str) -> None:
+        for key in keys:
+            if all(lesson.key != key for lesson in self._lab.lessons):
+                self._lab.unknown(key, reason)
+
+    def _leave_out(self) -> None:
+        """Says of everything else that manifests rely on why it was not learnt."""
+        for key in dict.fromkeys((*_NEVER, *self._keys)):
+            self._skip((key,), _NEVER.get(key, _NO_LESSON))
+
+    def _sweep(self) -> tuple[list[str], list[str]]:
+        """Deletes what is there. Once an earlier run's leavings are gone, only the one content can be assigned."""
+        named = [self._content] if self._content else []
+        found, remaining = self._scratch.sweep(None if self._leftovers is None else named)
+        return [str(thing) for thing in found], remaining
+
+    def _rights_of(self, person: str) -> dict[str, bool]:
+        """What the person is; nothing where the service shows no single users, and so nothing to compare."""
+        try:
+            user = cast("dict[str, Json]", self._lab.reader.get("users.get", path={"userId": person}))
+        except Rejected:
+            return {}
+        return {right: bool(user.get(right)) for right in _RIGHTS}
+
+    def _put_back(self) -> list[str]:
+        """Gives the person the rights they had: a service may make managers of those who manage a group."""
+        person, undone = self._person, []
+        if person is not None and self._rights:
+            for right, now in self._rights_of(person).items():
+                if now is not self._rights[right]:
+                    path = {"userId": person, "endow": str(self._rights[right]).lower()}
+                    self._lab.send(_RIGHTS[right], path=path)
+                    undone.append(f"{right} of the person was {self._rights[right]}, became {now}, and is put back")
+        return undone
+
+    def _clean_up_after_failure(self) -> None:
+        """Leaves nothing behind, as far as the service still answers. The error that led here is told by others."""
+        self._tell("Cleaning up.")
+        try:
+            _, remaining = self._sweep()
+            self._put_back()
+        except LmsconfError as error:
+            remaining = [error.message]
+        for line in remaining:
+            self._tell(f"Not cleaned up: {line}")
+        if remaining:
+            self._tell("Run lmsconf doctor --probe again: it begins by deleting what is left.")
+
+
+def _person(api: Api, user: str) -> str:
+    """The id of the one person with that e-mail."""
+    for query in ({"filter": user}, {}):
+        # How the filter matches is not documented, so the whole list has the last word.
+        rows = api.rows("users.list", "users", id="userId", total="matchCount", query=query).rows
+        found = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
+        if found:
+            return _only(f"{user} is not one person", [str(row["userId"]) for row in found])
+    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name somebody who is live."
+    raise NoSubject(f"--user {user}: there is nobody with that e-mail", hint=hint)
+
+
+def _content(api: Api, name: str) -> str:
+    """The id of the one content of that name, or with that id."""
+    rows = api.rows("content.list", "courses", id="courseId", total="total").rows
+    found = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
+    if not found:
+        found = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
+    if not found:
+        hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
+        raise NoSubject(f"--content {name}: there is no such content", hint=hint)
+    return _only(f"{name} is not one content", found)
+
+
+def _only(message: str, ids: list[str]) -> str:
+    if len(ids) > 1:
+        raise NoSubject(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
+    return ids[0]

@@ -1,0 +1,159 @@
+"""Puts dialect keys into a project file by the places of what stands there: comments and layout stay as they are.
+
+The new text is read again before anybody writes it. Where it would not mean exactly what is wanted, which can be with
+layouts that nobody foresaw, it is refused, and the lines to paste are said instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Value
+from lmsconf.errors import LmsconfError
+from lmsconf.manifest.files import read
+from lmsconf.manifest.nodes import EntryPlaces, Map
+from lmsconf.manifest.scalars import meaning
+
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
+_WORD: Final = re.compile(r"[^\s,\[\]{}#](?:[^,\[\]{}#\r\n]*[^\s,\[\]{}#])?")
+_EMPTY: Final = re.compile(r"\{\s*\}")
+_INDENT: Final = 2
+_KEY: Final = "dialect"
+
+
+class NotWritten(LmsconfError):
+    """The file is laid out in a way that cannot be edited safely."""
+
+    code = "probe/not-written"
+
+
+def with_dialect(text: str, found: Mapping[str, Value], workspace: str) -> str:
+    """The project file with these keys. One that the workspace says itself is changed there, others for all workspaces.
+
+    Raises NotWritten.
+    """
+    edited, wanted = text, _wanted(text, found, workspace)
+    for key, value in found.items():
+        # An edit that went wrong ends it here; that what is there is not what is wanted is told below.
+        edited = _with_key(edited, key, value, workspace) if _body(edited) is not None else edited
+    if _body(edited) != wanted:
+        raise NotWritten("the project file cannot be edited safely", hint=f"Put this into it:\n{_lines(found)}")
+    return edited
+
+
+def _with_key(text: str, key: str, value: Value, workspace: str) -> str:
+    """The text with one key more, or with another value for it."""
+    body, places = _read(text)
+    trail = _trail(body, key, workspace)
+    here = _at(body, trail)
+    lines = text.splitlines(keepends=True)
+    if not isinstance(here, Map):
+        return _appended(text, lines, places.key(next(iter(body), "")).column if body else 1, key, value)
+    if key in here:
+        where = places.at(*trail, key)
+        return _replaced(lines, where.line, where.column, value)
+    where = places.at(*trail)
+    if lines[where.line - 1][where.column - 1 :].startswith("{"):
+        return _opened(lines, where.line, where.column, places.key(*trail).column, key, value, empty=not here)
+    last = list(here)[-1]
+    return _inserted(lines, places.at(*trail, last).line, places.key(*trail, last).column, key, value)
+
+
+def _trail(body: Map, key: str, workspace: str) -> tuple[str, ...]:
+    """Where the key belongs: at the workspace, if it is said there, because that goes further."""
+    own = ("workspaces", workspace, _KEY)
+    said = _at(body, own)
+    return own if isinstance(said, Map) and key in said else (_KEY,)
+
+
+def _replaced(lines: list[str], line: int, column: int, value: Value) -> str:
+    """Another scalar in the place of one."""
+    row, at = lines[line - 1], column - 1
+    old = _QUOTED.match(row, at) or _WORD.match(row, at)
+    end = old.end() if old else at
+    lines[line - 1] = row[:at] + _scalar(value) + row[end:]
+    return "".join(lines)
+
+
+def _opened(lines: list[str], line: int, column: int, indent: int, key: str, value: Value, *, empty: bool) -> str:
+    """Into a mapping in braces: as its first pair; an empty one becomes lines of its own, where it has a line."""
+    row, at = lines[line - 1], column - 1
+    braces = _EMPTY.match(row, at)
+    if empty and braces and row[: at].strip() == f"{_KEY}:":
+        lines[line - 1] = row[:at].rstrip() + row[braces.end() :]
+        return _inserted(lines, line, indent + _INDENT, key, value)
+    pair, rest = f"{key}: {_scalar(value)}", row[at + 1 :]
+    lines[line - 1] = row[: at + 1] + (pair + rest if empty else f"{pair}, {rest.lstrip(' ')}")
+    return "".join(lines)
+
+
+def _inserted(lines: list[str], after: int, column: int, key: str, value: Value) -> str:
+    """A line of its own after that line."""
+    end = _line_end("".join(lines))
+    if not lines[after - 1].endswith(("\n", "\r")):
+        lines[after - 1] += end
+    lines.insert(after, f"{' ' * (column - 1)}{key}: {_scalar(value)}{end}")
+    return "".join(lines)
+
+
+def _appended(text: str, lines: list[str], column: int, key: str, value: Value) -> str:
+    """A section of its own at the end."""
+    end = _line_end(text)
+    gap = "" if not lines or lines[-1].endswith(("\n", "\r")) else end
+    indent = " " * (column - 1)
+    return f"{text}{gap}{indent}{_KEY}:{end}{indent}{' ' * _INDENT}{key}: {_scalar(value)}{end}"
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _scalar(value: Value) -> str:
+    """The value as a scalar that means just it: `null` and the like are words in quotes."""
+    if isinstance(value, int):
+        return str(value)
+    plain = _PLAIN.fullmatch(value) and meaning(value) == value and value.lower() not in ("yes", "no", "on", "off")
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def _lines(found: Mapping[str, Value]) -> str:
+    return "\n".join([f"{_KEY}:", *(f"  {key}: {_scalar(value)}" for key, value in found.items())])
+
+
+def _read(text: str) -> tuple[Map, EntryPlaces]:
+    """The one document of a project file that was sound when it was loaded. Raises NotWritten."""
+    documents = read("", text).documents
+    if len(documents) != 1 or not isinstance(documents[0].value, Map):
+        raise NotWritten("the project file is no single mapping", hint="Mend it first: lmsconf validate")
+    return documents[0].value, EntryPlaces(documents[0].value, documents[0].source, documents[0].at)
+
+
+def _body(text: str) -> Json:
+    """What the text means; nothing where it has problems."""
+    reading = read("", text)
+    return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
+
+
+def _wanted(text: str, found: Mapping[str, Value], workspace: str) -> Json:
+    """What the new text has to mean."""
+    before, _ = _read(text)
+    wanted = cast("dict[str, Json]", json.loads(json.dumps(before)))
+    for key, value in found.items():
+        here = wanted
+        for step in _trail(before, key, workspace):
+            here = cast("dict[str, Json]", here.setdefault(step, {}))
+        here[key] = copy.copy(value)
+    return wanted
+
+
+def _at(body: Map, trail: tuple[str, ...]) -> Json:
+    node: Json = body
+    for step in trail:
+        node = node.get(step) if isinstance(node, dict) else None
+    return node

@@ -1,0 +1,110 @@
+"""A doctor's report, for people and as the document `lmsconf.doctor/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from lmsconf.core.document import TOOL, render
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Assumption, Finding, Lesson, Probed, Report, Verdict
+from lmsconf.views.escape import safe
+
+FORMAT: Final = "lmsconf.doctor/1"
+_WIDTH: Final = 10
+
+
+def doctor_text(report: Report) -> str:
+    """What was found and what is assumed, a line each."""
+    people = "" if report.people is None else f", {report.people:,} {'person' if report.people == 1 else 'people'}"
+    blocks = [
+        [f"Workspace {report.workspace} ({report.url}{people})"],
+        _findings(report.findings),
+        _assumptions(report.assumptions),
+        _probe(report.probe) if report.probe else [],
+    ]
+    return "\n\n".join(filter(None, ("\n".join(map(safe, block)) for block in blocks))) + "\n"
+
+
+def doctor_json(report: Report) -> str:
+    """The whole report as a versioned document."""
+    return render(
+        {
+            "format": FORMAT,
+            "tool": TOOL,
+            "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
+            "checks": [_finding_json(one) for one in report.findings],
+            "assumptions": [_assumption_json(one) for one in report.assumptions],
+            "probe": None if report.probe is None else _probe_json(report.probe),
+            "exit": int(report.exit),
+        }
+    )
+
+
+DOCTOR_VIEWS: Final[Mapping[str, Callable[[Report], str]]] = {"text": doctor_text, "json": doctor_json}
+
+
+def _findings(findings: Iterable[Finding]) -> Iterator[str]:
+    for one in findings:
+        yield f"{one.health.value:<{_WIDTH}}{one.check}: {one.message}"
+        if one.hint:
+            yield f"{'':<{_WIDTH}}{one.hint}"
+
+
+def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
+    if not assumptions:
+        return
+    yield f"Assumed, because the service does not document it, and relied on by the manifests: {len(assumptions)}"
+    for one in assumptions:
+        said = f"{one.source}, instead of {one.default}" if one.overridden else "default"
+        yield f"  {one.key}: {one.value} ({said})"
+
+
+def _probe(probe: Probed) -> Iterator[str]:
+    yield "Learnt on scratch objects, which are deleted again:" if not probe.remaining else "Learnt on scratch objects:"
+    for one in probe.lessons:
+        value = "" if one.value is None else f": {one.value}"
+        yield f"  {one.verdict.value:<{_WIDTH}} {one.key}{value} ({one.reason})"
+    yield from (f"  An earlier run had left {one}; it is deleted." for one in probe.leftovers)
+    yield from (f"  {one}" for one in probe.undone)
+    yield from (f"  NOT DELETED: {one}" for one in probe.remaining)
+    if probe.written:
+        yield f"Written to the project file: {', '.join(probe.written)}"
+    elif not probe.found:
+        yield "Nothing that was learnt differs from what the project says."
+
+
+def _finding_json(one: Finding) -> Json:
+    return {"check": one.check, "health": one.health.value, "message": one.message, "hint": one.hint}
+
+
+def _assumption_json(one: Assumption) -> Json:
+    where = one.source
+    source: Json = None if where is None else {"file": where.file, "line": where.line, "column": where.column}
+    operations: list[Json] = [*one.operations]
+    return {
+        "key": one.key,
+        "value": one.value,
+        "default": one.default,
+        "overridden": one.overridden,
+        "operations": operations,
+        "source": source,
+    }
+
+
+def _probe_json(probe: Probed) -> Json:
+    leftovers: list[Json] = [*probe.leftovers]
+    remaining: list[Json] = [*probe.remaining]
+    undone: list[Json] = [*probe.undone]
+    return {
+        "lessons": [_lesson_json(one) for one in probe.lessons],
+        "leftovers": leftovers,
+        "remaining": remaining,
+        "undone": undone,
+        "written": dict(probe.written),
+    }
+
+
+def _lesson_json(one: Lesson) -> Json:
+    verdict = {Verdict.CONFIRMED: "confirmed", Verdict.FOUND: "found", Verdict.UNKNOWN: "unknown"}[one.verdict]
+    return {"key": one.key, "verdict": verdict, "value": one.value, "reason": one.reason}

@@ -1,0 +1,151 @@
+"""Scratch objects: made for a probe under names of their own, and taken away again, also those of an earlier run."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple, cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.values import Json
+from lmsconf.doctor.lab import Lab, Sent
+from lmsconf.errors import LmsconfError
+from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.target_values import TargetRow, target_row
+
+PREFIX: Final = "lmsconf-probe-"
+_TRIES: Final = 3
+_PAUSE: Final = 1.0
+
+
+class _Place(NamedTuple):
+    """Where objects of a kind are listed and deleted."""
+
+    listing: str
+    rows: str
+    id: str
+    creation: str
+    deletion: str
+
+
+# In the order in which they can go: a field is free when no smart group names it.
+_PLACES: Final[Mapping[str, _Place]] = {
+    SMART_GROUP: _Place(
+        "smart-groups.list", "smartGroups", "smartGroupId", "smart-groups.create", "smart-groups.delete"
+    ),
+    GROUP: _Place("manual-groups.list", "groups", "groupId", "manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELD: _Place(
+        "custom-fields.list", "customFields", "customFieldId", "custom-fields.create", "custom-fields.delete"
+    ),
+}
+
+
+class NotMade(LmsconfError):
+    """The service did not make a scratch object, so nothing can be learnt on it."""
+
+    code = "probe/not-made"
+
+
+class Thing(NamedTuple):
+    """One scratch object."""
+
+    kind: str
+    id: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name} ({self.id})"
+
+
+class Scratch:
+    """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show."""
+
+    def __init__(self, lab: Lab, mark: str, settle: float) -> None:
+        self._lab = lab
+        self._mark = mark
+        self._settle = settle
+        self._made: defaultdict[str, set[str]] = defaultdict(set)
+
+    def name(self, what: str) -> str:
+        """A name that only this run uses."""
+        return f"{PREFIX}{self._mark}-{what}"
+
+    def make(self, kind: str, said: Mapping[str, object]) -> dict[str, Json]:
+        """A new object as its listing has it. Raises NotMade."""
+        place, name = _PLACES[kind], self.name(kind.replace("_", "-"))
+        sent = self._lab.send(place.creation, said={"name": name, **said})
+        until = time.monotonic() + self._settle
+        while True:
+            for row in self.rows(kind):
+                if row.get("name") == name:
+                    self._made[kind].add(str(row[place.id]))
+                    return row
+            # Only what the service surely refused need not be waited for.
+            if sent.refused or time.monotonic() > until:
+                reason = sent.reason or "it is not in the listing"
+                raise NotMade(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
+            time.sleep(_PAUSE)
+
+    def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
+        """The live objects of a kind."""
+        place = _PLACES[kind]
+        return self._lab.reader.rows(place.listing, place.rows, id=place.id).rows
+
+    def row(self, kind: str, id: str) -> dict[str, Json]:
+        """One live object. Raises NotMade where it is gone."""
+        found = next((row for row in self.rows(kind) if str(row[_PLACES[kind].id]) == id), None)
+        if found is None:
+            raise NotMade(f"the scratch {kind.replace('_', ' ')} {id} is gone")
+        return found
+
+    def targets(self, content: str, group: str) -> list[TargetRow]:
+        """The assignments of a content to a scratch group."""
+        answer = cast("dict[str, Json]", self._lab.reader.get("content-targets.list", query={"contentId": content}))
+        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
+        return [row for row in (target_row(RemoteId(content), one) for one in rows) if row.target == group]
+
+    def clear(self, content: str, group: str) -> None:
+        """Takes every assignment of the content to the group away; a service may have made it twice."""
+        for _ in range(_TRIES):
+            rows = self.targets(content, group)
+            if not rows:
+                return
+            for row in rows:
+                said = {"contentId": content, "targetId": group, "targetType": row.type}
+                self._lab.send("content-targets.delete", said=said)
+
+    def things(self) -> list[Thing]:
+        """What is live of this and of earlier runs, in the order in which it can be deleted."""
+        return [
+            Thing(kind, str(row[place.id]), str(row.get("name") or ""))
+            for kind, place in _PLACES.items()
+            for row in self.rows(kind)
+            if str(row.get("name") or "").startswith(PREFIX) or str(row[place.id]) in self._made[kind]
+        ]
+
+    def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
+        """Deletes all of it: what there was, and what could not be deleted, with the reason.
+
+        contents: whose assignments to look through; None: those of the whole catalog.
+        """
+        found = self.things()
+        groups = {thing.id for thing in found if thing.kind == GROUP}
+        if groups:
+            for content in self._catalog() if contents is None else contents:
+                self._unassign(content, groups)
+        reasons = {thing[:2]: sent.reason for thing in found for sent in [self._delete(thing)]}
+        left = self.things() if found else []
+        return found, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
+
+    def _catalog(self) -> list[str]:
+        rows = self._lab.reader.rows("content.list", "courses", id="courseId", total="total").rows
+        return [str(row["courseId"]) for row in rows]
+
+    def _unassign(self, content: str, groups: Collection[str]) -> None:
+        for group in groups:
+            self.clear(content, group)
+
+    def _delete(self, thing: Thing) -> Sent:
+        place = _PLACES[thing.kind]
+        return self._lab.send(place.deletion, path={place.id: thing.id})

@@ -1,0 +1,157 @@
+"""Lessons on assignments of one content to a scratch group that nobody is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lmsconf.core.values import Json
+from lmsconf.doctor.findings import Value
+from lmsconf.doctor.lab import Lab, Sent
+from lmsconf.doctor.scratch import Scratch
+from lmsconf.kinds.target_values import TargetRow
+from lmsconf.kinds.times import form_of, live_time, wire_time
+
+MANDATORY: Final = "content-targets.create.mandatory"
+START: Final = "content-targets.create.startTime"
+FINISH: Final = "content-targets.create.finishTime"
+FORMAT: Final = "content-targets.time-format"
+EXISTING: Final = "content-targets.on-existing"
+CLEAR: Final = "content-targets.clear-time"
+KEYS: Final = (MANDATORY, START, FORMAT, FINISH, EXISTING, CLEAR)
+_FORMS: Final = ("iso", "epoch-ms", "epoch-ms-number")
+_CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
+    "null": {"startTime": None},
+    "empty": {"startTime": ""},
+    "omit": {},
+}
+
+
+class TargetLessons:
+    """One content, one group, one lesson after the other; each begins without an assignment."""
+
+    def __init__(self, lab: Lab, scratch: Scratch, content: str, group: str, now: datetime) -> None:
+        self._lab, self._scratch, self._content, self._group = lab, scratch, content, group
+        tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
+        self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
+        self._taken: list[str] = []
+        self._shown = "iso"
+
+    def learn(self) -> None:
+        """All keys of assignments, names before behaviours."""
+        self._lab.learn(MANDATORY, self._is_mandatory)
+        self._times()
+        self._existing()
+        self._clearing()
+        self._scratch.clear(self._content, self._group)
+
+    def _is_mandatory(self, value: Value) -> bool:
+        """Whether the flag follows the name both ways: a service could also take true for granted."""
+        return all(
+            row is not None and row.mandatory is flag
+            for flag in (True, False)
+            for row in [self._fresh({"mandatory": flag}, {MANDATORY: value})]
+        )
+
+    def _times(self) -> None:
+        """The names of the window's ends, and the forms of time that are understood there."""
+        if not self._lab.learn(START, self._is_start):
+            # Without a name no form could be tried, and a finish may need another form than any that was sent.
+            self._lab.unknown(FORMAT, "without the name of startTime no time can be sent")
+            self._taken = list(_FORMS)
+        else:
+            others = [form for form in _FORMS if form not in self._taken]
+            self._taken += [form for form in others if self._starts(form, {})]
+            self._lab.learn(FORMAT, self._is_form)
+        self._lab.learn(FINISH, self._is_finish)
+
+    def _is_start(self, value: Value) -> bool:
+        """Whether a start under that name is shown again, in whichever form it had to be sent."""
+        form = next((form for form in _FORMS if self._starts(form, {START: value})), None)
+        self._taken = [form] if form else []
+        return form is not None
+
+    def _starts(self, form: str, trying: Mapping[str, Value]) -> bool:
+        row = self._fresh({"startTime": wire_time(self._start, form)}, trying)
+        if row is None or not _is_at(row.start, self._start):
+            return False
+        self._shown = form_of(row.start or "")
+        return True
+
+    def _is_form(self, value: Value) -> bool:
+        """Whether times can be written so; `auto` writes them as they are shown, and as ISO where none is shown."""
+        return {"iso", self._shown} <= set(self._taken) if value == "auto" else value in self._taken
+
+    def _is_finish(self, value: Value) -> bool:
+        return any(
+            row is not None and _is_at(row.finish, self._finish)
+            for form in self._taken
+            for row in [self._fresh({"finishTime": wire_time(self._finish, form)}, {FINISH: value})]
+        )
+
+    def _existing(self) -> None:
+        """Whether a POST changes an assignment that is there, or it has to be deleted first."""
+        before: dict[str, Json]
+        after: dict[str, Json]
+        if self._lab.knows(MANDATORY):
+            before, after = {"mandatory": False}, {"mandatory": True}
+        elif self._lab.knows(START):
+            before, after = {}, self._with_start()
+        else:
+            self._lab.unknown(EXISTING, "nothing is known that could be changed: neither mandatory nor startTime")
+            return
+        if self._fresh(before) is None:
+            self._lab.unknown(EXISTING, "no assignment could be made")
+            return
+        sent = self._post(after)
+        rows = self._rows()
+        changed = len(rows) == 1 and (rows[0].mandatory if "mandatory" in after else rows[0].start is not None)
+        if changed:
+            self._lab.settle(EXISTING, "update", "a second POST changed the assignment")
+        else:
+            why = sent.reason or ("it was made twice" if len(rows) > 1 else "it had no effect")
+            self._lab.settle(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
+
+    def _clearing(self) -> None:
+        """What opens the window again, in the way in which assignments are changed here."""
+        if not self._lab.knows(START):
+            self._lab.unknown(CLEAR, "without the name of startTime there is nothing to clear")
+            return
+        self._lab.learn(CLEAR, self._clears)
+
+    def _clears(self, value: Value) -> bool:
+        row = self._fresh(self._with_start())
+        if row is None or row.start is None:
+            return False
+        said = {"mandatory": False, **_CLEARING[value]}
+        if self._lab.wire.behaviour(EXISTING) == "recreate":
+            self._scratch.clear(self._content, self._group)
+        sent = self._post(said)
+        rows = self._rows()
+        return sent.accepted and len(rows) == 1 and rows[0].start is None
+
+    def _with_start(self) -> dict[str, Json]:
+        return {"mandatory": False, "startTime": wire_time(self._start, self._taken[0])}
+
+    def _fresh(self, said: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
+        """The assignment that a POST makes where none was; None where it makes none."""
+        self._scratch.clear(self._content, self._group)
+        self._post(said, trying)
+        rows = self._rows()
+        return rows[0] if rows else None
+
+    def _post(self, said: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Sent:
+        body = {"contentId": self._content, "targetId": self._group, **said}
+        return self._lab.send("content-targets.create", said=body, trying=trying)
+
+    def _rows(self) -> list[TargetRow]:
+        return self._scratch.targets(self._content, self._group)
+
+
+def _is_at(text: str | None, moment: datetime) -> bool:
+    """Whether a live text stands for that moment."""
+    try:
+        return text is not None and live_time(text) == moment
+    except ValueError:
+        return False

@@ -1,0 +1,53 @@
+"""When the credential ends: a JSON Web Token says so itself. It is read, never verified, and never shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lmsconf.doctor.findings import Finding, Health
+
+_CHECK: Final = "token"
+_SOON: Final = timedelta(days=14)
+_RENEW: Final = "Make another API key in the workspace, where three can be active, and put it in the old one's place."
+
+
+def token_finding(token: str, now: datetime) -> Finding:
+    """How long the token still opens the workspace."""
+    try:
+        ends = _end(token)
+    except (ValueError, OverflowError, OSError):
+        # The reason could quote what is secret, so it is left out.
+        return Finding(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires")
+    if ends is None:
+        return Finding(_CHECK, Health.OK, "it names no time at which it expires")
+    day = f"{ends:%Y-%m-%d %H:%M} UTC"
+    left = ends - now
+    if left <= timedelta(0):
+        return Finding(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
+    message = f"it expires in {_days(left)}, at {day}"
+    if left < _SOON:
+        return Finding(_CHECK, Health.WARNING, message, _RENEW)
+    return Finding(_CHECK, Health.OK, message)
+
+
+def _end(token: str) -> datetime | None:
+    """The instant of the claim `exp`; None where there is none. Raises ValueError for what is no such token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise ValueError("a JSON Web Token has three parts")
+    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    if not isinstance(claims, dict):
+        raise ValueError("its claims are no object")
+    end = claims.get("exp")
+    if end is None:
+        return None
+    if isinstance(end, bool) or not isinstance(end, int | float):
+        raise ValueError("exp is no number")
+    return datetime.fromtimestamp(end, UTC)
+
+
+def _days(left: timedelta) -> str:
+    return "1 day" if left.days == 1 else f"{left.days:,} days" if left.days else "less than a day"

@@ -1,0 +1,127 @@
+"""A workspace behind a loopback port with choices of its own, and a project that knows nothing of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lmsconf.cli import main
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.service import Service
+
+BO, GDPR = "bo.ek@acme.example", "GDPR basics"
+SEED: Mapping[str, object] = {
+    "custom_fields": [{"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]}],
+    "people": [
+        {"email": "anna.berg@acme.example", "answers": {"Department": "Sales"}, "admin": True},
+        {"email": BO, "answers": {"Department": "Sales"}},
+        *({"email": f"p{number}@acme.example"} for number in range(5)),
+    ],
+    "groups": [{"name": "Coaches", "members": [BO], "managers": ["anna.berg@acme.example"]}],
+    "smart_groups": [{"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}]}],
+    "content": [{"name": GDPR}, {"name": "Fire safety"}],
+    "content_targets": [{"content": GDPR, "assign_to": ["everyone", {"group": "Coaches"}]}],
+}
+PROJECT = """\
+# how lmsconf is set up here
+workspaces:
+  production: {url: "https://lms.example/api", token: {env: TOKEN}}   # the real one
+manifests: manifests   # below this folder
+"""
+MANIFEST = """
+custom_fields: [{name: Department, type: CHOICE, choices: [Sales, Engineering]}]
+groups: [{name: Coaches, members: [bo.ek@acme.example]}]
+smart_groups: [{name: Sales, conditions: [{field: Department, choices: [Sales]}]}]
+content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]
+"""
+
+
+def planted(service: Service, more: Mapping[str, object] | None = None) -> Service:
+    """The service with the company of this module in it."""
+    with service.store.writing() as ledger:
+        plant(ledger, {**SEED, **(more or {})}, wire=service.wire)
+    return service
+
+
+def held(service: Service) -> dict[str, object]:
+    """Every listing and every detail that a workspace shows, without its timestamps."""
+    found: dict[str, object] = {}
+    for path, rows, id, details in _LISTINGS:
+        listed = _rows(service, path, rows)
+        found[path] = listed
+        for row in listed:
+            for detail in details:
+                found[detail.format(row[id])] = _ask(service, detail.format(row[id]))
+    return found
+
+
+_LISTINGS = (
+    ("/users", "users", "userId", ("/users/{}",)),
+    ("/users/extended-info", "users", "userId", ()),
+    ("/custom-fields", "customFields", "customFieldId", ()),
+    ("/groups", "groups", "groupId", ("/groups/{}/members", "/groups/{}/managers")),
+    ("/smart-groups", "smartGroups", "smartGroupId", ("/smart-groups/{}?includeMembers=true",)),
+    ("/content/all", "courses", "courseId", ("/content/targets?contentId={}",)),
+)
+
+
+def _rows(service: Service, path: str, key: str) -> list[dict[str, object]]:
+    """All rows of a listing, however small its pages are."""
+    found: list[dict[str, object]] = []
+    while True:
+        page = _ask(service, path if path == "/custom-fields" else f"{path}?skip={len(found)}")[key]
+        assert isinstance(page, list)
+        found += page
+        if not page or path == "/custom-fields":
+            return found
+
+
+def _ask(service: Service, target: str) -> dict[str, object]:
+    path, _, query = target.partition("?")
+    answer = service.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
+    assert answer.status == 200, (target, answer.body)
+    value = _timeless(json.loads(answer.body))
+    assert isinstance(value, dict)
+    return value
+
+
+def _timeless(value: object) -> object:
+    if isinstance(value, list):
+        return [_timeless(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if not key.endswith("edAt")}
+    return value
+
+
+@dataclass(slots=True)
+class Clinic:
+    """A project in a folder, and the service that its commands reach."""
+
+    folder: Path
+    service: Service
+    capsys: pytest.CaptureFixture[str]
+    err: str = ""
+
+    @property
+    def project(self) -> str:
+        return (self.folder / "lmsconf.yaml").read_text(encoding="utf-8")
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """The exit code and stdout of one command; stderr is in `err`."""
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(["-C", str(self.folder), *arguments])
+        out, self.err = self.capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return int(ended.value.code), out
+
+    def probe(self, *more: str) -> dict[str, tuple[str, object]]:
+        """Key → verdict and value, as a probe without questions has them."""
+        code, out = self.run("doctor", "--probe", "--yes", "--format", "json", *more)
+        assert code == 0, out + self.err
+        lessons = json.loads(out)["probe"]["lessons"]
+        return {one["key"]: (one["verdict"], one["value"]) for one in lessons}

@@ -1,0 +1,52 @@
+"""Opens clinics: a seeded service behind a port, named to the commands by the environment alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lmsconf.sandbox.faults import Faults
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.service import Logged, Service
+from lmsconf.wire import Wire
+
+from .clinic import MANIFEST, PROJECT, Clinic, planted
+
+Open = Callable[..., Clinic]
+
+
+@pytest.fixture
+def open_clinic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Open]:
+    """Opens a clinic whose service speaks a dialect, which its project does not know; `more` of a seed, `faults`,
+    and `on_log`, which hears of every request."""
+    with ExitStack() as opened:
+
+        def open(
+            dialect: Mapping[str, str | int] | None = None,
+            more: Mapping[str, object] | None = None,
+            faults: Faults | None = None,
+            on_log: Callable[[Logged], None] | None = None,
+        ) -> Clinic:
+            service = planted(Service(wire=Wire(dialect), faults=faults, on_log=on_log), more)
+            opened.callback(service.shut)
+            server = opened.enter_context(serve(service))
+            monkeypatch.setenv("LMSCONF_URL", server.url)
+            monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
+            monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
+            (tmp_path / "manifests").mkdir(exist_ok=True)
+            (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
+            (tmp_path / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
+            return Clinic(tmp_path, service, capsys)
+
+        yield open
+
+
+@pytest.fixture
+def clinic(open_clinic: Open) -> Clinic:
+    """A clinic whose service is as lmsconf assumes."""
+    return open_clinic()

@@ -1,0 +1,197 @@
+"""`lmsconf doctor` without --probe: what it finds, and that it only reads."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import lmsconf.kinds
+from lmsconf.client.trace import Exchange
+from lmsconf.doctor.checks import Watch
+from lmsconf.doctor.findings import Health
+from lmsconf.doctor.relies import OPERATIONS
+from lmsconf.doctor.token import token_finding
+from lmsconf.kinds import all_kinds
+from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.wire import Wire
+
+from .clinic import Clinic, held
+
+Open = Callable[..., Clinic]
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def checks(clinic: Clinic, code: int = 0) -> dict[str, tuple[str, str]]:
+    """Check → health and message."""
+    got, out = clinic.run("doctor", "--format", "json")
+    assert got == code, out + clinic.err
+    return {one["check"]: (one["health"], one["message"]) for one in json.loads(out)["checks"]}
+
+
+def test_a_healthy_workspace(clinic: Clinic) -> None:
+    """All checks of a sound workspace, and not one request that writes."""
+    before = held(clinic.service)
+    found = checks(clinic)
+    assert found["connection"] == ("ok", "the service answers, and lets us read")
+    assert found["clock"][0] == "ok"
+    assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page does not show")
+    assert found["fields"] == ("ok", "1 of 10 custom fields are used")
+    assert found["names"] == ("ok", "no name is live twice within a kind")
+    assert found["manifests"] == ("ok", "4 resources are declared")
+    assert not any(one.writes for one in clinic.service.log)
+    assert held(clinic.service) == before
+
+
+def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
+    """Each assumption that the manifests rely on is listed: as the default, or with the place of the project's word."""
+    (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{name: Coaches, members: []}]\n", encoding="utf-8")
+    with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as file:
+        file.write("dialect:\n  manual-groups.rename.name: newName\n")
+    code, out = clinic.run("doctor")
+    assert code == 0
+    assert "  manual-groups.rename.name: newName (lmsconf.yaml:6:3, instead of name)" in out
+    assert "  manual-groups.add-members.userIds: userIds (default)" in out
+    assert "custom-fields.in-use" not in out
+
+
+@pytest.mark.parametrize(("rows", "most"), [(99, None), (100, None), (101, 40), (250, 40)])
+def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None) -> None:
+    """A service that gives less than was asked for, although there is more, is told by the dialect key."""
+    people = [{"email": f"p{number}@acme.example"} for number in range(rows)]
+    clinic = open_clinic(
+        {"paging.limit": most or 100},
+        more={"people": people, "groups": [], "custom_fields": [], "smart_groups": [], "content_targets": []},
+    )
+    code, out = clinic.run("doctor")
+    assert code == 0
+    assert ("Say under `dialect:` paging.limit: 40" in out) is (most is not None)
+    assert ("users.list: whole pages of 100" in out) is (rows == 100)
+
+
+def test_names_that_are_live_twice(open_clinic: Open) -> None:
+    """A name that two things of a kind have is told with their ids; two kinds may share one."""
+    clinic = open_clinic(more={"content": [{"name": "Same"}, {"name": "Same"}, {"name": "GDPR basics"}]})
+    for name in ("Twin", "Twin", "Same"):
+        body = json.dumps({"name": name}).encode()
+        headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
+        assert clinic.service.answer("POST", "/groups", "", headers, body).status == 200
+    assert checks(clinic)["names"] == (
+        "warning",
+        "group/Twin is live 2 times: g-2, g-3; content/Same is live 2 times: c-1, c-2",
+    )
+
+
+def test_ten_fields_are_all_there_can_be(open_clinic: Open) -> None:
+    """The tenth field of ten is worth a warning."""
+    fields = [{"name": f"Field {number}", "type": "TEXT"} for number in range(9)]
+    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales"]}
+    clinic = open_clinic(more={"custom_fields": [department, *fields]})
+    assert checks(clinic)["fields"] == ("warning", "10 of 10 custom fields are used")
+
+
+def test_a_refused_credential(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused token is exit 7, in a report that never shows it; nothing more is asked, and nothing probed."""
+    monkeypatch.setenv("LMSCONF_TOKEN", "s3cr3t-token")
+    code, out = clinic.run("doctor", "--probe", "--yes")
+    assert (code, "error     connection: GET /users" in out) == (7, True)
+    assert "s3cr3t" not in out + clinic.err
+    assert len(clinic.service.log) == 1
+
+
+def test_an_unreachable_service(open_clinic: Open) -> None:
+    """A service that is down is exit 8, and what can be told without it is told."""
+    clinic = open_clinic(faults=Faults(Fault(status=503, headers={"retry-after": "9999"}, times=ALWAYS)))
+    code, out = clinic.run("doctor")
+    assert (code, "error     connection: " in out) == (8, True)
+    assert "manual-groups.rename.name: name (default)" in out
+
+
+def test_broken_manifests_are_said(clinic: Clinic) -> None:
+    """The workspace is looked at although the manifests have errors."""
+    (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{nam: Coaches}]\n", encoding="utf-8")
+    found = checks(clinic)
+    assert found["manifests"][0] == "warning"
+    assert found["connection"][0] == "ok"
+
+
+def jwt(claims: object) -> str:
+    """A token with these claims, and a signature that nobody looks at."""
+    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in ({"alg": "x"}, claims)]
+    return ".".join([*parts, "c2lnbmF0dXJl"])
+
+
+def after(**time: int) -> float:
+    """So much later than now, as a claim."""
+    return (NOW + timedelta(**time)).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("claims", "health", "message"),
+    [
+        ({"exp": after(days=90)}, Health.OK, "it expires in 90 days, at 2026-08-30 12:00 UTC"),
+        ({"exp": after(days=13)}, Health.WARNING, "it expires in 13 days, at 2026-06-14 12:00 UTC"),
+        ({"exp": after(days=1)}, Health.WARNING, "it expires in 1 day, at 2026-06-02 12:00 UTC"),
+        ({"exp": after(hours=1)}, Health.WARNING, "it expires in less than a day, at 2026-06-01 13:00 UTC"),
+        ({"exp": after()}, Health.ERROR, "it expired at 2026-06-01 12:00 UTC"),
+        ({"sub": "x"}, Health.OK, "it names no time at which it expires"),
+    ],
+)
+def test_the_end_of_a_token(claims: object, health: Health, message: str) -> None:
+    """The claim `exp` says until when a token is good."""
+    found = token_finding(jwt(claims), NOW)
+    assert (found.health, found.message) == (health, message)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["s3cr3t", "s3cr3t.s3cr3t.s3cr3t", "a.!!.c", jwt(["s3cr3t"]), jwt({"exp": "s3cr3t"}), jwt({"exp": True}),
+     jwt({"exp": 1e30}), "a.bnVsbA.c", "å.å.å"],
+)  # fmt: skip
+def test_an_unreadable_token_is_said_and_not_shown(token: str) -> None:
+    """What is no JSON Web Token, or names no instant, has an unknown end; none of it is repeated."""
+    found = token_finding(token, NOW)
+    assert found.health is Health.UNKNOWN
+    assert "s3cr3t" not in str(found)
+
+
+def exchange(date: str | None) -> Exchange:
+    return Exchange(
+        operation="users.list", method="GET", path="/users", query="", attempt=1, seconds=0.1, status=200, date=date
+    )
+
+
+@pytest.mark.parametrize(
+    ("dates", "health", "message"),
+    [
+        (["Mon, 01 Jun 2026 12:00:00 GMT"], Health.OK, "within 1 s of the service's"),
+        (["Mon, 01 Jun 2026 12:02:00 GMT"], Health.WARNING, "this machine is 120 s behind the service"),
+        (["Mon, 01 Jun 2026 11:00:00 GMT"], Health.WARNING, "this machine is 3,600 s ahead of the service"),
+        (["Mon, 01 Jun 2026 11:50:00 GMT", "Mon, 01 Jun 2026 12:00:01 GMT"], Health.OK, "within 2 s of the service's"),
+        ([None, "soon"], Health.UNKNOWN, "the service's answers name no time"),
+    ],
+)
+def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -> None:
+    """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
+    watch = Watch(lambda: NOW)
+    for date in dates:
+        watch.heard(exchange(date))
+    found = watch.finding()
+    assert (found.health, found.message) == (health, message)
+
+
+def test_every_operation_of_a_kind_is_known() -> None:
+    """Each kind has its operations in the table, and the kinds' code names none that is in no kind's row."""
+    assert OPERATIONS.keys() >= all_kinds().keys()
+    listed = {operation for operations in OPERATIONS.values() for operation in operations}
+    known = Wire.default().operations.keys()
+    assert listed <= known
+    for path in Path(lmsconf.kinds.__file__).parent.glob("*.py"):
+        words = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                 if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+        assert words & known <= listed, path

@@ -1,0 +1,262 @@
+"""`lmsconf doctor --probe`: learns what differs on scratch objects, and leaves the workspace as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+from collections.abc import Callable
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from lmsconf.resources import schema_text
+from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.service import Logged
+from lmsconf.settings import load
+
+from .clinic import BO, GDPR, PROJECT, Clinic, held
+
+Open = Callable[..., Clinic]
+OTHERWISE: dict[str, str | int] = {
+    "paging.limit": 3,
+    "manual-groups.rename.name": "newName",
+    "manual-groups.add-members.userIds": "memberIds",
+    "manual-groups.add-managers.userIds": "managers",
+    "content-targets.create.mandatory": "isMandatory",
+    "content-targets.create.startTime": "visibleFrom",
+    "content-targets.create.finishTime": "endDate",
+    "content-targets.time-format": "epoch-ms",
+    "content-targets.on-existing": "recreate",
+    "content-targets.clear-time": "omit",
+    "custom-fields.in-use": "removed-choice",
+    "custom-fields.clear-description": "null",
+}
+"""A second dialect: everything that a probe can learn is otherwise."""
+NOT_LEARNABLE = {"content-targets.everyone", "manual-groups.add.batch"}
+DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
+BOTH = ("--user", BO, "--content", GDPR)
+
+
+def said(clinic: Clinic) -> dict[str, str | int]:
+    """The dialect that the project file says by now."""
+    return dict(load(clinic.folder, None, dict(os.environ)).dialect)
+
+
+def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
+    """On a service that differs in every key, each is found and written down, and nothing else is changed."""
+    clinic = open_clinic(OTHERWISE)
+    before = held(clinic.service)
+    lessons = clinic.probe(*BOTH)
+    assert {key: ("found", value) for key, value in OTHERWISE.items()}.items() <= lessons.items()
+    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE
+    assert held(clinic.service) == before
+    assert said(clinic) == OTHERWISE
+    assert clinic.project.startswith(PROJECT)
+    _, out = clinic.run("doctor", "--format", "json")
+    assert {one["key"] for one in json.loads(out)["assumptions"]} == lessons.keys()
+
+
+def test_what_is_known_is_confirmed(open_clinic: Open) -> None:
+    """A second probe finds nothing new, and leaves the file as the first one wrote it."""
+    clinic = open_clinic(OTHERWISE)
+    clinic.probe(*BOTH)
+    written = clinic.project
+    assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
+    assert clinic.project == written
+
+
+def test_the_assumed_service_is_confirmed(clinic: Clinic) -> None:
+    """A service as lmsconf assumes it needs no word in the project file."""
+    before = held(clinic.service)
+    assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
+    assert (clinic.project, held(clinic.service)) == (PROJECT, before)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("content-targets.clear-time", "empty"),
+        ("content-targets.time-format", "epoch-ms-number"),
+        ("custom-fields.in-use", "never"),
+        ("content-targets.on-existing", "recreate"),
+    ],
+)
+def test_one_behaviour_is_found(open_clinic: Open, key: str, value: str) -> None:
+    """Every value of a behaviour is told from the others, also where all else is as assumed."""
+    clinic = open_clinic({key: value})
+    assert clinic.probe(*BOTH)[key] == ("found", value)
+    assert said(clinic) == {key: value}
+
+
+def test_without_person_and_content_that_is_said(clinic: Clinic) -> None:
+    """What needs a person or a content is not learnt, with the option that would help; the rest is."""
+    code, out = clinic.run("doctor", "--probe", "--yes")
+    assert code == 0
+    assert "not learnt manual-groups.add-members.userIds (no person was named; say --user EMAIL)" in out
+    assert "not learnt content-targets.create.mandatory (no content was named; say --content NAME)" in out
+    assert "confirmed  manual-groups.rename.name: name" in out
+    touched = {one.operation for one in clinic.service.log if one.writes}
+    assert not {"content-targets.create", "manual-groups.add-members"} & touched
+
+
+def test_without_a_free_field_that_is_said(open_clinic: Open) -> None:
+    """With ten fields there is no place for an eleventh, and none is tried."""
+    fields = [{"name": f"Field {number}", "type": "TEXT"} for number in range(9)]
+    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales"]}
+    clinic = open_clinic(more={"custom_fields": [department, *fields]})
+    code, out = clinic.run("doctor", "--probe", "--yes")
+    assert (code, "not learnt custom-fields.in-use (no field is free: 10 of 10 are used)" in out) == (0, True)
+    assert all(one.operation != "custom-fields.create" for one in clinic.service.log)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--user", "bo.eek@acme.example", 'Did you mean "bo.ek@acme.example"?'),
+        ("--content", "GDPR basic", 'Did you mean "GDPR basics"?'),
+    ],
+)
+def test_who_is_not_there_is_said_first(clinic: Clinic, option: str, value: str, reason: str) -> None:
+    """A wrong person or content ends the probe before anything is made."""
+    code, _ = clinic.run("doctor", "--probe", "--yes", option, value)
+    assert (code, reason in clinic.err) == (1, True)
+    assert not any(one.writes for one in clinic.service.log)
+
+
+def test_a_content_that_is_there_twice_is_named_by_its_id(open_clinic: Open) -> None:
+    """Of two contents with one name none is touched; an id says which."""
+    clinic = open_clinic(more={"content": [{"name": GDPR}, {"name": "Fire safety"}, {"name": "Fire safety"}]})
+    code, _ = clinic.run("doctor", "--probe", "--yes", "--content", "Fire safety")
+    assert (code, "Fire safety is not one content: c-2, c-3" in clinic.err) == (1, True)
+    assert clinic.probe("--content", "c-3")["content-targets.create.mandatory"] == ("confirmed", "mandatory")
+
+
+class _Interrupting:
+    """Presses Ctrl-C, or terminates, when that many writing requests were answered."""
+
+    def __init__(self, after: int, number: signal.Signals) -> None:
+        self._left, self._number = after, number
+
+    def __call__(self, entry: Logged) -> None:
+        self._left -= entry.writes
+        if self._left == 0 and entry.writes:
+            os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 8, 16, 24, 30])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_leaves_nothing_behind(
+    open_clinic: Open, after: int, number: signal.Signals, code: int
+) -> None:
+    """Whenever a probe is interrupted, it deletes what it made, and writes nothing down."""
+    clinic = open_clinic(OTHERWISE, on_log=_Interrupting(after, number))
+    before = held(clinic.service)
+    assert clinic.run("doctor", "--probe", "--yes", *BOTH)[0] == code
+    assert "Cleaning up." in clinic.err
+    assert (held(clinic.service), clinic.project) == (before, PROJECT)
+
+
+@pytest.mark.parametrize("operation", ["manual-groups.rename", "content-targets.create", "custom-fields.replace"])
+def test_an_error_leaves_nothing_behind(open_clinic: Open, operation: str) -> None:
+    """When the service takes the credential back in the middle, the probe ends with that and deletes what it made."""
+    clinic = open_clinic(faults=Faults(Fault(operation=operation, status=401)))
+    before = held(clinic.service)
+    assert clinic.run("doctor", "--probe", "--yes", *BOTH)[0] == 7
+    assert held(clinic.service) == before
+
+
+def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
+    """A scratch group that stays is named with its id and the reason, and the exit code is 1."""
+    clinic = open_clinic(faults=Faults(Fault(operation="manual-groups.delete", status=409, times=9)))
+    code, out = clinic.run("doctor", "--probe", "--yes")
+    assert code == 1
+    assert "NOT DELETED: group/lmsconf-probe-" in out
+    assert "answered 409" in out
+    assert "lmsconf-probe-" in json.dumps(held(clinic.service))
+
+
+def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
+    """What an earlier run left is listed and deleted, with its assignments anywhere; what only looks alike stays."""
+    old = "lmsconf-probe-0ld-"
+    choices = ["Sales", "Engineering"]
+    field = {"name": f"{old}field", "type": "CHOICE", "choices": ["A"]}
+    clinic = open_clinic(
+        more={
+            "custom_fields": [{"name": "Department", "type": "CHOICE", "choices": choices}, field],
+            "groups": [{"name": "Coaches", "members": [BO]}, {"name": f"{old}group"}, {"name": f"Not {old}"}],
+            "smart_groups": [{"name": f"{old}smart", "conditions": [{"field": f"{old}field", "choices": ["A"]}]}],
+            "content_targets": [{"content": "Fire safety", "assign_to": [{"group": f"{old}group"}]}],
+        }
+    )
+    code, out = clinic.run("doctor", "--probe", "--yes", "--content", GDPR)
+    assert code == 0
+    assert out.count("An earlier run had left ") == 3
+    assert f"An earlier run had left group/{old}group (g-2); it is deleted." in out
+    # Before its group went, and though another content was named: not every service takes assignments away itself.
+    ends = [one.operation for one in clinic.service.log if one.operation in DELETIONS]
+    assert ends[:2] == ["content-targets.delete", "smart-groups.delete"]
+    left = held(clinic.service)
+    assert [row["name"] for row in left["/groups"]] == ["Coaches", f"Not {old}"]  # type: ignore[attr-defined]
+    assert left["/smart-groups"] == []
+    assert left["/content/targets?contentId=c-2"] == {"targets": []}
+
+
+def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
+    """Where a service makes a manager of whoever manages a group, the person is none again afterwards."""
+    clinics: list[Clinic] = []
+
+    def promotes(entry: Logged) -> None:
+        if (entry.operation, entry.status) == ("manual-groups.add-managers", 204):
+            service = clinics[0].service
+            person = held(service)["/users"][1]["userId"]  # type: ignore[index]
+            service.answer("POST", f"/users/{person}/make-manager/true", "", {"authorization": "Bearer sandbox"}, b"")
+
+    clinics.append(open_clinic(on_log=promotes))
+    before = held(clinics[0].service)
+    code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
+    assert (code, "manager of the person was False, became True, and is put back" in out) == (0, True)
+    assert held(clinics[0].service) == before
+
+
+def test_nothing_is_done_without_consent(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal --yes is needed; on a terminal only `yes` is taken for yes, and the question names all."""
+    assert clinic.run("doctor", "--probe", *BOTH)[0] == 64
+    assert "Say --yes" in clinic.err
+    for answer, code in (("y\n", 1), ("yes\n", 0)):
+        ours, theirs = pty.openpty()
+        with os.fdopen(theirs, encoding="utf-8") as terminal:
+            os.write(ours, answer.encode())
+            monkeypatch.setattr("sys.stdin", terminal)
+            assert clinic.run("doctor", "--probe", *BOTH)[0] == code
+        os.close(ours)
+        assert f'touch {BO} and "{GDPR}"' in clinic.err
+        assert any(one.writes for one in clinic.service.log) is (code == 0)
+
+
+@pytest.mark.parametrize("options", [("--user", BO), ("--content", GDPR), ("--yes",)])
+def test_options_of_the_probe_need_it(clinic: Clinic, options: tuple[str, ...]) -> None:
+    """An option that only a probe has is refused without one."""
+    assert clinic.run("doctor", *options)[0] == 64
+
+
+def test_what_was_learnt_is_told_though_the_file_cannot_be_edited(open_clinic: Open) -> None:
+    """A layout that cannot be edited safely is left alone: the lines to paste are said, and the exit code is 1."""
+    clinic = open_clinic({"manual-groups.rename.name": "newName"})
+    project = '{workspaces: {production: {url: "https://lms.example/api"}}}\n'
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    code, out = clinic.run("doctor", "--probe", "--yes")
+    assert (code, clinic.project) == (1, project)
+    assert "manual-groups.rename.name: newName" in clinic.err
+    assert "found      manual-groups.rename.name: newName" in out
+
+
+def test_the_document_fits_its_schema(open_clinic: Open) -> None:
+    """`lmsconf.doctor/1` is as its schema says, with a probe and without."""
+    clinic = open_clinic(OTHERWISE)
+    rules = json.loads(schema_text("doctor.schema.json"))
+    Draft202012Validator.check_schema(rules)
+    for options in ((), ("--probe", "--yes", *BOTH), ()):
+        _, out = clinic.run("doctor", "--format", "json", *options)
+        assert [error.message for error in Draft202012Validator(rules).iter_errors(json.loads(out))] == []
