@@ -188,6 +188,12 @@ def _meaning(project: Project) -> Iterator[Problem]:
             )
         yield from _consent_problems(project, at)
     yield from _consent_problems(project, ())
+    for path in ((), *(("workspaces", name) for name in names)):
+        if "users" in project.part(*path, "ownership"):
+            hint = "Take `users` out. To archive somebody, declare them with `archived: true`."
+            where = project.places.key(*path, "ownership", "users")
+            message = "people are never owned, because nobody is deleted"
+            yield _problem("project/people-owned", message, where, hint=hint)
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
         hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
@@ -224,16 +230,16 @@ def _zone_problems(project: Project) -> Iterator[Problem]:
 
 
 def _guarded(guards: Guards, said: Json) -> Guards:
-    """The guards with what one layer says of them."""
+    """The guards with what one layer says of them; `off` lifts the limits, not protection and not `min_admins`."""
     if said == "off":
-        return Guards(deletes=None, removals=None, recreates=None, refusals=None, protect=guards.protect)
+        return replace(guards, deletes=None, removals=None, recreates=None, refusals=None)
     if not isinstance(said, dict):
         return guards
     limits: dict[str, Limit | None] = {
         name: _limit(cast("Limit | None", getattr(guards, name)), said[name]) for name in _GUARDS if name in said
     }
     protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
-    return replace(guards, protect=protect, **limits)
+    return replace(guards, protect=protect, min_admins=cast(int, said.get("min_admins", guards.min_admins)), **limits)
 
 
 def _limit(before: Limit | None, said: Json) -> Limit | None:

@@ -10,10 +10,10 @@ from lmsconf.client.crew import Crew
 from lmsconf.core.address import Ref
 from lmsconf.core.apply import Learnt, Run, Tell, run
 from lmsconf.core.kind import Api, Kind
-from lmsconf.core.names import normal
+from lmsconf.core.names import email, normal
 from lmsconf.core.values import Call, Json, Plan
 from lmsconf.errors import ApiError, BadAnswer, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.terms import filled
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _LISTINGS: Mapping[str, tuple[str, str, str]] = {
     CUSTOM_FIELD: ("custom-fields.list", "customFields", "customFieldId"),
     GROUP: ("manual-groups.list", "groups", "groupId"),
     SMART_GROUP: ("smart-groups.list", "smartGroups", "smartGroupId"),
+    USER: ("users.list", "users", "userId"),
 }
 _FORBIDDEN = 403
 _REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
@@ -85,7 +86,7 @@ class Sender:
             return {}
         operation, listing, id = _LISTINGS[kind]
         rows = _all_rows(client, operation, listing)
-        found = [row for row in rows if normal(str(row.get("name"))) == call.address.name]
+        found = [row for row in rows if _goes_by(kind, row) == call.address.name]
         if len(found) != 1:
             raise BadAnswer(
                 f"{call.address}: the service did not say its id, and {len(found)} are live under that name",
@@ -93,6 +94,11 @@ class Sender:
             )
         named = {**found[0], id: found[0].get(id) or found[0].get("id")}
         return self._kinds[kind].learn(call.address, call.operation, named)
+
+
+def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
+    """What something of a listing is called, in the form that is compared."""
+    return email(str(row.get("email"))) if kind == USER else normal(str(row.get("name")))
 
 
 def _awaited(call: Call) -> set[Ref]:
@@ -131,7 +137,7 @@ def _filled(body: object, ids: Learnt) -> object:
     if isinstance(body, Ref):
         return ids[body]
     if isinstance(body, Mapping):
-        return {key: _filled(value, ids) for key, value in body.items()}
+        return {_filled(key, ids): _filled(value, ids) for key, value in body.items()}
     if isinstance(body, list | tuple):
         return [_filled(item, ids) for item in body]
     return body

@@ -104,6 +104,7 @@ def _policy(project: Project, workspace: str, today: date) -> Policy:
         timezone=project.timezone(),
         timezone_name=None if name is None else str(name),
         skip_unknown=project.part("people").get("unknown") == "skip",
+        create_people=project.part("people").get("create") is True,
     )
 
 

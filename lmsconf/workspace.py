@@ -136,7 +136,7 @@ class Workspace:
         """What the plan's own changes come to now: all of them before it is applied, none of them after."""
         manifests = as_manifests(plan, all_kinds())
         mine = self.settings.policy
-        policy = Policy(workspace=mine.workspace, today=mine.today, timezone=mine.timezone)
+        policy = Policy(workspace=mine.workspace, today=mine.today, timezone=mine.timezone, create_people=True)
         wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
         snapshot = self._read(wanted, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())

@@ -77,7 +77,7 @@ def refs_in(*values: object) -> Iterator[Ref]:
         if isinstance(value, Ref):
             yield value
         elif isinstance(value, Mapping):
-            yield from refs_in(*value.values())
+            yield from refs_in(*value.keys(), *value.values())
         elif isinstance(value, list | tuple):
             yield from refs_in(*value)
 

@@ -44,8 +44,7 @@ class _Lists:
         return _members(level.t1) is not None and _members(level.t2) is not None
 
     def give_up_diffing(self, level: DiffLevel, diff_instance: DeepDiff) -> bool:
-        path = str(level.path(output_format="list")[0])
-        self.changes.extend(_list_changes(path, level.t1, level.t2))
+        self.changes.extend(_list_changes(_path(level), level.t1, level.t2))
         return True
 
     def normalize_value_for_hashing(self, parent: object, obj: object) -> object:
@@ -66,9 +65,12 @@ def differences(before: Form, after: Form) -> tuple[FieldChange, ...]:
 
 
 def _single(level: DiffLevel) -> FieldChange:
-    path = level.path(output_format="list")
-    key = str(path[0])
-    return FieldChange(path=key, before=_side(level.t1), after=_side(level.t2))
+    return FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
+
+
+def _path(level: DiffLevel) -> str:
+    """`description`, or `metadata.costCentre` for a key inside a key."""
+    return ".".join(map(str, level.path(output_format="list")))
 
 
 def _side(value: object) -> Json:

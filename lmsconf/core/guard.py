@@ -17,6 +17,9 @@ from lmsconf.errors import Problem
 SMALL: Final = 20
 """Lists shorter than this have no share limit: half of four people is two people."""
 
+NAMING: Final = ("name", "email")
+"""The keys by which a resource goes; when one changes, it is renamed."""
+
 NAMES: Final = ("deletes", "removals", "recreates", "refusals")
 
 
@@ -74,7 +77,7 @@ def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Pr
     """What a plan may not do to protected resources; nothing lifts it."""
     for change in changes:
         if not patterns or not matches(str(change.address), patterns):
-            renamed = [one for one in change.fields if one.path == "name" and patterns]
+            renamed = [one for one in change.fields if one.path in NAMING and patterns]
             old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
             if old is None or not matches(old, patterns):
                 continue
@@ -93,7 +96,7 @@ def _harm(change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
     if change.action is Action.UPDATE:
-        if any(one.path == "name" for one in change.fields):
+        if any(one.path in NAMING for one in change.fields):
             return "rename it"
         taken = next((one for one in change.fields if one.removed), None)
         if taken is not None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lmsconf.core.address import Address
-from lmsconf.core.identity import Claim, HasName, find
+from lmsconf.core.identity import Claim, Found, HasName, find
 from lmsconf.core.names import matches, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
@@ -18,20 +18,29 @@ def identify_named(
 ) -> Identified:
     """Matches declarations with the live resources of a kind, and tells the book every name as it will be."""
     listing = planning.snapshot.of(kind)
-    found = find([_claim(planning, one) for one in declared], listing.rows, incomplete=listing.incomplete, noun=noun)
-    planning.problems.extend(found.problems)
-    out = Identified(live=len(listing.rows))
-    for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
-        if position not in found.broken:
-            out.matches.append(Match(declared=one, row=row))
-        planning.book.know(kind, one.address.name, None if row is None else row.id)
+    out, found = match_declared(planning, kind, noun, declared, listing.rows)
     left = _take_absent(planning, kind, out, absent, found.unclaimed, {row.id for row in found.live if row})
     _settle(planning, kind, out, left)
     if out.gone and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
     planning.gone.update(gone.address for gone in out.gone if planning.chosen(gone.address))
-    _refuse_taken(planning, out, listing.rows)
+    refuse_taken(planning, out, listing.rows)
     return out
+
+
+def match_declared(
+    planning: Planning, kind: str, noun: str, declared: Sequence[Declared], rows: Sequence[HasName]
+) -> tuple[Identified, Found[HasName]]:
+    """Which declaration speaks of which live resource; problems are told, and the book knows what is declared."""
+    incomplete = planning.snapshot.of(kind).incomplete
+    found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    planning.problems.extend(found.problems)
+    out = Identified(live=len(rows))
+    for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
+        if position not in found.broken:
+            out.matches.append(Match(declared=one, row=row))
+        planning.book.know(kind, one.address.name, None if row is None else row.id)
+    return out, found
 
 
 def _claim(planning: Planning, one: Declared) -> Claim:
@@ -138,7 +147,7 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
         planning.book.recall(kind, normal(gone.row.name), gone.row.id)
 
 
-def _refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:
+def refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:
     """A name cannot be taken from a live resource that keeps it: two would go by it, and neither could be named."""
     additive = planning.policy.additive
     moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]

@@ -34,6 +34,7 @@ def measure(
     measures = [
         *_deleted(kinds, changes, found),
         *(one for change, sides in changes for one in _removed(change, sides)),
+        *_lost(kinds, changes, found),
         *(Measure(guard="recreates", of=problem.address or "", taken=1, size=0) for problem in renames),
         *(Measure(guard="refusals", of=address, taken=1, size=0) for address in risky),
     ]
@@ -60,6 +61,17 @@ def _removed(change: Change, sides: Sides) -> Iterator[Measure]:
         if one.removed:
             size = sides.sizes.get(one.path, 0)
             yield Measure(guard="removals", of=f"{change.address} {one.path}", taken=len(one.removed), size=size)
+
+
+def _lost(
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+) -> Iterator[Measure]:
+    """Single values that resources lose, by kind and key: how many do, of all that are live."""
+    lost = Counter(
+        (change.address.kind, one.path) for change, sides in changes for one in change.fields if one.path in sides.taken
+    )
+    for (kind, key), taken in sorted(lost.items()):
+        yield Measure(guard="removals", of=f"all {kinds[kind].noun}s ({key})", taken=taken, size=found[kind].live)
 
 
 def _like_resources(kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:

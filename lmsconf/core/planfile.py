@@ -27,6 +27,8 @@ from lmsconf.core.values import Call, Change, Guard, Json, Measure, Plan, Unmana
 from lmsconf.errors import Problem, StalePlan
 
 FORMAT = "lmsconf.plan/1"
+_PAIRS = "$pairs"
+_OURS = frozenset({"$ref", _PAIRS})
 
 
 def dumps(plan: Plan) -> str:
@@ -179,13 +181,18 @@ def _call_value(at: Reader) -> Call:
 
 
 def body_json(body: object) -> Json:
-    """A request body as JSON, `{"$ref": "group/Sales"}` where an id is not known yet."""
+    """A request body as JSON, `{"$ref": "group/Sales"}` where an id is not known yet.
+
+    An object in which such an id is a key stands as `{"$pairs": [[key, value], …]}`.
+    """
     if isinstance(body, Ref):
         whole: dict[str, Json] = {"$ref": str(body.address)}
         return whole if body.part is None else {**whole, "choice": body.part}
     if isinstance(body, dict):
-        if "$ref" in body:
-            raise ValueError("a request body may not have a key $ref")
+        if not body.keys().isdisjoint(_OURS):
+            raise ValueError("a request body may not have a key $ref or $pairs")
+        if any(isinstance(key, Ref) for key in body):
+            return {_PAIRS: [[body_json(key), body_json(value)] for key, value in body.items()]}
         return {key: body_json(value) for key, value in body.items()}
     if isinstance(body, list):
         return [body_json(item) for item in body]
@@ -200,6 +207,9 @@ def body_value(body: Json) -> object:
         if "$ref" in body:
             at = Reader(body)
             return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
+        if _PAIRS in body:
+            pairs = cast("list[list[Json]]", body[_PAIRS])
+            return {body_value(key): body_value(value) for key, value in pairs}
         return {key: body_value(value) for key, value in body.items()}
     return [body_value(item) for item in body] if isinstance(body, list) else body
 

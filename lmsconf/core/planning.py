@@ -124,12 +124,14 @@ class Sides:
 
     sizes: how many the live list under each key holds, for the guards' shares.
     defaults: the keys of a creation that the service decides.
+    taken: the keys whose single value is something that the resource loses; each counts as a removal.
     """
 
     before: Form | None
     after: Form | None
     sizes: Mapping[str, int] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
+    taken: frozenset[str] = frozenset()
 
 
 class Planning:

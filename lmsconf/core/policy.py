@@ -22,13 +22,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The four limits and the resources that nothing may be taken from. A limit that is None was said to be off."""
+    """The four limits and the resources that nothing may be taken from. A limit that is None was said to be off.
+
+    min_admins: how many people must have administrator rights after a plan that takes them from somebody.
+    """
 
     deletes: Limit | None = Limit(count=5, share=0.10)
     removals: Limit | None = Limit(count=50, share=0.10)
     recreates: Limit | None = Limit(count=0)
     refusals: Limit | None = Limit(count=0)
     protect: tuple[str, ...] = ()
+    min_admins: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ class Policy:
     leave_alone   shell patterns over addresses
     timezone      for times that name no offset; `timezone_name` is its IANA name
     skip_unknown  people that are not live are warnings, up to a tenth of a list
+    create_people whether people who are declared and not live are created
     today         decides `until:` dates
     """
 
@@ -63,6 +68,7 @@ class Policy:
     timezone: tzinfo | None = None
     timezone_name: str | None = None
     skip_unknown: bool = False
+    create_people: bool = False
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ class ContentTargets:
     section: Final = "content_targets"
     noun: Final = "assignment"
     is_relation: Final = True
-    rank: Final = 3
+    rank: Final = 4
     schema: Final = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
         ["content", "assign_to"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.core.address import Address, RemoteId
@@ -14,6 +15,7 @@ from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, 
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
 
 _CHOICES: Final = "choices of fields"
+_TYPES: Final = "types of fields"
 NEW: Final = "new "
 """What the key of a choice that has no id yet begins with."""
 
@@ -21,6 +23,7 @@ NEW: Final = "new "
 def know_choices(planning: Planning, found: Identified) -> None:
     """Tells the book every choice by the name that it will have; those that go can only be recalled."""
     matched = {match.row.id: match for match in found.matches if match.row is not None}
+    _note_types(planning, found)
     for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
         match = matched.get(row.id)
         spec = cast(CustomField, match.declared.spec) if match else None
@@ -60,6 +63,18 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
         # Who speaks of some choices says nothing of the order in which all of them are offered.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
+
+
+def _note_types(planning: Planning, found: Identified) -> None:
+    types = {match.address.name: cast(CustomField, match.declared.spec).type for match in found.matches}
+    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+        types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
+    planning.notes[_TYPES] = {name: type for name, type in types.items() if type is not None}
+
+
+def field_types(planning: Planning) -> Mapping[str, str]:
+    """The type of each field by the name that it will have, as far as anybody says it."""
+    return cast("Mapping[str, str]", planning.notes.get(_TYPES, {}))
 
 
 def _both(planning: Planning) -> dict[Address, tuple[Keyed, Keyed]]:

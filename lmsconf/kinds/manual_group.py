@@ -18,7 +18,7 @@ from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, n
 from lmsconf.kinds.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import GROUP
 from lmsconf.kinds.people import People, parse_people, people_schema
-from lmsconf.kinds.roster import check_people, not_read, note_unknown, roster, shown_people
+from lmsconf.kinds.roster import addresses, check_people, not_read, note_unknown, roster, shown_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ManualGroups:
     section: Final = "groups"
     noun: Final = "group"
     is_relation: Final = False
-    rank: Final = 1
+    rank: Final = 2
     schema: Final = entry_schema(
         {
             **NAMED,
@@ -72,8 +72,8 @@ class ManualGroups:
         return iter(())
 
     def leans_on(self, declared: Declared) -> list[Address]:
-        """A group needs nothing else."""
-        return []
+        """Its people, who may be among those to be created."""
+        return [one for _, people in _lists(cast(ManualGroup, declared.spec)) for one in addresses(people)]
 
     def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
         """By name."""

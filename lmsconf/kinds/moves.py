@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
@@ -104,7 +104,7 @@ def people_steps(
             path=path,
             body=planning.terms.body(adds, userIds=[ids.id(one) for one in some]),
             makes=frozenset({mine, *arrived}),
-            uses=frozenset(me),
+            uses=awaited(planning, some, manages=not is_membership) | frozenset(me),
         )
     for one in going:
         yield Step(
@@ -113,6 +113,23 @@ def people_steps(
             uses=frozenset({mine, *([entered(one)] if is_membership else [])}),
             revokes=True,
         )
+
+
+def awaited(planning: Planning, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+    """What a call that names people waits for: that they exist, and that managers have the rights that they will."""
+    found: set[Ref] = set()
+    for one in people:
+        id = roster(planning).id(one)
+        if isinstance(id, Ref):
+            found.add(id)
+        if manages:
+            found |= rights_of(one)
+    return frozenset(found)
+
+
+def rights_of(one: str) -> frozenset[Ref]:
+    """That a person has the rights that this plan grants."""
+    return frozenset({Ref(Address.of(USER, one), "(rights)")})
 
 
 def entered(one: str) -> Ref:

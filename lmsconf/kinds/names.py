@@ -12,6 +12,10 @@ SMART_GROUP: Final = "smart_group"
 CONTENT: Final = "content"
 CONTENT_TARGET: Final = "content_target"
 USER: Final = "user"
+ADMIN: Final = "admin"
+"""No kind of its own: a listing of who has administrator rights, read only when somebody may lose them."""
+HOLDERS: Final = "choice_holders"
+"""No kind either: how many people hold each choice, counted only when a choice goes."""
 
 EVERYONE: Final = Address("everyone", "")
 """The audience that is everybody. It prints as `everyone`."""

@@ -85,6 +85,9 @@ class People:
         return People(include, self.exclude - include, self.whole)
 
 
+NOBODY = People(frozenset())
+
+
 def parse_people(entry: Entry, key: str) -> People | None:
     """The list of people under `key`, None when the entry does not say."""
     value = entry.body.get(key)

@@ -23,13 +23,15 @@ from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.answers import an_object, label, objects, text
 from lmsconf.kinds.content import ContentRow, content_row
-from lmsconf.kinds.field_values import field_row
+from lmsconf.kinds.field_choices import both_choices
+from lmsconf.kinds.field_values import CustomField, field_row
 from lmsconf.kinds.group_reading import read_details
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup
-from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.names import ADMIN, CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, HOLDERS, SMART_GROUP, USER
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
-from lmsconf.kinds.user import person_row
+from lmsconf.kinds.user_reading import holders, read_declared, read_everybody
+from lmsconf.kinds.user_values import Person, person_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class _Reading:
         self.chosen = Selection(kinds, here, policy)
         self.total: Future[tuple[int | None, int]] = Future()
         self.listed: dict[str, Future[Listing]] = {}
+        self.aside: dict[str, Listing] = {}
 
     def run(self, url: str, taken_at: str) -> Snapshot:
         jobs: dict[str, Callable[[], object]] = {USER: self._people}
@@ -79,6 +82,7 @@ class _Reading:
         self.jobs = frozenset(jobs)
         found = self.api.together({name: self._guarded(name, job) for name, job in jobs.items()})
         listings = {kind: cast(Listing, listing) for kind, listing in found.items() if listing is not None}
+        listings |= self.aside
         people, _ = self.total.result()
         return Snapshot(
             workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings
@@ -124,7 +128,7 @@ class _Reading:
         targets = self._speaks(CONTENT_TARGET) or self._deletes_groups()
         match kind:
             case "custom_field":
-                return self._speaks(SMART_GROUP)
+                return self._speaks(SMART_GROUP) or self._answers()
             case "group":
                 return targets
             case "smart_group":
@@ -132,9 +136,14 @@ class _Reading:
             case _:
                 return targets
 
+    def _answers(self) -> bool:
+        """Whether the manifests answer custom fields for anybody."""
+        specs = (one.spec for one in self.declared if self.chosen(one.address))
+        return any(isinstance(spec, Person) and bool(spec.answers) for spec in specs)
+
     def _needs_people(self) -> bool:
         """Whether anybody's e-mail decides anything: in lists of people, in assignments, in what goes with a group."""
-        if self._needs(CONTENT_TARGET) or self._deletes_groups():
+        if self._needs(CONTENT_TARGET) or self._deletes_groups() or self._speaks(USER):
             return True
         return any(_lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
 
@@ -151,11 +160,32 @@ class _Reading:
             answer = cast("dict[str, Json]", self.api.get("users.list", query={"skip": 0, "limit": 1}))
             total = answer.get("matchCount")
             self.total.set_result((total if isinstance(total, int) else None, 0))
-            return None
+            if not self._choices_go():
+                return None
         rows = self.api.rows("users.list", "users", id="userId", total="matchCount", on_first=self._first_people)
         if not self.total.done():
             self.total.set_result((rows.total, len(rows.rows)))
-        return self._list(USER, rows, person_row)
+        listing = self._list(USER, rows, person_row)
+        if self.everything or self._choices_go():
+            self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
+        if self.everything:
+            listing, self.aside[ADMIN] = read_everybody(self.api, listing, rows)
+            return listing
+        if not self._speaks(USER):
+            return listing if self._needs_people() else None
+        planning, found = self._identified(USER, {USER: listing})
+        listing, admins = read_declared(self.api, planning, found, listing, rows, self.total.result()[1])
+        if admins is not None:
+            self.aside[ADMIN] = admins
+        return listing
+
+    def _choices_go(self) -> bool:
+        """Whether a field that stays loses a choice, so that the people who hold it are worth counting."""
+        if not self._speaks(CUSTOM_FIELD) or not any(_limits_choices(one.spec) for one in self.declared):
+            return False
+        planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
+        both = (both_choices(planning, match.address) for match in found.matches if match.row is not None)
+        return any(before.names.keys() - after.names.keys() for before, after in both)
 
     def _first_people(self, total: int | None, rows: int) -> None:
         if not self.total.done():
@@ -270,6 +300,13 @@ def _lists_people(spec: object) -> bool:
     if isinstance(spec, ManualGroup):
         return spec.members is not None or spec.managers is not None
     return isinstance(spec, SmartGroup) and spec.managers is not None
+
+
+def _limits_choices(spec: object) -> bool:
+    """Whether a field's choices may lose any: they are listed whole, or some are excluded."""
+    if not isinstance(spec, CustomField) or spec.choices is None:
+        return False
+    return spec.choices.whole or bool(spec.choices.exclude)
 
 
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:

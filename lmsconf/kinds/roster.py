@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.identify import hint_on_missing
 from lmsconf.core.names import did_you_mean, email
-from lmsconf.core.planning import Planning
+from lmsconf.core.planning import Identified, Match, Planning
 from lmsconf.core.values import Declared
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.names import USER
 from lmsconf.kinds.people import People
-from lmsconf.kinds.user import PersonRow
+from lmsconf.kinds.user_values import Person, PersonRow
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail.
+    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail, as they will be.
 
     twice: the ids of active people who share an e-mail, so that it names none of them.
+    new: who will be created, and has no id yet.
     """
 
     by_email: Mapping[str, PersonRow]
@@ -29,9 +30,10 @@ class Roster:
     ids: frozenset[str]
     archived: frozenset[str]
     twice: Mapping[str, tuple[str, ...]]
+    new: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(people: Iterable[PersonRow]) -> Roster:
+    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Roster:
         """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
         by_email: dict[str, PersonRow] = {}
         twice: dict[str, tuple[str, ...]] = {}
@@ -45,7 +47,7 @@ class Roster:
                 twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
         emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
         archived = frozenset(key for key, person in by_email.items() if person.archived)
-        return Roster(by_email, emails, frozenset(ids), archived, twice)
+        return Roster(by_email, emails, frozenset(ids), archived, twice, new)
 
     def seen(self, ids: Iterable[str], said: People) -> People:
         """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
@@ -56,9 +58,9 @@ class Roster:
         """Live ids that no list of people explains."""
         return sorted(frozenset(ids) - self.ids)
 
-    def id(self, one: str) -> RemoteId:
-        """The id of a person whom `check_people` has found."""
-        return self.by_email[one].id
+    def id(self, one: str) -> RemoteId | Ref:
+        """The id of a person whom `check_people` has found; what stands for it until the person is created."""
+        return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
 
 
 WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
@@ -76,10 +78,32 @@ def roster(planning: Planning) -> Roster:
     return cast(Roster, planning.notes[USER])
 
 
+def know_people(planning: Planning, found: Identified) -> None:
+    """Everybody as they will be, when manifests speak of people too: new, under another e-mail, archived or back."""
+    listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
+    new = frozenset(match.address.name for match in found.matches if match.row is None)
+    people = (later.get(row.id, row) for row in listing)
+    planning.notes[USER] = Roster.of(people, new if planning.policy.create_people else frozenset())
+
+
+def _later(planning: Planning, match: Match) -> PersonRow:
+    """A live person under the e-mail that a manifest gives, and archived or not as this plan leaves it."""
+    row, said = cast(PersonRow, match.row), cast(Person, match.declared.spec).flag("archived")
+    row = replace(row, email=match.address.name)
+    changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
+    return replace(row, archived=bool(said)) if changes else row
+
+
+def addresses(people: People) -> list[Address]:
+    """The addresses of everybody whom a list names."""
+    return [Address.of(USER, one) for one in sorted(people.named)]
+
+
 def check_people(planning: Planning, declared: Declared, key: str, said: People) -> People:
     """The list with only people that are live; the others are problems, or warnings where the project says skip."""
     people = roster(planning)
-    missing = sorted(one for one in said.named if one not in people.by_email)
+    missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
     for one in sorted(said.named & people.twice.keys()):
         _person(planning, declared, key, one, "person/twice", several(people.twice[one]), WHICH_PERSON)
     for one in sorted(said.named & people.archived):

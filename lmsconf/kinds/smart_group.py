@@ -30,10 +30,10 @@ from lmsconf.kinds.conditions import (
     note_usage,
 )
 from lmsconf.kinds.field_values import CustomField
-from lmsconf.kinds.moves import find_detours, people_steps, rename_steps, vacancy, vacated
+from lmsconf.kinds.moves import awaited, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.people import People, parse_people, people_schema
-from lmsconf.kinds.roster import check_people, not_read, note_unknown, roster, shown_people
+from lmsconf.kinds.people import NOBODY, People, parse_people, people_schema
+from lmsconf.kinds.roster import addresses, check_people, not_read, note_unknown, roster, shown_people
 from lmsconf.kinds.smart_values import Condition, SmartGroup, SmartRow
 
 _CONDITION: dict[str, Json] = {
@@ -62,7 +62,7 @@ class SmartGroups:
     section: Final = "smart_groups"
     noun: Final = "smart group"
     is_relation: Final = False
-    rank: Final = 2
+    rank: Final = 3
     schema: Final = entry_schema(
         {
             **NAMED,
@@ -105,9 +105,10 @@ class SmartGroups:
 
 
     def leans_on(self, declared: Declared) -> list[Address]:
-        """The fields that its conditions name."""
-        conditions = cast(SmartGroup, declared.spec).conditions or ()
-        return [Address.of(CUSTOM_FIELD, condition.field) for condition in conditions]
+        """The fields that its conditions name, and its managers, who may be among those to be created."""
+        spec = cast(SmartGroup, declared.spec)
+        fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
+        return [*fields, *addresses(spec.managers or NOBODY)]
 
     def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
         """By name."""
@@ -195,13 +196,14 @@ class SmartGroups:
         conditions = conditions_of(after)
         said: dict[str, object] = {"name": at.name, "conditions": in_ids(planning, conditions)}
         managers = after.get("managers")
-        if isinstance(managers, People) and managers.include:
-            said["managers"] = [roster(planning).id(one) for one in sorted(managers.include)]
+        coming = managers.include if isinstance(managers, People) else frozenset()
+        if coming:
+            said["managers"] = [roster(planning).id(one) for one in sorted(coming)]
         return Step(
             operation="smart-groups.create",
             body=planning.terms.body("smart-groups.create", **said),
             makes=frozenset({Ref(at)}),
-            uses=vacancy(at) | named_refs(conditions),
+            uses=vacancy(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
         )
 
     def _replace(self, planning: Planning, path: Mapping[str, str], before: Form, after: Form) -> Step:

@@ -14,10 +14,10 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content import ContentRow
 from lmsconf.kinds.field_values import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group import GroupRow
-from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.names import ADMIN, CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, HOLDERS, SMART_GROUP, USER
 from lmsconf.kinds.smart_values import ConditionRow, SmartRow
 from lmsconf.kinds.target_values import TargetRow
-from lmsconf.kinds.user import PersonRow
+from lmsconf.kinds.user_values import AdminRow, AnswerRow, HolderRow, PersonRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 Data = Mapping[str, Json]
@@ -77,7 +77,27 @@ def _ids(value: Json) -> frozenset[RemoteId] | None:
 
 
 def _person(data: Data) -> HasName:
-    return PersonRow(RemoteId(cast(str, data["id"])), cast(str, data["email"]), bool(data["archived"]))
+    details: dict[str, object] = {**data}
+    if "applications" in data:
+        details["applications"] = frozenset(cast("list[str]", data["applications"]))
+    if "metadata" in data:
+        details["metadata"] = tuple((key, value) for key, value in cast("list[list[str]]", data["metadata"]))
+    if "answers" in data:
+        details["answers"] = tuple(map(_answer, cast("list[Data]", data["answers"])))
+    return PersonRow(**details)  # type: ignore[arg-type]  # written by row_json
+
+
+def _answer(data: Data) -> AnswerRow:
+    choices = frozenset(cast("list[str]", data["choices"]))
+    return AnswerRow(cast(str, data["field"]), choices, cast("str | None", data.get("text")))
+
+
+def _admin(data: Data) -> HasName:
+    return AdminRow(RemoteId(cast(str, data["id"])), cast(str, data["name"]))
+
+
+def _holder(data: Data) -> HasName:
+    return HolderRow(RemoteId(cast(str, data["id"])), cast(int, data["people"]))
 
 
 def _field(data: Data) -> HasName:
@@ -119,6 +139,8 @@ def _target(data: Data) -> HasName:
 
 _ROWS: Final[Mapping[str, Callable[[Data], HasName]]] = {
     USER: _person,
+    ADMIN: _admin,
+    HOLDERS: _holder,
     CUSTOM_FIELD: _field,
     GROUP: _group,
     SMART_GROUP: _smart_group,

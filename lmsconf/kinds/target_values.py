@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from lmsconf.core.address import Address, RemoteId, escape
 from lmsconf.core.forms import Form
+from lmsconf.core.names import email
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
@@ -162,7 +163,8 @@ def _told_apart(planning: Planning, row: TargetRow, found: Sequence[Address]) ->
     learnt = _types(planning).get(row.type, frozenset())
     if len(learnt) == 1:
         return next(iter(learnt & kinds), None)
-    labelled = [kind for kind in sorted(kinds) if row.label and row.label == _live_name(planning, kind, row.target)]
+    labels = {kind: email(row.label) if kind == USER else row.label for kind in kinds if row.label}
+    labelled = [kind for kind in sorted(labels) if labels[kind] == _live_name(planning, kind, row.target)]
     return labelled[0] if len(labelled) == 1 else None
 
 

@@ -21,7 +21,7 @@ from lmsconf.manifest.files import Budget, Document, read
 from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files
 from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Trail, settle
 from lmsconf.manifest.people import PeopleFiles, people_trails
-from lmsconf.manifest.schemas import ABSENT, absent_entry_schema, outline_schema
+from lmsconf.manifest.schemas import ABSENT, absent_entry_schema, outline_schema, short_key
 
 
 def load(
@@ -138,7 +138,7 @@ class _Loading:
             if findings := section.shape.findings(item):
                 self._tell(section, item, findings, places)
                 continue
-            body = item if isinstance(item, Map) else _named(item, items, at)
+            body = item if isinstance(item, Map) else _named(short_key(section.kind) or "name", item, items, at)
             if people.expand(body, section.people, places):
                 self._parse(section, body, EntryPlaces(body, items.source, at))
 
@@ -168,10 +168,10 @@ def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
             yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
 
 
-def _named(name: Json, items: Seq, at: int) -> Map:
+def _named(key: str, name: Json, items: Seq, at: int) -> Map:
     """What a plain name is short for."""
     body = Map(items.source)
-    body["name"] = name
+    body[key] = name
     settle(body, [at, at])
     return body
 

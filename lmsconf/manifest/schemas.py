@@ -33,11 +33,17 @@ def outline_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
 
 
 def absent_entry_schema(kind: Kind) -> dict[str, Json]:
-    """One entry under `absent`: where a name says it all, the name alone will do."""
+    """One entry under `absent`: where one text says it all, the text alone will do."""
     schema = dict(kind.absent_schema)
-    if schema.get("required") != ["name"]:
+    key = short_key(kind)
+    if key is None:
         return schema
-    return {"oneOf": [{"type": "string", "minLength": 1, "description": "Its name."}, schema]}
+    return {"oneOf": [{"type": "string", "minLength": 1, "description": f"Its {key}."}, schema]}
+
+
+def short_key(kind: Kind) -> str | None:
+    """The key that says it all of an entry under `absent`: its name, or an e-mail."""
+    return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
 def _document(sections: Mapping[str, Json], gone: Mapping[str, Json]) -> dict[str, Json]:

@@ -30,7 +30,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.names import GROUP, USER
 from lmsconf.kinds.terms import ServiceTerms
-from lmsconf.kinds.user import PersonRow
+from lmsconf.kinds.user_values import PersonRow
 from lmsconf.manifest.nodes import EntryPlaces, Map, Source, mark
 from lmsconf.wire import Wire
 

@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.core.values import Json
 
 SEED: Final[Mapping[str, object]] = {
-    "people": [{"email": "anna@x.example", "id": "p1"}, {"email": "bo@x.example", "id": "p2"}],
+    "people": [{"email": "anna@x.example", "id": "p1"}, {"email": "bo@x.example", "id": "p2", "metadata": {"a": "b"}}],
     "custom_fields": [{"name": "Site", "type": "CHOICE", "choices": ["Oslo", "Malmö / Lund"]}],
     "groups": [{"name": "Old coaches", "id": "g1", "members": ["anna@x.example"]}],
     "smart_groups": [
@@ -33,6 +33,28 @@ NEW: Final[Mapping[str, list[dict[str, Json]]]] = {
         {"name": "Plain"},
         {"name": "Nobody", "members": [], "managers": []},
         {"name": "Both\\", "members": ["ANNA@x.example", "bo@x.example"], "managers": {"include": ["bo@x.example"]}},
+    ],
+    "user": [
+        {"email": "cy@x.example", "first_name": "Cy", "last_name": "Dahl", "language": "sv"},
+        {
+            "email": "di@x.example",
+            "first_name": "Di",
+            "last_name": "Ek",
+            "language": "nl",
+            "admin": True,
+            "manager": False,
+            "applications": {"include": ["learn", "create"], "exclude": ["analyse"]},
+            "metadata": {"cost centre": "100", "old": None},
+            "answers": {"Site": "Malmö / Lund"},
+        },
+        {
+            "email": "eve@x.example",
+            "first_name": "Eve",
+            "last_name": "Falk",
+            "language": "en",
+            "applications": ["learn"],
+            "custom_archive_date": "2030-01-05",
+        },
     ],
     "smart_group": [
         {"name": "Malmö", "conditions": [{"field": "Site", "choices": ["Malmö / Lund"]}]},
@@ -69,6 +91,10 @@ CHANGED: Final[Mapping[str, list[dict[str, Json]]]] = {
         }
     ],
     "group": [{"name": "Coaches", "previously": ["Old coaches"], "members": ["bo@x.example"]}],
+    "user": [
+        {"email": "a@x.example", "previously": ["anna@x.example"], "manager": True, "answers": {"Site": "Oslo"}},
+        {"email": "bo@x.example", "metadata": {"a": None, "c": "d"}, "archived": True},
+    ],
     "smart_group": [
         {
             "name": "Not Oslo",
@@ -87,4 +113,4 @@ GONE: Final[Mapping[str, list[dict[str, Json]]]] = {
     "smart_group": [{"name": "Oslo"}],
     "content_target": [{"content": "Fire", "assign_to": [{"user": "bo@x.example"}]}],
 }
-"""Kind → entries that take away what is live."""
+"""Kind → entries that take away what is live. People are never deleted."""

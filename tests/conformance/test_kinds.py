@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -43,7 +44,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
         wish = Wish(absent=said) if absent else Wish(sections=said)
         world = Seeded(dialect={"custom-fields.in-use": "never"})
         stages.append(open_stage(tmp_path, world, wish))
-        return stages[-1], stages[-1].plan()
+        return stages[-1], stages[-1].plan(replace(stages[-1].settings.policy, create_people=True))
 
     yield plan
     for stage in stages:
@@ -53,16 +54,19 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
 def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[Stage, Plan]]:
     yield planned(kind, samples.NEW[kind.name])
     yield planned(kind, samples.CHANGED[kind.name])
-    yield planned(kind, samples.GONE[kind.name], absent=True)
+    if kind.name in samples.GONE:
+        yield planned(kind, samples.GONE[kind.name], absent=True)
 
 
 @every_kind
 def test_there_are_samples(planned: Planned, kind: Kind) -> None:
     """The samples of a kind create, change and delete, so that the other questions ask something."""
-    created, changed, gone = (plan for _, plan in _every_plan(planned, kind))
+    created, changed, *gone = (plan for _, plan in _every_plan(planned, kind))
     assert {change.action for change in created.changes} == {Action.CREATE}
     assert {change.action for change in changed.changes} == {Action.UPDATE}
-    assert {change.action for change in gone.changes if change.address.kind == kind.name} == {Action.DELETE}
+    for plan in gone:
+        assert {change.action for change in plan.changes if change.address.kind == kind.name} == {Action.DELETE}
+    assert gone or kind.name == "user"
 
 
 @every_kind
@@ -94,7 +98,8 @@ def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> N
             assert route is not None
             assert route[0].id == call.operation
             assert route[0].writes
-            assert set(cast("dict[str, object]", call.body or {})) <= set(wire[call.operation].names.values())
+            said = set(cast("dict[str, object]", call.body or {}))
+            assert wire[call.operation].takes_any_name or said <= set(wire[call.operation].names.values())
 
 
 @every_kind
@@ -114,7 +119,7 @@ def test_samples_fit_the_schemas(kind: Kind) -> None:
         assert list(shape.iter_errors(entry)) == []
         assert list(shape.iter_errors({**entry, "nmae": "x"})) != []
     gone = Draft202012Validator(kind.absent_schema)
-    assert [error for entry in samples.GONE[kind.name] for error in gone.iter_errors(entry)] == []
+    assert [error for entry in samples.GONE.get(kind.name, []) for error in gone.iter_errors(entry)] == []
 
 
 @every_kind

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 import httpx
+from hypothesis import reject
 
 from laws.wishes import ELSEWHERE, Wish
 from laws.worlds import World
@@ -95,10 +96,16 @@ class Stage:
         return read_manifests(self.settings)
 
     def plan(self, policy: Policy | None = None) -> Plan:
-        """A fresh plan of the manifests on disk. A wish makes sense, so there are no errors to tell of."""
+        """A fresh plan of the manifests on disk. A wish makes sense, so there are no errors to tell of but one.
+
+        In a workspace of ten fields, a group that is to leave the field that goes for the one that comes in its place
+        has no order to do so in; the plan says that, and the example is another.
+        """
         try:
             return self.workspace.plan(self.manifests(), policy or self.settings.policy)
         except ProblemsFound as found:
+            if {problem.code for problem in found.problems if problem.is_error} == {"plan/circle"}:
+                reject()
             raise AssertionError([str(problem) for problem in found.problems if problem.is_error]) from found
 
     def consented(self, plan: Plan) -> Plan:

@@ -27,8 +27,9 @@ MAY_IMPORT = {
     "connect": {"settings", "client", "sandbox", "wire", "errors"},
     "sending": {"client", "core", "kinds", "errors"},
     "workspace": {"connect", "core", "errors", "kinds", "manifest", "project", "sending", "settings"},
+    "doctor": {"client", "core", "errors", "kinds", "manifest", "settings", "views", "wire", "workspace"},
     "cli": {
-        *("client", "connect", "core", "errors", "files", "kinds"),
+        *("client", "connect", "core", "doctor", "errors", "files", "kinds", "project"),
         *("sandbox", "settings", "views", "wire", "workspace"),
     },
 }

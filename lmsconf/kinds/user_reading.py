@@ -1,0 +1,109 @@
+"""What manifests say of people, read the cheaper way.
+
+The listing has names, metadata, answers and dates of everybody. Language and applications stand only in the answer
+about one person; rights do too, and also in the extended listing, a hundred people a call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.kind import Api, Rows
+from lmsconf.core.planning import Identified, Planning
+from lmsconf.core.snapshot import Listing
+from lmsconf.core.values import Json
+from lmsconf.kinds.answers import an_object
+from lmsconf.kinds.user_rights import enough_admins
+from lmsconf.kinds.user_values import (
+    AdminRow,
+    HolderRow,
+    Person,
+    PersonRow,
+    listed_details,
+    live_answers_of,
+    rights,
+    single_details,
+)
+
+_LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
+_SINGLE = frozenset({"language", "applications"})
+Data = Mapping[str, Json]
+
+
+def read_declared(
+    api: Api, planning: Planning, found: Identified, listing: Listing, rows: Rows, page: int
+) -> tuple[Listing, Listing | None]:
+    """The listing with what the declarations manage, and who is admin where that had to be counted.
+
+    Each person gets what the entry speaks of and nothing else, however it was read, so that reading again for fewer
+    people gives equal rows. page: how many people came in one page.
+    """
+    specs = {
+        match.row.id: cast(Person, match.declared.spec)
+        for match in found.matches
+        if match.row is not None and planning.chosen(match.address)
+    }
+    raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
+    details = {id: listed_details(raw[id], spec.said & _LISTED) for id, spec in specs.items()}
+    single = [id for id, spec in specs.items() if spec.said & _SINGLE]
+    flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
+    everybody: Rows | None = None
+    if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
+        everybody = _extended(api)
+        held = {str(row["userId"]): row for row in everybody.rows}
+        details.update({id: details[id] | rights(held[id]) for id in flags if id in held})
+        flags = [id for id in flags if id not in held]
+    wanted = sorted([*single, *flags])
+    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
+    for id, answer in zip(wanted, answers, strict=True):
+        data = an_object(answer, "a user")
+        spec = specs[RemoteId(id)]
+        details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    whole = Listing(rows=tuple(_with(row, details.get(row.id, {})) for row in people), incomplete=listing.incomplete)
+    if everybody is None and not enough_admins(planning, _again(found, whole)):
+        everybody = _extended(api)
+    return whole, None if everybody is None else admins(everybody, people)
+
+
+def read_everybody(api: Api, listing: Listing, rows: Rows) -> tuple[Listing, Listing]:
+    """The listing with all that two listings tell; what takes a call a person is left to those who need it."""
+    raw = {str(row["userId"]): row for row in rows.rows}
+    everybody = _extended(api)
+    held = {str(row["userId"]): rights(row) for row in everybody.rows}
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    told = (_with(row, listed_details(raw[row.id], _LISTED) | held.get(row.id, {})) for row in people)
+    return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
+
+
+def _extended(api: Api) -> Rows:
+    return api.rows("users.extended-info", "users", id="userId", total="matchCount")
+
+
+def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
+    """The active people with administrator rights."""
+    active = {row.id: row for row in people if not row.archived}
+    found = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
+    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(found) if id in active)
+    return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
+
+
+def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
+    """How many people hold each choice."""
+    held = Counter(choice for row in rows for answer in live_answers_of(row) for choice in answer.choices)
+    return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
+
+
+def _again(found: Identified, listing: Listing) -> Identified:
+    """The same matches, with rows that hold more."""
+    rows = {row.id: row for row in listing.rows}
+    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]
+    return Identified(matches=matches)
+
+
+def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
+    return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them

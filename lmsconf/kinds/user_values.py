@@ -1,0 +1,164 @@
+"""People as values: the live row, what a manifest says of somebody, and what the service says of an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.names import email, normal
+from lmsconf.core.values import Json
+from lmsconf.errors import BadAnswer
+from lmsconf.kinds.answers import an_object, label, text
+from lmsconf.kinds.people import People
+
+APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
+RIGHTS: Final = ("admin", "manager")
+Said: TypeAlias = "str | frozenset[str] | None"
+"""What a manifest answers to a field: a choice or a text, several choices, or nothing."""
+
+
+class AnswerRow(NamedTuple):
+    """A live answer: the ids of the choices, or a text."""
+
+    field: str
+    choices: frozenset[str]
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """A live person. Beyond the first three, a field is None where it was not read or is not set."""
+
+    id: RemoteId
+    email: str
+    archived: bool = False
+    first_name: str | None = None
+    last_name: str | None = None
+    language: str | None = None
+    admin: bool | None = None
+    manager: bool | None = None
+    applications: frozenset[str] | None = None
+    metadata: tuple[tuple[str, str], ...] | None = None
+    answers: tuple[AnswerRow, ...] | None = None
+    archive_date: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The e-mail in the form in which people are compared."""
+        return email(self.email)
+
+
+@dataclass(frozen=True, slots=True)
+class AdminRow:
+    """Somebody with administrator rights, as a list of everybody shows them."""
+
+    id: RemoteId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HolderRow:
+    """How many people picked a choice; `id` is that of the choice."""
+
+    id: RemoteId
+    people: int
+
+    @property
+    def name(self) -> str:
+        """A choice goes by its field's name and its own; here only the id counts."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """What a manifest says of a person. `said` holds its keys; a value that is not said is None."""
+
+    said: frozenset[str]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    applications: People | None = None
+    metadata: Mapping[str, str | None] = field(default_factory=dict)
+    answers: Mapping[str, Said] = field(default_factory=dict)
+    archive_date: datetime | None = None
+
+    def flag(self, key: str) -> bool | None:
+        """`admin`, `manager` or `archived`; None where it is not said."""
+        return self.flags.get(key)
+
+    @property
+    def needs_rights(self) -> bool:
+        """Whether it matters who is admin or manager: to change that, and because either can forbid to archive."""
+        return not self.said.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
+
+
+def person_row(data: Mapping[str, Json]) -> PersonRow:
+    """A person as the listing shows them; only that listing says who is archived."""
+    return PersonRow(RemoteId(text(data, "userId")), label(data, "email"), bool(data.get("archivedAt")))
+
+
+def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
+    """What an entry of the listing says under these manifest keys; it has no language and no rights."""
+    found: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
+    if "metadata" in keys:
+        held = an_object(data.get("metadata") or {}, "the metadata of a user")
+        found["metadata"] = tuple(sorted((key, label(held, key)) for key in held))
+    if "answers" in keys:
+        found["answers"] = live_answers_of(data)
+    if "custom_archive_date" in keys and (date := data.get("customArchiveDate")) is not None:
+        found["archive_date"] = int(text(data, "customArchiveDate")) if date else None
+    return found
+
+
+def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
+    """The answers of a person, by the names of the fields."""
+    held = an_object(data.get("customFields") or {}, "the answers of a user")
+    return tuple(_answer(name, held[name]) for name in sorted(held) if held[name] is not None)
+
+
+def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
+    """What the answer about one person says under the keys that no listing has."""
+    found: dict[str, object] = {}
+    if "language" in keys:
+        found["language"] = label(data, "language")
+    if "applications" in keys:
+        held = data.get("applicationIds")
+        if not isinstance(held, list):
+            # Taken for none, all of them would be granted or seem gone.
+            raise BadAnswer("an answer about a user came without its list of applicationIds")
+        found["applications"] = frozenset(map(str, held))
+    return found
+
+
+def rights(data: Mapping[str, Json]) -> dict[str, object]:
+    """Who is admin and who is manager; a flag that is not there is false."""
+    return {key: bool(data.get(key)) for key in RIGHTS}
+
+
+def _answer(name: str, value: Json) -> AnswerRow:
+    """An answer, whose inner shape is not documented: choices as objects or ids, one choice, or a text."""
+    if isinstance(value, str):
+        return AnswerRow(normal(name), frozenset(), value)
+    said = an_object(value, f"the answer to {name}")
+    picked = said.get("choices", said.get("choiceIds"))
+    if isinstance(picked, list):
+        return AnswerRow(normal(name), frozenset(_choice(name, one) for one in picked), None)
+    if said.get("choiceId") is not None:
+        return AnswerRow(normal(name), frozenset({text(said, "choiceId")}), None)
+    for key in ("text", "value"):
+        if isinstance(said.get(key), str):
+            return AnswerRow(normal(name), frozenset(), cast(str, said[key]))
+    if not any(part is not None and part != "" for part in said.values()):
+        return AnswerRow(normal(name), frozenset(), None)
+    raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(said)}")
+
+
+def _choice(name: str, value: Json) -> str:
+    if isinstance(value, dict):
+        return text(value, "choiceId" if value.get("choiceId") is not None else "name")
+    if isinstance(value, str):
+        return value
+    raise BadAnswer(f"an answer to {name} holds {value!r:.60} where a choice should be")

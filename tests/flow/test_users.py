@@ -1,0 +1,506 @@
+"""People in manifests: each change is one minimal set of calls, then an empty plan; and what must not happen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmsconf.core.planfile import dumps, loads
+from lmsconf.core.values import Action, Plan
+from lmsconf.errors import ProblemsFound
+
+from .project import Project
+from .shell import lmsconf
+from .whatif import plan_against
+
+SEED = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go, C]}
+  - {name: Badge, type: TEXT}
+people:
+  - {email: root@acme.example, id: u-root, admin: true}
+  - {email: vera@acme.example, id: u-vera, admin: true}
+  - {email: mo@acme.example, id: u-mo, manager: true, applications: [learn, analyse]}
+  - {email: Anna@Acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv, applications: [learn],
+     metadata: {cost: "100", unit: A}, answers: {Dept: Sales, Skills: [SQL, Go], Badge: "7"}}
+  - {email: gone@acme.example, id: u-gone, archived: true}
+"""
+CREATE = "people: {create: true}\n"
+NEW = "first_name: Nia, last_name: Ny, language: en"
+
+
+def project(tmp_path: Path, options: str = "", seed: str = SEED) -> Project:
+    return Project(tmp_path, seed, options)
+
+
+def person(it: Project, id: str = "u-anna") -> dict[str, Any]:
+    """Somebody as the API has them."""
+    found: dict[str, Any] = json.loads(json.dumps(it.ask("users.get", {"userId": id})))
+    return found
+
+
+def refusals(plan: Plan) -> list[str]:
+    return [problem.code for problem in plan.all_problems if problem.is_error]
+
+
+def told(it: Project, manifests: str) -> list[str]:
+    """The codes of the errors because of which there is no plan."""
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(manifests)
+    return [problem.code for problem in found.value.problems if problem.is_error]
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ("email: anna@acme.example", []),
+        ("email: anna@acme.example, first_name: Anna, language: sv, admin: false, archived: false", []),
+        ("email: ab@acme.example, previously: [anna@acme.example]", ["users.update-email"]),
+        ("email: ab@acme.example, id: u-anna", ["users.update-email"]),
+        ("email: anna@acme.example, first_name: Anni", ["users.update-fullname"]),
+        ("email: anna@acme.example, first_name: Anni, last_name: B", ["users.update-fullname"]),
+        ("email: anna@acme.example, language: en", ["users.update-language"]),
+        ("email: anna@acme.example, admin: true", ["user-access.make-admin"]),
+        ("email: anna@acme.example, manager: true", ["user-access.make-manager"]),
+        ("email: mo@acme.example, manager: false", ["user-access.make-manager"]),
+        ("email: anna@acme.example, applications: [learn, create]", ["user-access.set"]),
+        ("email: anna@acme.example, applications: [follow-up]", ["user-access.set"] * 2),
+        ("email: mo@acme.example, applications: {exclude: [analyse]}", ["user-access.set"]),
+        ("email: mo@acme.example, applications: {include: [analyse], exclude: [create]}", []),
+        ("email: anna@acme.example, metadata: {cost: '200'}", ["users.update-metadata"]),
+        ("email: anna@acme.example, metadata: {cost: null, new: x}", ["users.update-metadata"]),
+        ("email: anna@acme.example, metadata: {cost: '100'}", []),
+        ("email: anna@acme.example, metadata: {other: null}", []),
+        ("email: anna@acme.example, answers: {Dept: HR}", ["users.update-custom-field-choice"]),
+        (
+            "email: anna@acme.example, answers: {Dept: HR, Skills: [C], Badge: '8'}",
+            ["users.update-custom-field-choice"],
+        ),
+        ("email: anna@acme.example, answers: {Dept: null, Badge: null}", ["users.update-custom-field-choice"]),
+        ("email: anna@acme.example, answers: {Dept: [Sales], Skills: [Go, SQL], Badge: '7'}", []),
+        ("email: mo@acme.example, answers: {Dept: null, Skills: [], Badge: null}", []),
+        ("email: anna@acme.example, archived: true", ["users.archive"]),
+        ("email: gone@acme.example, archived: false", ["users.unarchive"]),
+        ("email: anna@acme.example, custom_archive_date: '2030-01-05T00:00Z'", ["users.set-custom-archived-date"]),
+        ("email: anna@acme.example, custom_archive_date: null", []),
+    ],
+)
+def test_a_change_is_its_fewest_calls(tmp_path: Path, said: str, calls: list[str]) -> None:
+    """What differs is sent, what does not is not, and afterwards the plan is empty."""
+    assert project(tmp_path).settled(f"users: [{{{said}}}]") == calls
+
+
+def test_what_is_sent_arrives(tmp_path: Path) -> None:
+    """Names, language, metadata, answers and rights are then as the manifest says; what it leaves out is as it was."""
+    it = project(tmp_path)
+    it.settled(
+        "users: [{email: anna@acme.example, last_name: Ek, language: 'no', admin: true,"
+        " applications: {include: [create]},"
+        " metadata: {unit: B}, answers: {Skills: [C], Badge: null}}]"
+    )
+    now = person(it)
+    assert (now["firstName"], now["lastName"], now["language"], now["admin"]) == ("Anna", "Ek", "no", True)
+    assert now["applicationIds"] == ["create", "learn"]
+    assert now["metadata"] == {"cost": "100", "unit": "B"}
+    assert {field: [one["name"] for one in said["choices"]] for field, said in now["customFields"].items()} == {
+        "Dept": ["Sales"],
+        "Skills": ["C"],
+    }
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        "users.update-custom-field-choice.shape: wrapped",
+        "users.update-custom-field-choice.value: list",
+        "users.update-custom-field-choice.omitted: clear",
+        "users.update-metadata.mode: merge",
+        "users.set-custom-archived-date.date: archiveAt",
+    ],
+)
+def test_other_services_are_spoken_to_in_their_words(tmp_path: Path, dialect: str) -> None:
+    """Answers and metadata that are not spoken of stay, however the service takes what it is given."""
+    it = project(tmp_path, f"dialect: {{{dialect}}}\n")
+    it.settled(
+        "users: [{email: anna@acme.example, metadata: {unit: B}, answers: {Dept: HR},"
+        " custom_archive_date: 2031-01-01T00:00Z}]"
+    )
+    now = person(it)
+    assert now["metadata"] == {"cost": "100", "unit": "B"}
+    assert now["customFields"]["Badge"] == {"text": "7"}
+    assert [one["name"] for one in now["customFields"]["Skills"]["choices"]] == ["SQL", "Go"]
+
+
+def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> None:
+    """Somebody who is not live is an error, unless the project file allows to create people."""
+    it = project(tmp_path)
+    manifest = f"users: [{{email: nia@acme.example, {NEW}}}]"
+    assert told(it, manifest) == ["person/unknown"]
+    it.write_options(CREATE)
+    assert it.settled(manifest) == ["users.create"]
+    assert [call.body for call in it.last.calls] == [
+        {
+            "email": "nia@acme.example",
+            "firstName": "Nia",
+            "lastName": "Ny",
+            "language": "en",
+            "sendWelcomeEmail": False,
+        }
+    ]
+
+
+@pytest.mark.parametrize("key", ["first_name", "last_name", "language"])
+def test_a_new_account_needs_names_and_language(tmp_path: Path, key: str) -> None:
+    """The service cannot do without them."""
+    said = ", ".join(part for part in NEW.split(", ") if not part.startswith(key))
+    assert told(project(tmp_path, CREATE), f"users: [{{email: nia@acme.example, {said}}}]") == [f"user/{key}-needed"]
+
+
+def test_nobody_is_created_to_be_archived(tmp_path: Path) -> None:
+    """A leaver whose account is gone is told as unknown."""
+    it = project(tmp_path, CREATE)
+    assert told(it, f"users: [{{email: nia@acme.example, archived: true, {NEW}}}]") == ["person/unknown"]
+
+
+def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
+    """The account is made first; rights, applications, metadata and answers follow, with the id that it was given."""
+    it = project(tmp_path, CREATE)
+    calls = it.settled(
+        f"users: [{{email: nia@acme.example, {NEW}, manager: true, admin: false, applications: [learn, analyse],"
+        " metadata: {a: b, c: null}, answers: {Dept: HR, Skills: [], Badge: null}}]"
+    )
+    assert calls[0] == "users.create"
+    assert sorted(calls[1:]) == [
+        *["user-access.make-manager"],
+        *["user-access.set"] * 5,
+        "users.update-custom-field-choice",
+        "users.update-metadata",
+    ]
+
+
+def test_a_new_person_can_be_named_by_all_others(tmp_path: Path) -> None:
+    """Groups, smart groups and assignments of the same plan wait for the account, and for the rights of managers."""
+    it = Project(tmp_path, SEED + "content: [{name: Fire, id: c-1}]\ngroups: [{name: Old, id: g-1}]\n", CREATE)
+    calls = it.settled(
+        f"""
+users: [{{email: nia@acme.example, {NEW}, manager: true}}]
+groups:
+  - {{name: Old, members: [nia@acme.example], managers: [nia@acme.example]}}
+  - {{name: New, members: [nia@acme.example, anna@acme.example]}}
+smart_groups: [{{name: S, conditions: [{{field: Dept, choices: [HR]}}], managers: [nia@acme.example]}}]
+content_targets: [{{content: Fire, assign_to: [{{user: nia@acme.example}}]}}]
+"""
+    )
+    assert calls[0] == "users.create"
+    by_id = {call.id: call for call in it.last.calls}
+    for call in it.last.calls:
+        needed = {by_id[id].operation for id in call.needs}
+        if call.operation in ("manual-groups.add-managers", "smart-groups.create"):
+            assert needed >= {"users.create", "user-access.make-manager"}
+        if call.operation in ("manual-groups.add-members", "content-targets.create"):
+            assert "users.create" in needed
+    assert loads(dumps(it.last)) == it.last
+
+
+def test_a_group_alone_brings_the_new_people_it_names(tmp_path: Path) -> None:
+    """`--only group/A` creates who is declared and named there, and nobody else."""
+    it = project(tmp_path, CREATE)
+    it.write(
+        f"users: [{{email: nia@acme.example, {NEW}}}, {{email: other@acme.example, {NEW}}}]\n"
+        "groups: [{name: A, members: [nia@acme.example]}]"
+    )
+    plan = it.plan(only=("group/A",))
+    assert {str(change.address) for change in plan.changes} == {"group/A", "user/nia@acme.example"}
+
+
+def test_lists_know_people_by_the_e_mail_they_will_have(tmp_path: Path) -> None:
+    """A group that names the new e-mail holds the person already; the old one is nobody any more."""
+    it = project(tmp_path, seed=SEED + "groups: [{name: A, members: [anna@acme.example]}]\n")
+    person = "users: [{email: ab@acme.example, previously: [anna@acme.example]}]\n"
+    assert it.settled(person + "groups: [{name: A, members: [ab@acme.example]}]") == ["users.update-email"]
+    assert told(it, person + "groups: [{name: A, members: [anna@acme.example]}]") == ["person/unknown"]
+
+
+def test_an_e_mail_that_somebody_keeps_cannot_be_taken(tmp_path: Path) -> None:
+    """Two people would go by it."""
+    assert told(project(tmp_path), "users: [{email: mo@acme.example, id: u-anna}]") == ["identity/name-taken"]
+
+
+def test_a_new_field_and_its_choice_can_be_answered_at_once(tmp_path: Path) -> None:
+    """The field is made first; its id and that of the choice are put in, also after the plan was a file."""
+    it = project(tmp_path)
+    manifest = (
+        "custom_fields: [{name: Site, type: CHOICE, choices: [Oslo, Rome]},"
+        " {name: Dept, choices: {include: [Legal]}}]\n"
+        "users: [{email: anna@acme.example, answers: {Site: Rome, Dept: Legal}}]"
+    )
+    plan = it.plan(manifest)
+    assert loads(dumps(plan)) == plan
+    it.apply(plan=loads(dumps(plan)))
+    assert [call.operation for call in it.calls][-1] == "users.update-custom-field-choice"
+    picked = {field: said.get("choices") for field, said in person(it)["customFields"].items()}
+    assert picked["Dept"][0]["name"] == "Legal"
+    assert picked["Site"][0]["name"] == "Rome"
+    assert it.plan().changes == ()
+
+
+def test_a_person_leaves_a_choice_before_it_goes(tmp_path: Path) -> None:
+    """From a choice that goes to one that comes: the field has both in between, so the answer is never lost."""
+    it = project(tmp_path)
+    calls = it.settled(
+        "custom_fields: [{name: Dept, choices: [HR, Market]}]\n"
+        "users: [{email: anna@acme.example, answers: {Dept: Market}}]",
+        "recreates=1",
+    )
+    assert calls == ["custom-fields.replace", "users.update-custom-field-choice", "custom-fields.replace"]
+
+
+def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
+    """Who holds a choice that is renamed holds it under its new name."""
+    it = project(tmp_path)
+    calls = it.settled(
+        "custom_fields: [{name: Unit, previously: [Dept], choices: [{name: Selling, previously: [Sales]}, HR]}]\n"
+        "users: [{email: anna@acme.example, answers: {Unit: Selling}}]"
+    )
+    assert calls == ["custom-fields.replace"]
+
+
+def test_a_choice_that_people_hold_is_told_with_their_number(tmp_path: Path) -> None:
+    """Their answers go with the choice, so the plan says how many there are."""
+    plan = project(tmp_path).plan("custom_fields: [{name: Skills, choices: [SQL, C]}, {name: Dept, choices: [Sales]}]")
+    notes = [problem.message for problem in plan.all_problems if problem.code == "custom-field/answers-lost"]
+    assert notes == ['custom_field/Skills: 1 person holds the choice "Go", which goes']
+
+
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [
+        ("{Dpt: HR}", "reference/unknown-field"),
+        ("{Dept: Legal}", "reference/unknown-choice"),
+        ("{Dept: [HR, Sales]}", "user/answer"),
+        ("{Badge: [x]}", "user/answer"),
+    ],
+)
+def test_an_answer_must_fit_its_field(tmp_path: Path, answers: str, code: str) -> None:
+    """Unknown fields and choices, several choices where one is asked for, and lists where a text is."""
+    assert told(project(tmp_path), f"users: [{{email: anna@acme.example, answers: {answers}}}]") == [code]
+
+
+def test_rights_go_before_the_account(tmp_path: Path) -> None:
+    """An admin who leaves loses the rights first and is archived last of all."""
+    it = project(tmp_path, "guards: {min_admins: 1}\n")
+    calls = it.settled(
+        "users: [{email: vera@acme.example, admin: false, manager: false, applications: [], archived: true}]",
+    )
+    assert calls[-1] == "users.archive"
+    assert "user-access.make-admin" in calls[:-1]
+
+
+def test_an_archive_date_waits_for_the_rights_to_go(tmp_path: Path) -> None:
+    """Neither admin nor manager can have one."""
+    calls = project(tmp_path).settled(
+        "users: [{email: mo@acme.example, manager: false, custom_archive_date: '2030-01-05T08:00+01:00'}]"
+    )
+    assert calls == ["user-access.make-manager", "users.set-custom-archived-date"]
+
+
+def test_a_right_waits_for_the_archive_date_to_go(tmp_path: Path) -> None:
+    """The other way round: the date is cleared first."""
+    it = project(tmp_path)
+    it.settled("users: [{email: anna@acme.example, custom_archive_date: '2030-01-05T00:00Z'}]")
+    it.settled("users: [{email: anna@acme.example, manager: true, custom_archive_date: null}]")
+    assert [call.operation for call in it.last.calls] == ["users.set-custom-archived-date", "user-access.make-manager"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("email: vera@acme.example, archived: true", "refusal/admin-archived"),
+        ("email: vera@acme.example, custom_archive_date: 2030-01-01T00:00Z", "refusal/archive-date"),
+        ("email: mo@acme.example, custom_archive_date: 2030-01-01T00:00Z", "refusal/archive-date"),
+        ("email: root@acme.example, admin: false", "refusal/lock-out"),
+    ],
+)
+def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str) -> None:
+    """What the service or the project will refuse for certain stops apply with exit 4, and nothing is sent."""
+    it = project(tmp_path)
+    assert refusals(it.plan(f"users: [{{{said}}}]")) == [code]
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
+    assert it.plan().changes
+
+
+def test_the_last_admin_stays_whatever_the_project_says(tmp_path: Path) -> None:
+    """`guards: off` lifts limits only; `min_admins: 1` allows a single admin, and nothing allows none."""
+    one = "users: [{email: root@acme.example, admin: false}]"
+    it = project(tmp_path, "guards: off\n")
+    assert refusals(it.plan(one)) == ["refusal/lock-out"]
+    it.write_options("guards: {min_admins: 1}\n")
+    assert refusals(it.plan(one)) == []
+    both = "users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: false}]"
+    assert refusals(it.plan(both)) == ["refusal/lock-out"] * 2
+
+
+def test_an_admin_may_go_when_another_comes_first(tmp_path: Path) -> None:
+    """Rights are taken only once they were given: the one call waits for the other."""
+    it = project(tmp_path)
+    calls = it.settled("users: [{email: root@acme.example, admin: false}, {email: anna@acme.example, admin: true}]")
+    assert calls == ["user-access.make-admin"] * 2
+    given, taken = it.last.calls
+    assert (given.path, taken.path) == ("/users/u-anna/make-admin/true", "/users/u-root/make-admin/false")
+    assert taken.needs == (given.id,)
+
+
+def test_admins_are_counted_only_when_they_must_be(tmp_path: Path) -> None:
+    """Declared admins that are enough spare the look at everybody; the extended listing is asked otherwise."""
+    it = project(tmp_path)
+    it.plan("users: [{email: anna@acme.example, admin: true}]")
+    assert "users.extended-info" not in [call.operation for call in it.calls]
+    it.plan("users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: true}]")
+    assert "users.extended-info" in [call.operation for call in it.calls]
+    it.plan(
+        "users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: true},"
+        " {email: mo@acme.example, admin: true}]"
+    )
+    assert [call.operation for call in it.calls].count("users.extended-info") == 1  # three people, one page
+
+
+def test_an_archived_admin_is_no_admin_left(tmp_path: Path) -> None:
+    """Who cannot sign in cannot let anybody in."""
+    seed = SEED.replace("vera@acme.example, id: u-vera,", "vera@acme.example, id: u-vera, archived: true,")
+    it = project(tmp_path, "guards: {min_admins: 1}\n", seed)
+    assert refusals(it.plan("users: [{email: root@acme.example, admin: false}]")) == ["refusal/lock-out"]
+
+
+def test_what_people_lose_counts_as_removals(tmp_path: Path) -> None:
+    """A right, an application, a choice of several and an archived account count one each."""
+    it = project(tmp_path, "guards: {removals: {count: 4}}\n")
+    it.plan(
+        "users: [{email: mo@acme.example, manager: false, applications: [learn]},"
+        " {email: anna@acme.example, archived: true, answers: {Skills: [SQL]}, admin: false}]"
+    )
+    guard = next(guard for guard in it.plan().guards if guard.name == "removals")
+    assert (guard.total, guard.tripped) == (4, False)
+
+
+def test_archiving_many_trips_the_share(tmp_path: Path) -> None:
+    """The share is that of all people."""
+    crowd = [f"p{n}@acme.example" for n in range(25)]
+    it = Project(tmp_path, "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd))
+    plan = it.plan("users:\n" + "".join(f"  - {{email: {one}, archived: true}}\n" for one in crowd[:3]))
+    guard = next(guard for guard in plan.guards if guard.name == "removals")
+    assert (guard.tripped, guard.reason) == (True, "3 of 25 in all persons (archived), and the limit is 10%")
+
+
+@pytest.mark.parametrize("entry", ["anna@acme.example", "{email: anna@acme.example}"])
+def test_people_are_never_deleted(tmp_path: Path, entry: str) -> None:
+    """An entry under `absent` is an error that says what to do instead."""
+    it = project(tmp_path)
+    assert told(it, f"absent: {{users: [{entry}]}}") == ["user/never-deleted"]
+
+
+def test_people_are_never_owned(tmp_path: Path) -> None:
+    """Nor does ownership delete anybody."""
+    with pytest.raises(ProblemsFound) as found:
+        _ = project(tmp_path, "ownership: {users: all}\n").settings
+    assert [problem.code for problem in found.value.problems] == ["project/people-owned"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("archived: true, admin: true", "user/archived-admin"),
+        ("custom_archive_date: 2030-01-01T00:00Z, manager: true", "user/archive-date"),
+        ("applications: {include: [learn], exclude: [learn]}", "user/both"),
+        ("applications: [learning]", "manifest/value"),
+        ("custom_archive_date: 2030-13-01", "manifest/time"),
+        ("metadata: {$ref: x}", "user/metadata-key"),
+    ],
+)
+def test_contradictions_need_no_workspace(tmp_path: Path, said: str, code: str) -> None:
+    """What an entry says against itself is told before anything is read."""
+    assert told(project(tmp_path), f"users: [{{email: anna@acme.example, {said}}}]") == [code]
+
+
+def test_only_what_is_managed_is_read(tmp_path: Path) -> None:
+    """The listing is enough for names, metadata, dates and archiving; language takes one call a person."""
+    it = project(tmp_path)
+    it.plan(
+        "users: [{email: anna@acme.example, first_name: A, metadata: {a: b}, archived: false},"
+        " {email: mo@acme.example, language: en}]"
+    )
+    asked = [call.operation for call in it.calls]
+    assert [one for one in asked if one != "users.list"] == ["users.get"]
+
+
+def test_rights_of_many_are_read_a_page_at_a_time(tmp_path: Path) -> None:
+    """From two people on, a page of the extended listing is cheaper than a call each."""
+    it = project(tmp_path)
+    it.plan("users: [{email: anna@acme.example, admin: false}, {email: mo@acme.example, manager: true}]")
+    asked = [call.operation for call in it.calls]
+    assert "users.get" not in asked
+    assert "users.extended-info" in asked
+
+
+def test_additive_gives_and_takes_nothing(tmp_path: Path) -> None:
+    """`--additive` grants applications that are missing, creates people, and leaves the rest for later."""
+    it = project(tmp_path, CREATE)
+    it.write(
+        f"users: [{{email: nia@acme.example, {NEW}}}, {{email: anna@acme.example, applications: [create]}},"
+        " {email: root@acme.example, admin: false}, {email: mo@acme.example, archived: true}]"
+    )
+    plan = it.plan(additive=True)
+    assert [(change.address.name, change.action) for change in plan.changes] == [
+        ("anna@acme.example", Action.UPDATE),
+        ("nia@acme.example", Action.CREATE),
+    ]
+    assert [call.path for call in plan.calls] == ["/users/u-anna/access/ADD", "/users"]
+    assert {str(one) for one in plan.left_out} == {
+        "user/anna@acme.example",
+        "user/mo@acme.example",
+        "user/root@acme.example",
+    }
+
+
+def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
+    """`protect` forbids to rename, to take applications or rights away, and to archive."""
+    it = project(tmp_path, 'guards: {protect: ["user/*"]}\n')
+    assert refusals(it.plan("users: [{email: x@acme.example, id: u-anna}]")) == ["refusal/protected"]
+    assert refusals(it.plan("users: [{email: anna@acme.example, applications: []}]")) == ["refusal/protected"]
+    for taken in ("anna@acme.example, archived: true", "mo@acme.example, manager: false"):
+        assert refusals(it.plan(f"users: [{{email: {taken}}}]")) == ["refusal/protected-person"]
+    assert refusals(it.plan("users: [{email: mo@acme.example, admin: true}]")) == []
+
+
+def test_a_plan_file_holds_until_somebody_changes_the_person(tmp_path: Path) -> None:
+    """What the entry speaks of is fingerprinted: the whole metadata, since the whole is sent."""
+    it = project(tmp_path)
+    it.write("users: [{email: anna@acme.example, metadata: {unit: B}}]")
+    assert lmsconf(tmp_path, "plan", "--out", "p.json").code == 0
+    it.send("users.update-fullname", {"userId": "u-anna"}, {"firstName": "Other"})
+    assert lmsconf(tmp_path, "plan", "--out", "p.json").code == 0
+    it.send("users.update-metadata", {"userId": "u-anna"}, {"metadata": {"somebody": "else"}})
+    assert lmsconf(tmp_path, "apply", "p.json").code == 3
+
+
+def test_an_offline_plan_says_what_a_snapshot_lacks(tmp_path: Path) -> None:
+    """Names, rights and answers are in a snapshot; what takes a call a person is not, and is no difference."""
+    it = project(tmp_path)
+    manifest = "users: [{email: anna@acme.example, first_name: Anna, manager: true, answers: {Dept: HR}}]"
+    plan = plan_against(it, manifest, lambda snapshot: None)
+    assert [one.path for one in plan.changes[0].fields] == ["manager", "answers.Dept"]
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, "users: [{email: anna@acme.example, language: en}]", lambda snapshot: None)
+    assert [problem.code for problem in found.value.problems] == ["read/missing"]
+
+
+def test_somebody_brought_back_is_in_lists_again(tmp_path: Path) -> None:
+    """Who is unarchived by the plan counts as active in it, so one run settles everything."""
+    it = project(tmp_path, seed=SEED + "groups: [{name: A, members: [gone@acme.example, mo@acme.example]}]\n")
+    calls = it.settled(
+        "users: [{email: gone@acme.example, archived: false}]\ngroups: [{name: A, members: [mo@acme.example]}]"
+    )
+    assert sorted(calls) == ["manual-groups.remove-member", "users.unarchive"]
