@@ -19,7 +19,7 @@ def problems(declared: Sequence[Declared], absent: Sequence[Absent], kinds: Mapp
     """Everything that is wrong between declarations, as far as it can be told without the workspace."""
     yield from _twice(declared)
     yield from _both(declared, absent)
-    yield from _alike(declared)
+    yield from _alike(declared, kinds)
     by_kind: dict[str, list[Declared]] = {name: [] for name in kinds}
     for one in declared:
         by_kind[one.address.kind].append(one)
@@ -57,9 +57,12 @@ def _both(declared: Sequence[Declared], absent: Sequence[Absent]) -> Iterator[Pr
                 )
 
 
-def _alike(declared: Sequence[Declared]) -> Iterator[Problem]:
-    """Names that a person takes for the same. An `id:` on either says that they are not."""
-    named = (one for one in declared if not one.pins)
+def _alike(declared: Sequence[Declared], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+    """Names that a person takes for the same. An `id:` on either says that they are not.
+
+    What only ties others together has no name of its own: two contents may well differ by case alone.
+    """
+    named = (one for one in declared if not one.pins and not kinds[one.address.kind].is_relation)
     for group in _by(named, lambda one: (one.address.kind, look(one.address.text))).values():
         for number, one in enumerate(group):
             other = next((o for o in group[:number] if o.address != one.address and _meet(one, o)), None)

@@ -6,6 +6,8 @@ LAWS=quick stops at the first example that fails instead of making it smaller, w
 from __future__ import annotations
 
 import os
+import pkgutil
+from importlib import import_module
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, settings
@@ -25,3 +27,15 @@ def tried(examples: int) -> settings:
         phases=_PHASES,
         report_multiple_bugs=False,
     )
+
+
+def load_everything() -> None:
+    """Imports all of lmsconf: hypothesis takes constants from what is loaded, so the examples would depend on order."""
+    import lmsconf
+
+    for found in pkgutil.walk_packages(lmsconf.__path__, "lmsconf."):
+        if not found.name.endswith("__main__"):
+            import_module(found.name)
+
+
+load_everything()

@@ -194,6 +194,8 @@ def test_look_alikes(tmp_path: Path) -> None:
     assert codes(alike) == ["a.yaml:1:25 name/look-alike"]
     pinned = written(tmp_path / "2", {"a.yaml": "groups: [{name: Sales, id: g-1}, {name: sales, id: g-2}]\n"})
     assert codes(pinned) == []
+    contents = "content_targets: [{content: Sales, assign_to: [everyone]}, {content: SALES, assign_to: [everyone]}]\n"
+    assert codes(written(tmp_path / "3", {"a.yaml": contents})) == []
     composed = written(tmp_path / "3", {"a.yaml": "groups: [{name: Caf\u00e9}, {name: Cafe\u0301}]\n"})
     assert codes(composed) == ["a.yaml:1:24 manifest/declared-twice"]
     kinds = written(
