@@ -97,9 +97,14 @@ def _like_choices(changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
             if one.path == "choices" and one.added and one.removed:
                 new = list(one.added)
                 for old in one.removed[: len(new)]:
-                    best = max(new, key=lambda name, old=old: SequenceMatcher(None, str(old), str(name)).ratio())  # type: ignore[misc]
+                    best = _likest(str(old), new)
                     new.remove(best)
                     yield _possible_rename(change, str(old), str(best), choice=True)
+
+
+def _likest(old: str, names: Sequence[Json]) -> Json:
+    """The name that looks most like the old one."""
+    return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
 
 
 def _possible_rename(change: Change, old: str, new: Json, *, choice: bool = False) -> Problem:
