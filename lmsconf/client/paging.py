@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from lmsconf.core.kind import Rows
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 
-Ask = Callable[[Mapping[str, Json]], Json]
-"""Fetches one page: its query → the answer."""
+Ask = Callable[[Mapping[str, Json]], Future[Json]]
+"""Asks for one page: its query → the answer, some day."""
+Keep = Callable[[dict[str, Json]], dict[str, Json]]
+"""What of a row to hold on to."""
 Heard = Callable[[int | None, int], None]
 """Hears the total and the number of rows of the first page."""
 
@@ -19,7 +22,7 @@ Heard = Callable[[int | None, int], None]
 class Listing:
     """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
 
-    paged: whether there is more than one page to ask for.
+    paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside.
     """
 
     rows: str
@@ -27,6 +30,38 @@ class Listing:
     total: str | None
     limit: int
     paged: bool = True
+    keep: Keep | None = None
+
+
+class _Pages:
+    """The pages of one listing by where they begin.
+
+    Once the first has told how large a page is and how many rows there are, the others are asked for side by side.
+    Each is used only where the rows before it number what it skips; what turns out not to be needed is dropped.
+    """
+
+    def __init__(self, ask: Ask, listing: Listing, query: Mapping[str, Json]) -> None:
+        self._ask, self._listing, self._query = ask, listing, query
+        self._ahead: dict[int, Future[Json]] = {}
+
+    def __getitem__(self, skip: int) -> Json:
+        """The page that begins after so many rows. Raises ApiError."""
+        asked = self._ahead.pop(skip, None)
+        return (asked or self._asked(skip)).result()
+
+    def foresee(self, total: int | None, size: int) -> None:
+        """Asks for all that should follow a first page of that size."""
+        if self._listing.paged and total is not None and size:
+            self._ahead = {skip: self._asked(skip) for skip in range(size, total, size)}
+
+    def drop(self) -> None:
+        """Lets go of what nobody waits for any more."""
+        for future in self._ahead.values():
+            future.cancel()
+
+    def _asked(self, skip: int) -> Future[Json]:
+        listing = self._listing
+        return self._ask({**self._query, "skip": skip, "limit": listing.limit} if listing.paged else self._query)
 
 
 @dataclass(slots=True)
@@ -70,23 +105,35 @@ def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard 
 
 def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, on_first: Heard | None) -> str | None:
     """Reads to the end, and says why that may not be all; None where it is. Raises ApiError and _Unfit."""
-    while True:
-        page = ask({**query, "skip": found.received, "limit": listing.limit} if listing.paged else query)
-        rows, total = _page(page, listing)
-        if found.received == 0 and on_first:
-            on_first(total, len(rows))
-        if total is not None:
-            found.totals.add(total)
-        known = len(found.rows)
-        for row in rows:
-            id = _id(row, listing)
-            found.rows.setdefault(id, row if row.get(listing.id) is not None else {**row, listing.id: id})
-        # By what came, never by what was asked for: a service may hold its pages smaller.
-        found.received += len(rows)
-        if rows and len(found.rows) == known:
-            return f"a page of {listing.rows} brought only rows that were there before"
-        if not rows or not listing.paged or len(found.rows) == total:
-            return _disagreement(listing, found)
+    pages = _Pages(ask, listing, query)
+    try:
+        while True:
+            rows, total = _page(pages[found.received], listing)
+            if found.received == 0:
+                pages.foresee(total, len(rows))
+                if on_first:
+                    on_first(total, len(rows))
+            if total is not None:
+                found.totals.add(total)
+            known = len(found.rows)
+            _put_aside(rows, listing, found)
+            # By what came, never by what was asked for: a service may hold its pages smaller.
+            found.received += len(rows)
+            if rows and len(found.rows) == known:
+                return f"a page of {listing.rows} brought only rows that were there before"
+            if not rows or not listing.paged or len(found.rows) == total:
+                return _disagreement(listing, found)
+    finally:
+        pages.drop()
+
+
+def _put_aside(rows: list[dict[str, Json]], listing: Listing, found: _Pass) -> None:
+    """Adds what is new of a page, by id."""
+    for row in rows:
+        id = _id(row, listing)
+        if id not in found.rows:
+            named = row if row.get(listing.id) is not None else {**row, listing.id: id}
+            found.rows[id] = listing.keep(named) if listing.keep else named
 
 
 def _page(page: Json, listing: Listing) -> tuple[list[dict[str, Json]], int | None]:

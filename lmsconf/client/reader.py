@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 
 from lmsconf.client.crew import Crew
-from lmsconf.client.paging import Heard, Listing, read
+from lmsconf.client.paging import Heard, Keep, Listing, read
 from lmsconf.client.urgency import Priority
 from lmsconf.core.kind import Request, Rows
 from lmsconf.core.values import Json
@@ -47,13 +47,19 @@ class Reader:
         total: str | None = None,
         query: Mapping[str, Json] | None = None,
         on_first: Heard | None = None,
+        keep: Keep | None = None,
     ) -> Rows:
         """Every row of a listing, and whether that is provably all of it."""
         known = self._readable(operation)
         layout = Listing(
-            rows=listing, id=id, total=total, limit=self._wire.number("paging.limit"), paged="skip" in known.query
+            rows=listing,
+            id=id,
+            total=total,
+            limit=self._wire.number("paging.limit"),
+            paged="skip" in known.query,
+            keep=keep,
         )
-        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN).result(), layout, query or {}, on_first)
+        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """What each job returns. They only wait for answers, so each has a thread; the requests go through the crew."""

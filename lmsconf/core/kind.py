@@ -66,8 +66,12 @@ class Api(Protocol):
         total: str | None = None,
         query: Mapping[str, Json] | None = None,
         on_first: Callable[[int | None, int], None] | None = None,
+        keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,
     ) -> Rows:
-        """Every row of a paged listing; `on_first` hears the total and the rows of the first page as it arrives."""
+        """Every row of a paged listing; `on_first` hears the total and the rows of the first page as it arrives.
+
+        keep: what of a row to hold on to, its id among it; the rest is forgotten page by page.
+        """
         ...
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:

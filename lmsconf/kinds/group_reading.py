@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.kind import Api, Request
@@ -18,6 +18,7 @@ from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.answers import ids
 from lmsconf.kinds.manual_group import GroupRow
 
+_LISTS: Final = ("memberOfGroups", "managerOfGroups")
 _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
 
@@ -62,15 +63,22 @@ def _from_people(
     api: Api, wanted: Sequence[GroupRow], people: Callable[[], Listing]
 ) -> dict[RemoteId, GroupRow] | None:
     """The same, turned round from what each person belongs to; None where somebody is missing there."""
+    wanted_ids = frozenset(row.id for row in wanted)
     try:
-        rows = api.rows("users.extended-info", "users", id="userId", total="matchCount")
+        rows = api.rows(
+            "users.extended-info",
+            "users",
+            id="userId",
+            total="matchCount",
+            keep=lambda row: _without_others(row, wanted_ids),
+        )
     except ApiError:
         # This listing is a short cut. Where it is barred or broken, the long way tells whether all is.
         return None
     known = people()
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
         return None
-    found = _turned_round(rows.rows, frozenset(row.id for row in wanted))
+    found = _turned_round(rows.rows)
     if found is None:
         return None
     members, managers, called = found
@@ -82,24 +90,40 @@ def _from_people(
     }
 
 
+def _without_others(person: dict[str, Json], wanted: frozenset[str]) -> dict[str, Json]:
+    """A person with the wanted groups only: most are smart groups, of which one can be in hundreds.
+
+    What says no id stays, to be found out later.
+    """
+    lists = {key: person.get(key) for key in _LISTS}
+    return {
+        "userId": person["userId"],
+        **{key: _of_these(groups, wanted) if isinstance(groups, list) else groups for key, groups in lists.items()},
+    }
+
+
+def _of_these(groups: list[Json], wanted: frozenset[str]) -> list[Json]:
+    named = ((group.get("groupId") if isinstance(group, dict) else None, group) for group in groups)
+    return [group for id, group in named if id is None or str(id) in wanted]
+
+
 def _turned_round(
-    people: Sequence[Mapping[str, Json]], wanted: frozenset[str]
+    people: Sequence[Mapping[str, Json]],
 ) -> tuple[_Held, _Held, defaultdict[str, set[str]]] | None:
-    """Members, managers and names of the wanted groups by id; None where an answer does not say all of a person."""
+    """Members, managers and names of groups by id; None where an answer does not say all of a person."""
     members: _Held = defaultdict(set)
     managers: _Held = defaultdict(set)
     called: defaultdict[str, set[str]] = defaultdict(set)
     for row in people:
         person = RemoteId(str(row["userId"]))
-        for key, held in (("memberOfGroups", members), ("managerOfGroups", managers)):
+        for key, held in zip(_LISTS, (members, managers), strict=True):
             groups = row.get(key)
             if not isinstance(groups, list):
                 return None
             for group in groups:
                 if not isinstance(group, dict) or group.get("groupId") is None:
                     return None
-                # Most are smart groups, of which a person can be in hundreds.
-                if (id := str(group["groupId"])) in wanted:
-                    held[id].add(person)
-                    called[id].add(str(group.get("name") or ""))
+                id = str(group["groupId"])
+                held[id].add(person)
+                called[id].add(str(group.get("name") or ""))
     return members, managers, called

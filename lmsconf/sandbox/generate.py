@@ -54,6 +54,7 @@ _TEAMS: Final = _listed(
 )
 _STATES: Final = ("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED")
 _LANGUAGES: Final = ("en", "sv", "de", "no", "nl", "fi", "uk", "es")
+_BROAD: Final = 100
 _KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 
 
@@ -139,11 +140,15 @@ def _group(dice: Random, name: str, emails: list[str]) -> Entry:
 
 
 def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> Iterator[Entry]:
-    """Smart groups of one or two conditions, no two with the same name. Without a field to ask for there are none."""
+    """Smart groups, no two with the same name. Without a field to ask for there are none.
+
+    The first hundred have one or two conditions; a workspace with more has them for narrow audiences.
+    """
     usable = [field for field in _FIELDS[:fields] if field[2]]
     numbers: dict[str, count[int]] = {}
-    for _ in range(wanted if usable else 0):
-        asked = dice.sample(usable, min(len(usable), dice.randint(1, 2)))
+    for place in range(wanted if usable else 0):
+        depth = dice.randint(1, 2) if place < _BROAD else dice.randint(2, 4)
+        asked = dice.sample(usable, min(len(usable), depth))
         conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in asked]
         name = ", ".join(" or ".join(choices) for _, choices in conditions)
         number = next(numbers.setdefault(name, count(1)))

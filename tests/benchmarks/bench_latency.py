@@ -3,8 +3,8 @@
     python tests/benchmarks/bench_latency.py [--repeat 5]
 
 The least is the larger of requests * latency / parallelism and the longest chain of requests * latency. The requests
-are counted in the server's log. A listing is a chain of pages, each knowing only from the one before how to go on;
-details come after the last page of what they are details of.
+are counted in the server's log. A listing that does not count its rows is a chain of pages, each knowing only from the
+one before how to go on; details come after the last page of what they are details of.
 """
 
 from __future__ import annotations
@@ -70,14 +70,19 @@ def _tell(width: int, asked: Counter[str], took: float) -> None:
 
 
 def longest_chain(asked: Mapping[str, int]) -> int:
-    """How many requests have to wait for one another at the least, as the number of pages of each listing gives it."""
+    """How many requests have to wait for one another at the least, as the number of pages of each listing gives it.
+
+    Where the first page says how many rows there are, the other pages need not wait for one another.
+    """
     groups, smart_groups = asked["manual-groups.list"], asked["smart-groups.list"]
-    from_people = asked["users.extended-info"]
+    people, content, from_people = (
+        min(2, asked[listing]) for listing in ("users.list", "content.list", "users.extended-info")
+    )
     return max(
-        asked["users.list"],
+        people,
         groups + from_people if from_people else groups + 1,
         max(smart_groups, asked["custom-fields.list"]) + 1,
-        asked["content.list"] + 1,
+        content + 1,
     )
 
 

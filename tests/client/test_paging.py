@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import httpx
@@ -163,3 +164,41 @@ def test_the_largest_page_is_the_dialects() -> None:
     network = Network(answering=answering)
     rows(network, limit=500)
     assert network.requests[0].url.params["limit"] == "500"
+
+
+def test_pages_whose_place_is_known_are_read_side_by_side() -> None:
+    """The first page tells how large pages are and how many rows there are: the others need not wait in line."""
+    met = threading.Barrier(2, timeout=10)
+    answering = pages("users", "userId", "abcdef", total="matchCount")
+
+    def together(request: httpx.Request) -> httpx.Response:
+        if request.url.params["skip"] != "0":
+            met.wait()
+        return answering(request)
+
+    network = Network(answering=together)
+    found = rows(network)
+    assert (ids(found), found.incomplete) == (list("abcdef"), None)
+    assert sorted(skips(network)) == [0, 2, 4]
+
+
+def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
+    """The second page is shorter than the first: what follows is asked for again, from where the rows end."""
+    listing = {0: "ab", 2: "c", 3: "de", 4: "e", 5: "f"}
+
+    def answering(request: httpx.Request) -> httpx.Response:
+        return users(*listing[int(request.url.params["skip"])], total=6)
+
+    network = Network(answering=answering)
+    found = rows(network)
+    assert (ids(found), found.incomplete) == (list("abcdef"), None)
+    assert [skip for skip in skips(network) if skip != 4] == [0, 2, 3, 5]
+
+
+def test_only_what_is_wanted_of_a_row_is_kept() -> None:
+    """A row is made small before it is put aside."""
+    with Crew(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as crew:
+        found = Reader(crew).rows(
+            "users.list", "users", id="userId", total="matchCount", keep=lambda row: {"userId": row["userId"]}
+        )
+    assert found.rows == ({"userId": 1},)

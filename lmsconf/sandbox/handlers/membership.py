@@ -32,6 +32,10 @@ _MEETING: Final = """
     SELECT field, choice, grp, position FROM condition_choices
     UNION ALL SELECT field, '', grp, position FROM conditions WHERE any_answer
 """
+_BITS: Final = bytes.maketrans(b"01", b"\0\1")
+_HOW_MANY: Final = """
+    SELECT c.grp, count(*) FROM conditions c JOIN groups g ON g.id = c.grp GROUP BY c.grp ORDER BY g.seq
+"""
 _ANSWERS: Final = """
     SELECT a.person, a.field, a.choice FROM people p CROSS JOIN answers a ON a.person = p.id
     WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
@@ -43,13 +47,13 @@ def members(desk: Desk, group: str) -> list[str]:
     return desk.ledger.column(_OF_GROUP, group)
 
 
-def memberships(desk: Desk, people: Iterable[str]) -> list[tuple[Value, ...]]:
-    """Person and smart group, for everyone of `people` and every smart group they are in."""
+def memberships(desk: Desk, people: Iterable[str]) -> dict[Value, list[Value]]:
+    """Person → the smart groups they are in, in the order they were made, for those of `people` who answered."""
     conditions = _Conditions(desk)
     given: defaultdict[Value, set[_Answer]] = defaultdict(set)
     for person, field, choice in desk.ledger.rows(_ANSWERS, ids_text(people)):
         given[person] |= {(field, choice), (field, "")}
-    return [(person, group) for person, answers in given.items() for group in conditions.met_by(answers)]
+    return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
 
 
 class _Conditions:
@@ -60,7 +64,7 @@ class _Conditions:
     """
 
     def __init__(self, desk: Desk) -> None:
-        counts = desk.ledger.pairs("SELECT grp, count(*) FROM conditions GROUP BY grp ORDER BY grp")
+        counts = desk.ledger.pairs(_HOW_MANY)
         self._groups = [group for group, _ in counts]
         number = {group: place for place, group in enumerate(self._groups)}
         depth = max((int(count or 0) for _, count in counts), default=0)
@@ -79,4 +83,4 @@ class _Conditions:
         left = (1 << len(self._groups)) - 1 if met else 0
         for plane in met:
             left &= plane
-        return compress(self._groups, map(int, reversed(f"{left:b}")))
+        return compress(self._groups, f"{left:b}".encode()[::-1].translate(_BITS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Page, Request
@@ -20,6 +20,15 @@ _HOLDS: Final = (
     "(SELECT count(*) FROM json_each(?) wanted JOIN json_each(people.metadata) held "
     "ON held.key = wanted.key AND held.value = wanted.value) = ?"
 )
+_MANAGED: Final = """
+    SELECT person, grp FROM managers JOIN groups g ON g.id = grp
+    WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
+"""
+_PUT_INTO: Final = """
+    SELECT person, grp FROM members JOIN groups g ON g.id = grp
+    WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
+"""
+_NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups WHERE id IN (SELECT value FROM json_each(?))"
 _Person = tuple[Value, ...]
 
 
@@ -132,20 +141,21 @@ def _applications(person: _Person, key: str) -> Entry:
 
 
 def _answers(desk: Desk, people: list[str]) -> dict[Value, Entry]:
-    """Person → field name → answer."""
+    """Person → field name → answer. Of two fields of one name it is the younger's: a map has room for one."""
     found: dict[Value, Entry] = {}
-    for person, field, type, choice, name, text in desk.ledger.rows(
-        "SELECT a.person, f.name, f.type, a.choice, c.name, a.text FROM answers a JOIN fields f ON f.id = a.field "
-        "LEFT JOIN choices c ON c.id = a.choice WHERE a.person IN (SELECT value FROM json_each(?)) "
-        "ORDER BY a.person, f.seq, c.position",
+    last: tuple[Value, Value] | None = None
+    for person, id, field, type, choice, name, text in desk.ledger.rows(
+        "SELECT a.person, f.id, f.name, f.type, a.choice, c.name, a.text FROM answers a "
+        "JOIN fields f ON f.id = a.field LEFT JOIN choices c ON c.id = a.choice "
+        "WHERE a.person IN (SELECT value FROM json_each(?)) ORDER BY a.person, f.seq, c.position",
         ids_text(people),
     ):
         mine = found.setdefault(person, {})
-        if type == "TEXT":
-            mine[str(field)] = {"text": text}
-        else:
-            answer = cast("dict[str, list[Json]]", mine.setdefault(str(field), {"choices": []}))
-            answer["choices"].append({"choiceId": choice, "name": name})
+        if last != (person, id):
+            mine[str(field)] = {"text": text} if type == "TEXT" else {"choices": []}
+            last = (person, id)
+        if type != "TEXT":
+            cast("dict[str, list[Json]]", mine[str(field)])["choices"].append({"choiceId": choice, "name": name})
     return found
 
 
@@ -157,30 +167,29 @@ def _groups(desk: Desk, people: list[str]) -> Callable[[Value], Entry]:
 
 def _manager_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
     """Person → the groups of both kinds that they manage."""
-    managed = "SELECT person, grp FROM managers WHERE person IN (SELECT value FROM json_each(?))"
-    return _group_refs(desk, desk.ledger.rows(managed, ids_text(people)))
+    return _group_refs(desk, desk.ledger.rows(_MANAGED, ids_text(people)), {})
 
 
 def _member_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
-    """Person → the groups of both kinds that they are in."""
-    manual = "SELECT person, grp FROM members WHERE person IN (SELECT value FROM json_each(?))"
-    return _group_refs(desk, [*desk.ledger.rows(manual, ids_text(people)), *memberships(desk, people)])
+    """Person → the groups they are in, first those where somebody put them."""
+    return _group_refs(desk, desk.ledger.rows(_PUT_INTO, ids_text(people)), memberships(desk, people))
 
 
-def _group_refs(desk: Desk, pairs: list[tuple[Value, ...]]) -> dict[Value, list[Json]]:
-    """Pairs of person and group → the groups as the API refers to them, in the order they were made."""
-    people: dict[Value, list[Value]] = {}
+def _group_refs(
+    desk: Desk, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
+) -> dict[Value, list[Json]]:
+    """Pairs of person and group, then more groups by person → the groups as the API refers to them, in that order."""
+    groups: dict[Value, list[Value]] = {}
     for person, group in pairs:
-        people.setdefault(group, []).append(person)
-    found: dict[Value, list[Json]] = {}
-    for id, kind, name in desk.ledger.rows(
-        "SELECT id, kind, name FROM groups WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-        ids_text(map(str, people)),
-    ):
-        ref: Json = {"groupId": id, "groupType": kind, "name": name}
-        for person in people[id]:
-            found.setdefault(person, []).append(ref)
-    return found
+        groups.setdefault(person, []).append(group)
+    for person, more in computed.items():
+        groups.setdefault(person, []).extend(more)
+    ids = {str(id) for mine in groups.values() for id in mine}
+    refs: dict[Value, Json] = {
+        id: {"groupId": id, "groupType": kind, "name": name}
+        for id, kind, name in desk.ledger.rows(_NAMED_GROUPS, ids_text(ids))
+    }
+    return {person: [refs[id] for id in mine] for person, mine in groups.items()}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
