@@ -10,6 +10,7 @@
         ├── Unauthorized              7, the credential was refused
         ├── Rejected                  the service said no to this one call (4xx)
         ├── AnswerLost                sent, but nobody knows whether it was done
+        ├── Twins                     done twice, and only a person can say which one is to go
         └── BadAnswer                 an answer that cannot be read
 """
 
@@ -194,6 +195,12 @@ class AnswerLost(ApiError):
     """The call went out and its answer never came whole: it may or may not have been carried out."""
 
     code = "api/answer-lost"
+
+
+class Twins(ApiError):
+    """What should be there once is there twice. Nothing is deleted by itself."""
+
+    code = "api/twins"
 
 
 class BadAnswer(ApiError):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, cast
 from lmsconf.client.crew import Crew
 from lmsconf.core.address import Ref
 from lmsconf.core.apply import Learnt, Run, Tell, run
-from lmsconf.core.kind import Api, Kind
+from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, normal
 from lmsconf.core.values import Call, Json, Plan
-from lmsconf.errors import ApiError, BadAnswer, LmsconfError, Rejected, Unauthorized
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Rejected, Twins, Unauthorized
 from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.terms import filled
+from lmsconf.kinds.terms import filled, filled_body
+from lmsconf.settling import Sent, Settling
 
 if TYPE_CHECKING:
     from lmsconf.client.client import Client
@@ -37,33 +38,40 @@ class RefusedInUse(Rejected):
 
 
 class Sender:
-    """Sends calls through a crew. `reader` is for looking up what an answer left out."""
+    """Sends calls through a crew. `settling` tells what became of those whose answer was lost."""
 
-    def __init__(self, crew: Crew, reader: Api, kinds: Mapping[str, Kind]) -> None:
-        self._crew, self._reader, self._kinds = crew, reader, kinds
+    def __init__(self, crew: Crew, kinds: Mapping[str, Kind], settling: Settling) -> None:
+        self._crew, self._kinds, self._settling = crew, kinds, settling
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """The future of the ids that the call teaches. It fails with LmsconfError."""
         try:
-            path, body = filled(call.path, ids), _filled(call.body, ids)
+            sent = Sent(call=call, path=filled(call.path, ids), body=filled_body(call.body, ids))
         except KeyError as missing:
             future: Future[Learnt] = Future()
             future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))
             return future
-        return self._crew.submit(lambda client: self._send(client, call, path, body))
+        return self._crew.submit(lambda client: self._send(client, sent, ids))
 
-    def _send(self, client: Client, call: Call, path: str, body: object) -> Learnt:
+    def _send(self, client: Client, sent: Sent, ids: Learnt) -> Learnt:
         try:
-            answer = client.send(call.method, path, query=call.query, body=body, operation=call.operation)
-        except BadAnswer:
-            # It was done; only what it said cannot be used.
-            answer = None
+            answer = self._answered(client, sent)
+        except (AnswerLost, BadAnswer) as lost:
+            answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
+        call = sent.call
+        learnt = self._kinds[call.address.kind].learn(call.address, call.operation, answer)
+        if _awaited(call) <= learnt.keys():
+            return learnt
+        return {**learnt, **self._settling.awaited(lambda: self._looked_up(client, call))}
+
+    def _answered(self, client: Client, sent: Sent) -> Json:
+        call = sent.call
+        try:
+            return client.send(call.method, sent.path, query=call.query, body=sent.body, operation=call.operation)
         except Rejected as refused:
             if refused.status in _GONE and call.method == "DELETE":
-                return {}
+                return None
             raise self._explained(client, call, refused) from refused
-        learnt = self._kinds[call.address.kind].learn(call.address, call.operation, answer)
-        return learnt if _awaited(call) <= learnt.keys() else {**learnt, **self._looked_up(client, call)}
 
     def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
         """A 403 on a field can be about its use or about the credential, which one cheap read tells; others are not."""
@@ -80,20 +88,18 @@ class Sender:
         return _restated(refused, Unauthorized, hint)
 
     def _looked_up(self, client: Client, call: Call) -> Learnt:
-        """The id of something new whose creation was not answered as described: found by its name, if it is alone."""
+        """The ids of something whose creation was not answered as described: found by its name. Raises Twins."""
         kind = call.address.kind
-        if kind not in _LISTINGS:
-            return {}
         operation, listing, id = _LISTINGS[kind]
         rows = _all_rows(client, operation, listing)
-        found = [row for row in rows if _goes_by(kind, row) == call.address.name]
-        if len(found) != 1:
-            raise BadAnswer(
-                f"{call.address}: the service did not say its id, and {len(found)} are live under that name",
+        found = [{**row, id: row.get(id) or row.get("id")} for row in rows if _goes_by(kind, row) == call.address.name]
+        if len(found) > 1:
+            raise Twins(
+                f"{call.address} is live more than once, with the ids {', '.join(str(row[id]) for row in found)}",
+                hint="Delete the one that is not in use, and plan again.",
                 operation=call.operation,
             )
-        named = {**found[0], id: found[0].get(id) or found[0].get("id")}
-        return self._kinds[kind].learn(call.address, call.operation, named)
+        return self._kinds[kind].learn(call.address, call.operation, found[0]) if found else {}
 
 
 def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
@@ -130,16 +136,3 @@ def _all_rows(client: Client, operation: str, listing: str) -> list[dict[str, Js
 def send_all(plan: Plan, sender: Sender, *, width: int, tell: Tell | None) -> Run:
     """Carries the plan out through the sender."""
     return run(plan, sender.submit, width=width, tell=tell)
-
-
-def _filled(body: object, ids: Learnt) -> object:
-    """The body with every id to come put in its place. Raises KeyError for one that did not come."""
-    if isinstance(body, Ref):
-        return ids[body]
-    if isinstance(body, Mapping):
-        return {_filled(key, ids): _filled(value, ids) for key, value in body.items()}
-    if isinstance(body, list | tuple):
-        return [_filled(item, ids) for item in body]
-    return body
-
-

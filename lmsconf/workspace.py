@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from lmsconf.connect import Connection, dialect_problems
+from lmsconf.core.address import Address
 from lmsconf.core.apply import Run, Tell
 from lmsconf.core.guard import judge, protected
+from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan, outlived
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Policy
@@ -23,6 +25,7 @@ from lmsconf.manifest.load import load
 from lmsconf.project import ENV_WORKSPACE
 from lmsconf.sending import Sender, send_all
 from lmsconf.settings import Settings
+from lmsconf.settling import Settling, Timing
 
 Clock = Callable[[], datetime]
 Reading = Callable[[int, int], None]
@@ -53,13 +56,15 @@ def validate(settings: Settings) -> Manifests:
 class Workspace:
     """One workspace, seen through a connection.
 
-    parallelism: how many requests are under way at a time. clock: what time it is, for reports.
+    parallelism: how many requests are under way at a time. clock: what time it is, for reports. timing: how seconds
+    pass while lost answers are settled.
     """
 
     settings: Settings
     connection: Connection
     parallelism: int = 4
     clock: Clock = lambda: datetime.now(UTC)
+    timing: Timing = field(default_factory=Timing)
 
     @property
     def terms(self) -> ServiceTerms:
@@ -132,11 +137,25 @@ class Workspace:
         if changed:
             raise _stale(f"{address} is not as it was" for address in changed)
 
-    def _replayed(self, plan: Plan, progress: Reading | None = None) -> Plan:
-        """What the plan's own changes come to now: all of them before it is applied, none of them after."""
+    def _settling(self, plan: Plan) -> Settling:
+        return Settling(
+            look=lambda address: self._replayed(plan, only=address), seconds=self.settings.settle, timing=self.timing
+        )
+
+    def _replayed(self, plan: Plan, progress: Reading | None = None, *, only: Address | None = None) -> Plan:
+        """What the plan's own changes come to now: all of them before it is applied, none of them after.
+
+        only: of this resource alone, and of what it needs.
+        """
         manifests = as_manifests(plan, all_kinds())
         mine = self.settings.policy
-        policy = Policy(workspace=mine.workspace, today=mine.today, timezone=mine.timezone, create_people=True)
+        policy = Policy(
+            workspace=mine.workspace,
+            today=mine.today,
+            timezone=mine.timezone,
+            create_people=True,
+            only=() if only is None else (exactly(str(only)),),
+        )
         wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
         snapshot = self._read(wanted, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
@@ -145,7 +164,7 @@ class Workspace:
         """Carries a plan out, reads back what it touched, and reports. The caller has asked, checked and judged."""
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
-            sender = Sender(crew, self.connection.reader(crew), all_kinds())
+            sender = Sender(crew, all_kinds(), self._settling(plan))
             run = send_all(plan, sender, width=self.parallelism, tell=tell)
         residue: tuple[Change, ...] = ()
         problems: tuple[Problem, ...] = ()

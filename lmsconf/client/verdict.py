@@ -44,6 +44,9 @@ def _value(asked: Asked, answer: Answer, door: Door) -> Json:
         return None if empty else _decoded(asked, answer, door)
     expected = asked.operation.success
     if expected is None:
+        if answer.body.lstrip()[:1] == b"<":
+            # A page for people: somebody on the way answered, and the service may never have heard of it.
+            raise _bad(asked, answer, door, "it is a page, and the service answers this with nothing")
         return None
     value = _decoded(asked, answer, door)
     if not isinstance(value, _JSON_TYPES.get(str(expected.get("type")), object)):

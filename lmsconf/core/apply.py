@@ -16,12 +16,14 @@ from typing import TypeAlias
 from lmsconf.core.address import Ref
 from lmsconf.core.interrupts import heard
 from lmsconf.core.values import Call, Outcome, Plan, Status
-from lmsconf.errors import LmsconfError, Unauthorized, Unreachable
+from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that an answer taught."""
 Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
 """Sends a call with the ids that are known by now."""
+Begin: TypeAlias = "Callable[[Call], None]"
+"""Hears of a call before it is sent. Raises LmsconfError when it must not be."""
 Tell: TypeAlias = "Callable[[Outcome], None]"
 
 
@@ -38,18 +40,18 @@ class Run:
     def wrote(self) -> bool:
         """Whether anything was, or may have been, changed."""
         done = any(outcome.status is Status.DONE for outcome in self.outcomes)
-        return done or any(error.code == "api/answer-lost" for error in self.errors)
+        return done or any(isinstance(error, AnswerLost | Twins) for error in self.errors)
 
 
-def run(plan: Plan, submit: Submit, *, width: int, tell: Tell | None = None) -> Run:
+def run(plan: Plan, submit: Submit, *, width: int, tell: Tell | None = None, begin: Begin | None = None) -> Run:
     """Carries a plan out. Ctrl-C lets what is under way finish, and begins nothing more."""
-    return _Runner(plan, submit, width, tell or (lambda _: None)).run()
+    return _Runner(plan, submit, width, tell or (lambda _: None), begin or (lambda _: None)).run()
 
 
 class _Runner:
-    def __init__(self, plan: Plan, submit: Submit, width: int, tell: Tell) -> None:
+    def __init__(self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin) -> None:
         self.calls = {call.id: call for call in plan.calls}
-        self.submit, self.width, self.tell = submit, width, tell
+        self.submit, self.width, self.tell, self.begin = submit, width, tell, begin
         self.waiting = {call.id: len(call.needs) for call in plan.calls}
         self.after: defaultdict[str, list[str]] = defaultdict(list)
         for call in plan.calls:
@@ -100,6 +102,11 @@ class _Runner:
         return self.result.stopped_by is not None or self.result.interrupted_by is not None
 
     def _start(self, call: Call) -> None:
+        try:
+            self.begin(call)
+        except LmsconfError as error:
+            self.result.stopped_by = self.result.stopped_by or error
+            return
         future = self.submit(call, self.ids)
         self.flying += 1
         future.add_done_callback(lambda done: self.ended.put((call.id, done)))
@@ -114,7 +121,7 @@ class _Runner:
             self._release(call)
         elif isinstance(error, LmsconfError):
             self.result.errors.append(error)
-            if isinstance(error, Unauthorized | Unreachable):
+            if isinstance(error, Unauthorized | Unreachable | Twins):
                 self.result.stopped_by = self.result.stopped_by or error
             self._note(call, Status.FAILED, reason=error.message, hint=error.hint)
             self._block(call)

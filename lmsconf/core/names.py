@@ -53,6 +53,11 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fits(name, "*" if pattern == "all" else pattern) for pattern in said if not pattern.startswith("!"))
 
 
+def exactly(name: str) -> str:
+    """The shell pattern that only this name fits."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
 def fits(name: str, pattern: str) -> bool:
     """Whether one shell pattern takes the name in. A name fits itself, also when it holds brackets."""
     pattern = normal(pattern)

@@ -44,3 +44,14 @@ def _segment(value: str | Ref) -> str:
 def filled(path: str, ids: Mapping[Ref, str]) -> str:
     """The path with every id to come put in its place. Raises KeyError for one that did not come."""
     return _TO_COME.sub(lambda place: segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
+
+
+def filled_body(body: object, ids: Mapping[Ref, str]) -> object:
+    """The body with every id to come put in its place. Raises KeyError for one that did not come."""
+    if isinstance(body, Ref):
+        return ids[body]
+    if isinstance(body, Mapping):
+        return {filled_body(key, ids): filled_body(value, ids) for key, value in body.items()}
+    if isinstance(body, list | tuple):
+        return [filled_body(item, ids) for item in body]
+    return body

@@ -32,6 +32,7 @@ from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.settings import Settings
 from lmsconf.settings import load as load_settings
+from lmsconf.settling import Timing
 from lmsconf.wire import Wire
 from lmsconf.workspace import Workspace, read_manifests
 
@@ -63,6 +64,19 @@ class Link(Connection):
 
     def _client(self) -> Client:
         return Client("http://sandbox", "sandbox", wire=self.wire, transport=self._transport, retry=_AT_ONCE)
+
+
+class Seconds:
+    """Time that passes only by waiting for it."""
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+
+    def timing(self) -> Timing:
+        return Timing(now=lambda: self._passed, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self._passed += seconds
 
 
 class Shuffled(httpx.BaseTransport):
@@ -170,6 +184,7 @@ def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = N
         connection=Link(sandbox, wire),
         parallelism=2,
         clock=lambda: datetime.fromtimestamp(NOW, UTC),
+        timing=Seconds().timing(),
     )
     return Stage(folder=root, sandbox=sandbox, settings=settings, workspace=workspace)
 

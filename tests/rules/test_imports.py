@@ -25,8 +25,11 @@ MAY_IMPORT = {
     "client": {"core", "wire", "errors"},
     "sandbox": {"wire", "errors", "resources"},
     "connect": {"settings", "client", "sandbox", "wire", "errors"},
-    "sending": {"client", "core", "kinds", "errors"},
-    "workspace": {"connect", "core", "errors", "kinds", "manifest", "project", "sending", "settings"},
+    "settling": {"core", "errors", "kinds"},
+    "sending": {"client", "core", "errors", "kinds", "settling"},
+    "workspace": {
+        *("connect", "core", "errors", "kinds", "manifest", "project", "sending", "settings", "settling"),
+    },
     "doctor": {"client", "core", "errors", "kinds", "manifest", "settings", "views", "wire", "workspace"},
     "cli": {
         *("client", "connect", "core", "doctor", "errors", "files", "kinds", "project"),

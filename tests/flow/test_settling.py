@@ -1,0 +1,172 @@
+"""Writes whose answers never came: looked up by what they make, and never repeated blindly."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lmsconf.client.client import Client
+from lmsconf.client.crew import Crew, Progress
+from lmsconf.client.retry import Retry
+from lmsconf.connect import Connection
+from lmsconf.core.values import ApplyReport, Status
+from lmsconf.errors import Exit, ProblemsFound
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.settings import load
+from lmsconf.settling import Timing
+from lmsconf.workspace import Workspace, read_manifests
+
+SEED = """\
+people:
+- {email: anna@acme.example}
+- {email: bo@acme.example}
+- {email: cy@acme.example}
+custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
+content: [{name: GDPR}]
+groups: [{name: Coaches, members: [anna@acme.example]}]
+content_targets: [{content: GDPR, assign_to: [everyone]}]
+"""
+WANTED = """\
+custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
+groups:
+- {name: Mentors, members: [bo@acme.example, cy@acme.example]}
+- {name: Coaches, members: [bo@acme.example]}
+smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE, NO]}, {field: Site, choices: [Oslo]}]}]
+content_targets: [{content: GDPR, assign_to: [{group: Mentors}, {everyone: true, mandatory: true}]}]
+"""
+
+
+class Doubtful(httpx.BaseTransport):
+    """A way to the sandbox on which something happens to the first call of an operation, in time that is made up."""
+
+    def __init__(self, sandbox: Sandbox, operation: str, mishap: str) -> None:
+        self.sandbox, self.operation, self.mishap = sandbox, operation, mishap
+        self.time = 0.0
+        self.late: list[tuple[float, httpx.Request]] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        for due, request in [one for one in self.late if one[0] <= self.time]:
+            self.late.remove((due, request))
+            self.sandbox.handle_request(request)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        route = self.sandbox.wire.route(request.method, request.url.path)
+        if self.mishap == "none" or route is None or route[0].id != self.operation:
+            return self.sandbox.handle_request(request)
+        mishap, self.mishap = self.mishap, "none"
+        if mishap == "twice":
+            self.sandbox.handle_request(request)
+            self.sandbox.handle_request(request)
+        elif mishap.startswith("late"):
+            self.late.append((self.time + float(mishap.split()[1]), request))
+        elif mishap == "done":
+            self.sandbox.handle_request(request)
+        elif mishap == "portal":
+            return httpx.Response(200, content=b"<html>Please log in</html>")
+        elif mishap == "no answer":
+            self.sandbox.handle_request(request)
+            return httpx.Response(200, content=b"")
+        raise httpx.ReadError("cut")
+
+
+class Line(Connection):
+    """A connection over such a way."""
+
+    def __init__(self, way: Doubtful) -> None:
+        self.name, self.url, self.wire, self.way = "sandbox", "sandbox:", way.sandbox.wire, way
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+        retry = Retry(sleep=self.way.sleep)
+        return Crew(lambda: Client("http://sandbox", "sandbox", wire=self.wire, transport=self.way, retry=retry))
+
+
+class Scene:
+    """A workspace, what is wanted of it, and one mishap on the way."""
+
+    def __init__(self, root: Path, operation: str, mishap: str) -> None:
+        (root / "manifests").mkdir()
+        (root / "manifests" / "all.yaml").write_text(WANTED)
+        (root / "seed.yaml").write_text(SEED)
+        (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
+        self.settings = load(root, None, {})
+        self.way = Doubtful(Sandbox(seed=root / "seed.yaml"), operation, mishap)
+        self.workspace = Workspace(
+            settings=self.settings,
+            connection=Line(self.way),
+            timing=Timing(now=lambda: self.way.time, sleep=self.way.sleep),
+        )
+
+    def apply(self) -> ApplyReport:
+        plan = self.workspace.plan(read_manifests(self.settings), self.settings.policy)
+        return self.workspace.apply(plan, meta={})
+
+    def sent(self, operation: str) -> int:
+        """How often the service carried that out."""
+        return sum(one.operation == operation and one.status < 300 for one in self.way.sandbox.log)
+
+
+OPERATIONS = [
+    "custom-fields.create",
+    "manual-groups.create",
+    "manual-groups.add-members",
+    "manual-groups.remove-member",
+    "smart-groups.create",
+    "content-targets.create",
+]
+MAKING = [one for one in OPERATIONS if one.endswith(".create")]
+
+
+@pytest.mark.parametrize(
+    ("operation", "mishap"),
+    [
+        *product(OPERATIONS, ["none", "done", "cut", "portal", "no answer"]),
+        *product(MAKING, ["late 12"]),
+    ],
+)
+def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -> None:
+    """Done or not, at once or later: the run finds out, finishes, and nothing is there twice."""
+    scene = Scene(tmp_path, operation, mishap)
+    usual = {"content-targets.create": 2, "manual-groups.add-members": 2}.get(operation, 1)
+    report = scene.apply()
+    assert (report.exit, report.converged) == (Exit.OK, True), report
+    assert not scene.way.late
+    assert scene.sent(operation) <= usual + (mishap != "none" and operation not in MAKING)
+
+
+@pytest.mark.parametrize("operation", MAKING)
+def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, operation: str) -> None:
+    """A call that may still arrive is waited for; one that never does is sent again after that."""
+    scene = Scene(tmp_path, operation, "cut")
+    assert scene.apply().exit == Exit.OK
+    assert 30 <= scene.way.time < 40
+    other = tmp_path / "other"
+    other.mkdir()
+    scene = Scene(other, operation, "done")
+    assert scene.apply().exit == Exit.OK
+    assert scene.way.time == 0
+
+
+@pytest.mark.parametrize("operation", ["manual-groups.create", "smart-groups.create"])
+def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> None:
+    """Two of what should be one: both ids are named, what depends on it is not done, and neither is deleted."""
+    scene = Scene(tmp_path, operation, "twice")
+    report = scene.apply()
+    assert report.exit == Exit.PARTIAL
+    failed = [one for one in report.outcomes if one.status is Status.FAILED]
+    assert ["live more than once, with the ids" in str(one.reason) for one in failed] == [True]
+    assert scene.sent(operation) == 2
+
+
+def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
+    """What arrives after the settling time makes a second one: the next plan names both ids, and does nothing."""
+    scene = Scene(tmp_path, "manual-groups.create", "late 30.1")
+    scene.apply()
+    scene.way.sleep(1)
+    assert scene.sent("manual-groups.create") == 2
+    with pytest.raises(ProblemsFound) as found:
+        scene.apply()
+    assert any("live more than once, with the ids" in one.message for one in found.value.problems)
