@@ -60,19 +60,45 @@ _seed = click.option(
     "--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait so long before each answer."
 )
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Add a JSON line here for each request.")
+@click.option(
+    "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Let go wrong what this script says; see above."
+)
 @pass_context
-def serve(context: Context, port: int, db: str | None, seed: Path | None, latency: float, log: Path | None) -> None:
+def serve(
+    context: Context,
+    port: int,
+    db: str | None,
+    seed: Path | None,
+    latency: float,
+    log: Path | None,
+    faults: Path | None,
+) -> None:
     """Serve a workspace over HTTP, to this machine only.
 
-    With --seed alone it is in memory. The token is what LMSCONF_TOKEN says, or else: sandbox.
+    With --seed alone it is in memory. The token is what LMSCONF_TOKEN says, or else: sandbox. A browser that opens
+    the address sees what is in the workspace, and the last calls.
+
+    A script of faults is a YAML list. An entry strikes the next request that it fits:
+
+    \b
+      - {operation: "manual-groups.*", status: 429, headers: {retry-after: 2}, times: 3}
+      - {calls: [5, 9], cut: true}
+      - {operation: users.list, chance: 0.05, seed: 7, times: always, stale: true}
+
+    What goes wrong: status with headers (nothing is done), delay in seconds, cut or lose_answer (the connection breaks
+    before or after it is done), spoil: truncated or html, stale (a read sees the workspace before its last change).
+    Which requests: operation, a shell pattern; times, a number or always; after so many that go well; calls, by number
+    from 1; chance, with the seed of its dice.
     """
+    from lmsconf.sandbox import faultfile
     from lmsconf.sandbox import serve as serving
     from lmsconf.sandbox.service import Service
 
     place = _place(context, db, seed)
     token = context.environ.get("LMSCONF_TOKEN") or _TOKEN
+    script = faultfile.load(faults) if faults else None
     with _LogFile(log) as write:
-        service = Service(place.db, wire=place.wire, token=token, seed=place.seed, on_log=write)
+        service = Service(place.db, wire=place.wire, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         emit(_welcome(server.url, place.db, token), sys.stdout)
         try:

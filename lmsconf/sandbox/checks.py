@@ -135,9 +135,10 @@ def _compiled(schema: str) -> Callable[[Json], None]:
 
 
 def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
-    """What is wrong, speaking of the body. A choice between names lists them."""
+    """What is wrong, and where in the body. A choice between names lists them."""
     if error.rule in _BRANCHES:
+        place = "body" + str(error.name).removeprefix("data")
         names = [name for branch in error.rule_definition for name in branch.get("required", [])]
         if names:
-            return f"body must contain {_BRANCHES[error.rule]} one of {', '.join(names)}"
+            return f"{place} must contain {_BRANCHES[error.rule]} one of {', '.join(names)}"
     return "body" + str(error.message).removeprefix("data")

@@ -27,6 +27,7 @@ CHOICES: Final[Mapping[str, str]] = {
     "users.delete.all": "With an account go its answers, memberships, targets, order details, certificates, history.",
     "users.search.pairs": "A search finds those who hold every pair of the metadata, exactly as given.",
     "users.answers.empty": "An empty text or list takes an answer away.",
+    "users.answers.twins": "Of two fields with one name a person shows the answer to the younger.",
     "users.applications.own": "Applications stand by themselves: admin and manager rights neither give nor take any.",
     "users.access.again": "Adding an application that is there, or removing one that is not, changes nothing.",
     "orders.first": "Before anything is stored, order details say only that payments are not disabled.",
@@ -50,6 +51,8 @@ CHOICES: Final[Mapping[str, str]] = {
     "analytics.attributes": "All attributes have to fit, each with one of its choices.",
     "analytics.order": "Results come last changed first, 100 to a page, unless options say otherwise.",
     "smart-groups.archived": "Archived people are in no smart group.",
+    "smart-groups.left": "With a field go the conditions on it, with a choice its place in them; a group that has no "
+    "condition left has no members.",
     "targets.groups": "A group's targets go with it.",
 }
 """Name → what was chosen. A test keeps one that shows it for each."""

@@ -14,8 +14,7 @@ Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as answers call them."""
-_LARGEST_INT32: Final = 2**31 - 1
-_LARGEST_INSTANT: Final = 10**15
+_INT64: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ class Request:
         return cast("list[Mapping[str, Json]]", self.body.get(key, []))
 
     def instant(self, key: str) -> int | None:
-        """A date of the body in epoch milliseconds; None where it is left out or null. Refuses one beyond all use."""
+        """A date of the body in epoch milliseconds; None where it is left out or null. Refuses one beyond 64 bits."""
         found = cast("int | None", self.body.get(key))
         if found is None:
             return None
-        if abs(found) > _LARGEST_INSTANT:
+        if int(found) not in _INT64:
             raise bad_request(f"{key} is no date: {found}")
         return int(found)
 
@@ -81,9 +80,7 @@ class Desk:
         return self.cut(cast(int, request.query.get("skip", 0)), limit if cap is None else min(limit, cap))
 
     def cut(self, skip: int, limit: int) -> Page:
-        """The page from `skip` on, cut to the largest that is honoured. Refuses numbers beyond 32 bits."""
-        if max(skip, limit) > _LARGEST_INT32:
-            raise bad_request("skip and limit are 32-bit whole numbers")
+        """The page from `skip` on, cut to the largest that is honoured."""
         return Page(int(skip), min(int(limit), int(self.behaviour("paging.limit"))))
 
     def group(self, id: str, kind: str) -> str:

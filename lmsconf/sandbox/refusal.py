@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class Refusal(Exception):
-    """Ends a request with an error answer; whatever the request had changed is undone."""
+    """Ends a request with an error answer; whatever the request had changed is undone.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    headers: what the answer says beside its body.
+    """
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
+        self.headers = headers or {}
 
 
 def bad_request(message: str) -> Refusal:

@@ -133,7 +133,7 @@ class Service:
                 done = HANDLERS[operation.id](Desk(ledger, self.wire.behaviour), request)
             return _said(cast(Json, operation.heard.to_wire(done)))
         except Refusal as refusal:
-            return json_answer(refusal.status, {"error": refusal.code, "message": refusal.message})
+            return _refused(refusal)
 
     @contextmanager
     def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Ledger]:
@@ -170,7 +170,9 @@ class Service:
         """404 for a path that is not there, 405 for a method that this path does not take."""
         allowed = [method for method in _METHODS if self.wire.route(method, asked.path)]
         if allowed:
-            return Refusal(405, "method_not_allowed", f"{asked.path} takes {', '.join(allowed)}, not {asked.method}")
+            takes = ", ".join(allowed)
+            message = f"{asked.path} takes {takes}, not {asked.method}"
+            return Refusal(405, "method_not_allowed", message, {"allow": takes})
         return Refusal(404, "not_found", f"there is no endpoint {asked.path}")
 
     def _note(self, asked: Asked, operation: Operation | None, status: int) -> None:
@@ -216,6 +218,11 @@ def _spoilt(answer: Answer, fault: Fault) -> Answer:
 
 def _said(value: Json) -> Answer:
     return Answer(204, {}, b"") if value is None else json_answer(200, value)
+
+
+def _refused(refusal: Refusal) -> Answer:
+    answer = json_answer(refusal.status, {"error": refusal.code, "message": refusal.message})
+    return answer._replace(headers=answer.headers | dict(refusal.headers))
 
 
 def json_answer(status: int, value: Json) -> Answer:

@@ -58,12 +58,15 @@ class Wire:
         return self[operation].leans_on
 
     def route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
-        """The operation that a request is for, with its decoded path parameters; None where there is none."""
+        """The operation that a request is for, with its decoded path parameters; None where there is none.
+
+        A fixed path is never an id: /users/search takes what it takes, whatever /users/{userId} does.
+        """
         parts = tuple(unquote(part) for part in path.split("/"))
-        for id, template in _routes().get((method, len(parts)), ()):
+        for template, methods in _routes().get(len(parts), ()):
             found = _match(template, parts)
             if found is not None:
-                return self.operations[id], found
+                return (self.operations[methods[method]], found) if method in methods else None
         return None
 
 
@@ -72,14 +75,15 @@ Template = tuple[tuple[str, bool], ...]
 
 
 @cache
-def _routes() -> Mapping[tuple[str, int], list[tuple[str, Template]]]:
-    """Method and number of parts → operations, those with fixed parts before those with parameters."""
-    routes: dict[tuple[str, int], list[tuple[str, Template]]] = {}
+def _routes() -> Mapping[int, list[tuple[Template, dict[str, str]]]]:
+    """Number of parts → paths, each with its operations by method; fixed parts come before parameters."""
+    paths: dict[Template, dict[str, str]] = {}
     for operation in description().operations.values():
         template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
-        routes.setdefault((operation.method, len(template)), []).append((operation.id, template))
-    for candidates in routes.values():
-        candidates.sort(key=lambda candidate: [is_parameter for _, is_parameter in candidate[1]])
+        paths.setdefault(template, {})[operation.method] = operation.id
+    routes: dict[int, list[tuple[Template, dict[str, str]]]] = {}
+    for template in sorted(paths, key=lambda template: [is_parameter for _, is_parameter in template]):
+        routes.setdefault(len(template), []).append((template, paths[template]))
     return routes
 
 

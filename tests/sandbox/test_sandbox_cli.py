@@ -8,12 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import httpx
 import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
+from lmsconf.sandbox.faultfile import faults
+from lmsconf.sandbox.faults import Fault
 from lmsconf.sandbox.generate import dump, generate
 from lmsconf.sandbox.store import Store
 
@@ -122,6 +125,7 @@ def test_a_workspace_in_memory_cannot_be_reset(lmsconf):
         (["serve", "--latency", "-1", "--db", "w.db"], 64),
         (["serve", "--log", "missing/log", "--db", "w.db"], 1),
         (["serve", "--seed", "missing.yaml"], 1),
+        (["serve", "--faults", "missing.yaml", "--db", "w.db"], 1),
         (["seed", "--seed", "seed.yaml", "--users", "3", "--db", "w.db"], 64),
         (["seed", "--out", "made.yaml", "--db", "w.db"], 64),
         (["seed", "--fields", "11", "--db", "w.db"], 64),
@@ -165,6 +169,29 @@ def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
         "status": 200,
         "writes": False,
     }
+
+
+def test_a_server_goes_wrong_on_script(lmsconf, tmp_path):
+    """`serve --faults FILE` lets go wrong what the script says."""
+    (tmp_path / "faults.yaml").write_text("- {status: 429, headers: {retry-after: 1}}\n", encoding="utf-8")
+    program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
+    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--faults", "faults.yaml"]
+    with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, text=True) as server:  # noqa: S603  ours
+        url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())[0]
+        headers = {"authorization": "Bearer sandbox"}
+        answers = [httpx.get(f"{url}/groups", headers=headers).status_code for _ in range(2)]
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=10)
+    assert answers == [429, 200]
+
+
+def test_the_help_tells_how_to_write_a_script_of_faults(lmsconf, tmp_path):
+    """The script that `serve --help` shows can be read, and the text names every key that a script can have."""
+    _, help, _ = lmsconf("serve", "--help")
+    entries = [line.strip() for line in help.splitlines() if line.strip().startswith("- {")]
+    (tmp_path / "faults.yaml").write_text("\n".join(entries), encoding="utf-8")
+    assert [fault.operation for fault in faults(tmp_path / "faults.yaml")] == ["manual-groups.*", "*", "users.list"]
+    assert [one.name for one in fields(Fault) if not re.search(rf"\b{one.name}\b", help)] == []
 
 
 def test_the_project_names_the_workspace(lmsconf, tmp_path):

@@ -189,7 +189,7 @@ def test_both_views_of_membership_agree(api):
         ([], "body.conditions must contain at least 1 items"),
         ([condition("f-9", SALES)], "conditions[0]: there is no custom field 'f-9'"),
         ([condition("f-1", SALES), condition("f-1", PYTHON)], "conditions[1]: custom field 'f-1' has no choice 'ch-4'"),
-        ([condition("f-1")], "conditions[0]: a condition needs choiceIds or a systemCondition"),
+        ([condition("f-1")], "body.conditions[0] must contain at least one of choiceIds, systemCondition"),
         ([condition("f-3", SALES)], "conditions[0]: custom field 'f-3' has no choice 'ch-1'"),
     ],
 )

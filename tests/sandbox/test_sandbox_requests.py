@@ -49,6 +49,13 @@ def test_unknown_paths_and_methods(api):
     """A path that is not there is 404; a method that a path does not take is 405 and names those it takes."""
     assert api.no("GET", "/nowhere") == (404, "there is no endpoint /nowhere")
     assert api.no("GET", "/groups/g-1") == (405, "/groups/g-1 takes DELETE, not GET")
+    assert api.call("PATCH", "/users/u-1").headers["allow"] == "GET, DELETE"
+
+
+def test_a_fixed_path_is_no_id(api):
+    """What stands in a fixed path is never taken for an id: /users/search has no other methods than its own."""
+    assert api.call("DELETE", "/users/search").headers["allow"] == "POST"
+    assert api.no("DELETE", "/users/search") == (405, "/users/search takes POST, not DELETE")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import jsonschema
 import pytest
@@ -93,6 +95,35 @@ def test_what_is_assumed_says_so_and_has_a_key() -> None:
     assert DOCUMENT["x-dialect"].keys() <= named
 
 
+def test_links_lead_somewhere() -> None:
+    """A link names an operation and its parameters, and takes what it hands on from answers and requests there are."""
+    for path, method, link in links():
+        source = Wire.default().route(method, path)
+        target = Wire.default()[link["operationId"]]
+        assert source is not None
+        assert set(link.get("parameters", {})) <= {*target.path_names, *target.query}
+        assert set(link.get("requestBody", {})) <= target.names.keys()
+        for place, pointer in re.findall(r"\$(request|response)\.body#([^\"]+)", json.dumps(link)):
+            assert leads(source[0].success if place == "response" else source[0].body, pointer[1:].split("/"))
+
+
+def links() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Path, method and link, for every link of the document."""
+    for path, item in DOCUMENT["paths"].items():
+        for method, said in item.items():
+            for answer in said["responses"].values():
+                yield from ((path, method.upper(), link) for link in answer.get("links", {}).values())
+
+
+def leads(schema: Any, steps: list[str]) -> bool:
+    """Whether there is something at the end of that way through a value of this schema."""
+    for step in steps:
+        schema = schema["items"] if step.isdigit() else schema["properties"].get(step)
+        if schema is None:
+            return False
+    return True
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_an_operation_is_whole(operation: Operation) -> None:
     """Its id is in its group's words, its parameters are declared as its path has them, and its schemas are schemas."""
@@ -112,12 +143,15 @@ def test_an_operation_is_whole(operation: Operation) -> None:
     [
         ("custom-fields.create", {"name": "A", "type": "TEXT"}, True),
         ("custom-fields.create", {"name": "A", "type": "CHOICE"}, False),
+        ("custom-fields.create", {"name": "A", "type": "TEXT", "choices": [{"name": "x"}]}, False),
         ("custom-fields.create", {"name": "A", "type": "CHOICE", "choices": [{"name": "x"}]}, True),
         ("custom-fields.create", {"name": "A", "type": "CHOICE", "choices": [{"name": "x", "choiceId": "1"}]}, False),
         ("custom-fields.replace", {"name": "A", "type": "CHOICE", "choices": [{"name": "x", "choiceId": "1"}]}, True),
         ("custom-fields.create", {"name": "A", "type": "NUMBER"}, False),
         ("smart-groups.create", {"name": "A", "conditions": []}, False),
         ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": ["c"]}]}, True),
+        ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "systemCondition": "X"}]}, True),
+        ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": []}]}, False),
         ("content-targets.create", {"contentId": "c"}, False),
         ("content-targets.create", {"contentId": "c", "targetId": "g", "userId": "u"}, False),
         ("content-targets.create", {"contentId": "c", "targetId": "g", "mandatory": True, "startTime": None}, True),
@@ -132,6 +166,7 @@ def test_an_operation_is_whole(operation: Operation) -> None:
         ("users.update-fullname", {}, False),
         ("users.update-language", {"language": "sv"}, True),
         ("users.update-language", {"language": "SV"}, False),
+        ("users.update-language", {"language": "swedish"}, False),
         ("users.update-metadata", {"metadata": {"cost centre": "7"}}, True),
         ("users.update-metadata", {"metadata": {"cost centre": 7}}, False),
         ("users.update-custom-field-choice", {"f-1": "ch-1", "f-2": ["ch-2"]}, True),
@@ -144,6 +179,7 @@ def test_an_operation_is_whole(operation: Operation) -> None:
         ("user-access.set", {"applicationId": "payroll"}, False),
         ("certificates.start", {"userId": "u", "contentId": "c"}, False),
         ("analytics.results", {"progress": ["APPROVED"], "options": {"limit": 5, "order": "DESC"}}, True),
+        ("analytics.results", {"options": {"orderBy": "colour"}}, False),
         ("analytics.statistics", {"options": {"limit": 5}}, False),
         ("analytics.statistics", {"progress": ["DONE"]}, False),
         ("analytics.statistics", {"attributes": [{"customFieldId": "f", "choices": ["c"]}]}, True),

@@ -37,7 +37,7 @@ class CustomFields(Group):
 
         A customer can have at most 10 custom fields.
 
-        choices  Required for CHOICE and MULTI_SELECT
+        choices  Required for CHOICE and MULTI_SELECT; TEXT has none
 
         POST /custom-fields
         """
@@ -74,7 +74,7 @@ class CustomFields(Group):
         Existing choices carry their choiceId; new ones omit it and the service makes it.
 
         custom_field_id  A custom field's id
-        choices          Required for CHOICE and MULTI_SELECT
+        choices          Required for CHOICE and MULTI_SELECT; TEXT has none
 
         Raises Rejected. 403: The field is in use.
 

@@ -225,7 +225,7 @@ class SmartGroup(TypedDict):
 
 
 class Condition(TypedDict):
-    """One condition of a smart group: a field, and answers to it."""
+    """A field, and choices or a systemCondition of it; that one of the two is needed is assumed."""
 
     customFieldId: str
     choiceIds: NotRequired[ListOf[str]]
@@ -323,8 +323,25 @@ class ResultOptions(TypedDict):
 
     limit: NotRequired[int]  # The largest value is not shown
     skip: NotRequired[int]
-    orderBy: NotRequired[str]  # Example value updatedAt; others are not shown
-    order: NotRequired[str]  # Example value DESC
+    # Example value updatedAt; others are not shown, and those of a result are assumed
+    orderBy: NotRequired[
+        Literal[
+            "updatedAt",
+            "occuredAt",
+            "enrolledAt",
+            "certificateExpiresAt",
+            "certificateIssuedAt",
+            "percentageProgress",
+            "contentId",
+            "contentName",
+            "userId",
+            "userName",
+            "userDisplayName",
+            "userEmail",
+            "state",
+        ]
+    ]
+    order: NotRequired[Literal["ASC", "DESC"]]  # Example value DESC; ASC is assumed
 
 
 class ParticipationResult(TypedDict):

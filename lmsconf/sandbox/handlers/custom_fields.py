@@ -13,6 +13,11 @@ AT_MOST: Final = 10
 _TEXT: Final = "TEXT"
 _FLAGS: Final = ("isHidden", "isLocked", "isOptional")
 _COLUMNS: Final = "id, name, type, description, hidden, locked, optional"
+_ANY_ANSWER: Final = """
+    UPDATE conditions SET any_answer = NOT EXISTS (
+        SELECT 1 FROM condition_choices c WHERE c.grp = conditions.grp AND c.position = conditions.position
+    ) WHERE field = ? AND system_condition = 'IS_ANY'
+"""
 _Choice = tuple[str | None, str]  # its id, if it has one already, and its name
 
 
@@ -69,9 +74,21 @@ def delete(desk: Desk, request: Request) -> None:
     field = request.path["customFieldId"]
     _type(desk, field)
     _refuse_if_in_use(desk, field, None)
+    groups = desk.ledger.column("SELECT DISTINCT grp FROM conditions WHERE field = ?", field)
     for table in ("choices", "answers", "conditions", "condition_choices"):
         desk.ledger.run(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608
     desk.ledger.run("DELETE FROM fields WHERE id = ?", field)
+    for group in groups:
+        _close_ranks(desk, group)
+
+
+def _close_ranks(desk: Desk, group: str) -> None:
+    """Numbers the conditions that a group has left from 0 on, without gaps, as whoever counts them expects."""
+    left = desk.ledger.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
+    for place, (position,) in enumerate(left):
+        for table in ("conditions", "condition_choices"):
+            step = f"UPDATE {table} SET position = ? WHERE grp = ? AND position = ?"  # noqa: S608
+            desk.ledger.run(step, place, group, position)
 
 
 def _type(desk: Desk, field: str) -> str:
@@ -125,6 +142,7 @@ def _drop_choices(desk: Desk, field: str, gone: list[str]) -> None:
     desk.ledger.run("DELETE FROM choices WHERE id IN (SELECT value FROM json_each(?))", ids)
     desk.ledger.run("DELETE FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))", field, ids)
     desk.ledger.run("DELETE FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?))", ids)
+    desk.ledger.run(_ANY_ANSWER, field)
 
 
 def _write_choices(desk: Desk, field: str, choices: list[_Choice]) -> None:

@@ -1,0 +1,225 @@
+"""Puts a sandbox in this process before Schemathesis, which calls it by the API description and checks each answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.failures import Failure
+from schemathesis.core.transport import Response
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.engine.recorder import CheckFailureInfo, ScenarioRecorder
+from schemathesis.openapi.checks import RejectedPositiveData
+
+from lmsconf.resources import schema_text
+from lmsconf.sandbox.faults import Faults
+from lmsconf.sandbox.generate import generate
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.service import Service
+from lmsconf.wire import Wire
+
+TOKEN: Final = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
+PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")
+SHARE_OF_LIVE: Final = 0.6
+_HEADERS: Final = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+_GENERATION: Final = {"userId": "u-2", "contentId": "c-2", "contentType": "COURSE"}
+_BEGIN: Final = 1_767_225_600  # 2026-01-01T00:00:00Z
+_Message = dict[str, Any]
+_App = Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]], Awaitable[None]]
+
+LIVE: Final[Mapping[str, tuple[str, ...]]] = {
+    "SELECT id FROM people": (
+        *("path.userId", "query.userIds[]", "body.userId", "body.userIds[*]"),
+        *("body.memberIds[*]", "body.managerIds[*]", "body.managers[*]"),
+    ),
+    "SELECT email FROM people": ("body.email",),
+    "SELECT id FROM groups WHERE kind = 'GROUP'": ("path.groupId", "body.groupIds[*]"),
+    "SELECT id FROM groups WHERE kind = 'SMART_GROUP'": ("path.smartGroupId",),
+    "SELECT audience FROM targets": ("body.targetId",),
+    "SELECT kind FROM targets": ("body.targetType",),
+    "SELECT id FROM contents WHERE type = 'COURSE'": (
+        "path.contentId",
+        "query.contentId",
+        "body.contentId",
+        "body.contentIds[*]",
+    ),
+    "VALUES ('COURSE')": ("body.contentType",),
+    "SELECT id FROM fields": (
+        *("path.customFieldId", "body.conditions[*].customFieldId", "body.attributes[*].customFieldId"),
+    ),
+    "SELECT id FROM choices": (
+        *("body.choices[*].choiceId", "body.conditions[*].choiceIds[*]", "body.attributes[*].choices[*]"),
+    ),
+    "SELECT id FROM generations": ("path.progressId",),
+}
+"""What is live → the parameters that it is good for: an id out of the blue would only ever be unknown."""
+
+AS_THINGS_STAND: Final = re.compile(
+    r"(conditions\[\d+\]: )?"
+    r"("
+    # A body names what this workspace does not have; in a path that is a 404.
+    r"there is no (user|content|group|custom field) .*"
+    r"|custom field .* has no choice .*"
+    # What is there does not allow it; the first of these is the specification's own 400.
+    r"|an admin cannot be archived: .*"
+    r"|an admin or manager cannot have a custom archive date"
+    r"|an archived user cannot sign in"
+    r"|user .* is archived"
+    r"|content .* is a .*, not a .*"
+    r"|a workspace can have at most 10 custom fields, .*"
+    r"|the type of a custom field cannot change: .*"
+    r"|custom field .* takes (a text|one choice|a choice id|a list of choice ids)"
+    # A JSON Schema cannot compare two parts of a body, nor with the present.
+    r"|choices name the same choiceId twice"
+    r"|issuedAt lies in the future"
+    r"|expiresAt is not after issuedAt"
+    # What the dialect says, the description leaves open.
+    r"|(startTime|finishTime): .* is no time in the form .*"
+    r"|one call adds at most \d+ users, .*"
+    r")",
+    re.DOTALL,
+)
+"""The refusals with 400 of requests that are just as described. Any other 400 of such a request is a failure."""
+
+
+@dataclass
+class Examination:
+    """What came of it. statuses: how often each operation answered with which status."""
+
+    failures: list[str] = field(default_factory=list)
+    checks: set[str] = field(default_factory=set)
+    statuses: dict[str, Counter[int]] = field(default_factory=dict)
+
+    @property
+    def carried_out(self) -> set[str]:
+        """The operations that were done at least once, and not only refused."""
+        return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
+
+
+def workspace(faults: Faults | None = None, wire: Wire | None = None) -> Service:
+    """A small workspace that is the same each time: its clock goes on by a second a look."""
+    ticks = count()
+    service = Service(clock=lambda: _BEGIN + next(ticks), faults=faults, wire=wire)
+    with service.store.writing() as ledger:
+        plant(ledger, generate(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80))
+    started = service.answer(
+        "POST", "/manage-certificate/participation", "", _HEADERS, json.dumps(_GENERATION).encode()
+    )
+    assert started.status == 200, started
+    return service
+
+
+def examine(service: Service, phase: str, *, seed: int, examples: int, only: str | None = None) -> Examination:
+    """Runs one phase with all checks, which is the end of the workspace. `only`: what paths have to fit."""
+    found = Examination()
+    seen: set[tuple[str, str]] = set()
+    for event in from_schema(_schema(service, phase, seed, examples, only)).execute():
+        if isinstance(event, events.FatalError):
+            raise event.exception
+        if isinstance(event, events.NonFatalError):
+            found.failures.append(f"{event.label}: {event.value!r}")
+        if isinstance(event, events.ScenarioFinished):
+            _note(found, event.recorder, seen)
+    service.shut()
+    return found
+
+
+def _schema(
+    service: Service, phase: str, seed: int, examples: int, only: str | None
+) -> schemathesis.schemas.BaseSchema:
+    """The description with the sandbox behind it. Its own server is only an example of one."""
+    document = json.loads(schema_text("openapi.json")) | {"servers": [{"url": "/"}]}
+    config = SchemathesisConfig.from_dict(_config(service, phase, seed, examples))
+    schema = schemathesis.openapi.from_dict(document, config=config)
+    schema.app = app(service)
+    schema.hook("filter_failure")(_is_failure)
+    return schema.include(path_regex=only) if only else schema
+
+
+def _config(service: Service, phase: str, seed: int, examples: int) -> dict[str, object]:
+    """One phase, every check, nothing kept on disk, and the same calls for the same seed."""
+    with service.store.reading() as ledger:
+        known = {query: sorted(set(ledger.column(query))) for query in LIVE}
+    enabled: dict[str, dict[str, object]] = {name: {"enabled": name == phase} for name in PHASES}
+    enabled["examples"]["fill-missing"] = True
+    enabled["coverage"]["generate-duplicate-query-parameters"] = True
+    return {
+        "seed": seed,
+        "headers": {"Authorization": _HEADERS["authorization"]},
+        "continue-on-failure": True,
+        "generation": {"max-examples": examples, "database": "none"},
+        "checks": {"enabled": True},
+        "phases": enabled,
+        "dictionaries": {query: {"values": values} for query, values in known.items()},
+        "parameters": {
+            place: {"dictionary": query, "probability": SHARE_OF_LIVE}
+            for query, places in LIVE.items()
+            for place in places
+        },
+    }
+
+
+def _is_failure(context: object, failure: Failure, case: object, response: Response) -> bool:
+    """Whether a failure counts: all do, but for right requests that the state of the workspace does not allow."""
+    if not isinstance(failure, RejectedPositiveData) or response.status_code != 400:
+        return True
+    return not AS_THINGS_STAND.fullmatch(response.json()["message"])
+
+
+def _note(found: Examination, recorder: ScenarioRecorder, seen: set[tuple[str, str]]) -> None:
+    """Adds what one scenario brought. Of failures that are alike the first is told."""
+    for id, interaction in recorder.interactions.items():
+        if interaction.response is not None and id in recorder.cases:
+            counts = found.statuses.setdefault(recorder.cases[id].value.operation.label, Counter())
+            counts[interaction.response.status_code] += 1
+    for id, operation, check, failure in _checked(recorder):
+        found.checks.add(check)
+        if failure is not None and (operation, failure.failure.title) not in seen:
+            seen.add((operation, failure.failure.title))
+            found.failures.append(_told(recorder, id, operation, check, failure))
+
+
+def _checked(recorder: ScenarioRecorder) -> Iterator[tuple[str, str, str, CheckFailureInfo | None]]:
+    """Case, operation, check, and what failed, for every check that was made."""
+    for id, checks in recorder.checks.items():
+        for check in checks:
+            assert check.status in (Status.SUCCESS, Status.FAILURE), f"{check.name} broke at {id}"
+            yield id, recorder.cases[id].value.operation.label, check.name, check.failure_info
+
+
+def _told(recorder: ScenarioRecorder, id: str, operation: str, check: str, failure: CheckFailureInfo) -> str:
+    """A failure for people: what, how to see it again, and what was answered."""
+    interaction = recorder.interactions.get(id)
+    answer = interaction.response if interaction else None
+    body = answer.content[:400].decode(errors="replace") if answer and answer.content else ""
+    return (
+        f"{operation}: {failure.failure.title} [{check}]\n{failure.failure.message}\n"
+        f"{failure.code_sample}\nanswered {answer.status_code if answer else 'nothing'} {body}"
+    )
+
+
+def app(service: Service) -> _App:
+    """The service as an ASGI application, which is how Schemathesis reaches what is in its own process."""
+
+    async def answer(
+        scope: _Message, receive: Callable[[], Awaitable[_Message]], send: Callable[[_Message], Awaitable[None]]
+    ) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError("there is no lifespan to follow")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        body = (await receive())["body"]
+        said = service.answer(
+            scope["method"], scope["raw_path"].decode(), scope["query_string"].decode(), headers, body
+        )
+        fields = [(name.encode(), value.encode()) for name, value in said.headers.items()]
+        await send({"type": "http.response.start", "status": said.status, "headers": fields})
+        await send({"type": "http.response.body", "body": said.body})
+
+    return answer

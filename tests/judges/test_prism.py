@@ -1,0 +1,187 @@
+"""Client and sandbox with Prism between them: no request and no answer is other than schemas/openapi.json has it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from api.test_journey import DEFAULT, OTHER, Checked
+from api.test_journey import test_every_operation_in_one_life as whole_life
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.client import Service
+from lmsconf.client.client import Client
+from lmsconf.errors import Exit
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.service import Answer
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.wire import Wire
+
+from .prism import CREDENTIAL, Prism, judged
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+CONTENT = {"content": [{"name": "Fire safety", "id": "c-1"}]}
+PEOPLE = """
+users:
+  - {email: new.here@acme.example, first_name: Nia, last_name: Ny, language: en, applications: [learn, create],
+     manager: true, metadata: {cost: "100"}, answers: {Country: SE}}
+  - {email: gone.soon@acme.example, first_name: Gu, last_name: Gå, language: sv, custom_archive_date: 2030-01-05}
+  - {email: bo.ek@acme.example, last_name: Ek-Åberg, language: "no", admin: true, answers: {Country: NO}}
+  - {email: finn.holm@acme.example, archived: true}
+"""
+"""What the examples leave out: people, for the quickstart's workspace."""
+
+
+class Through(Checked):
+    """The client of the journey, over HTTP."""
+
+    def __init__(self, url: str, wire: Wire) -> None:
+        Client.__init__(self, url, "sandbox", wire=wire)
+        self.called = set()
+
+
+class Careless(Sandbox):
+    """A workspace that answers with what it is given instead of what is so."""
+
+    answers: Mapping[str, object] = {}
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        honest = super().answer(method, path, query, headers, body)
+        if path not in self.answers:
+            return honest
+        text = json.dumps(self.answers[path]).encode()
+        return Answer(200, {"content-type": "application/json", "content-length": str(len(text))}, text)
+
+
+@contextmanager
+def opened(log: Path, sandbox: Sandbox, *options: str) -> Iterator[Prism]:
+    """That workspace behind Prism, and ended afterwards."""
+    try:
+        with judged(sandbox, log, *options) as prism:
+            yield prism
+    finally:
+        sandbox.shut()
+
+
+def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
+    """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
+    wire = Wire(dialect)
+    sandbox = Sandbox(wire=wire)
+    with sandbox.store.writing() as ledger:
+        plant(ledger, CONTENT, source="here", wire=wire)
+    with opened(log, sandbox, *options) as prism, Service(Through(prism.url, wire)) as service:
+        whole_life(service)
+        found = prism.findings()
+    return found.violations, found.requests, len(sandbox.log)
+
+
+@pytest.mark.parametrize("options", [(), ("--errors",)], ids=["all are told", "the first is refused"])
+def test_all_operations_are_as_described(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The end-to-end journey through all 60 operations has no violation, in any of its requests and answers."""
+    violations, seen, arrived = lived(tmp_path / "log", DEFAULT, *options)
+    assert violations == []
+    assert seen == arrived > 60
+
+
+@pytest.mark.parametrize("name", ["acme", "quickstart"])
+def test_plan_and_apply_are_as_described(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An example is planned, applied, and planned empty without a violation."""
+    folder = tmp_path / name
+    shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("*.db*"))
+    if name == "quickstart":
+        (folder / "manifests" / "people.yaml").write_text(PEOPLE, encoding="utf-8")
+        with (folder / "lmsconf.yaml").open("a", encoding="utf-8") as options:
+            options.write("\npeople: {create: true}\n")
+    sandbox = Sandbox(seed=folder / "workspace.yaml")
+    with opened(tmp_path / "log", sandbox) as prism:
+        monkeypatch.setenv("LMSCONF_URL", prism.url)
+        monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
+        monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
+        for command, code in (
+            (["plan", "--detailed-exitcode"], Exit.CHANGES),
+            (["apply", "--auto-approve"], Exit.OK),
+            (["plan", "--detailed-exitcode"], Exit.OK),
+        ):
+            assert run(app, ["-C", str(folder), *command]) == code, capfd.readouterr()
+        found = prism.findings()
+    assert found.violations == []
+    assert found.requests == len(sandbox.log)
+    assert {call.operation for call in sandbox.log if call.writes} > {"custom-fields.create", "content-targets.create"}
+
+
+def test_other_names_are_violations(tmp_path: Path) -> None:
+    """Prism sees through a client and a sandbox that agree with each other and not with the description."""
+    violations, seen, arrived = lived(tmp_path / "log", OTHER)
+    assert seen == arrived
+    told = "\n".join(violations)
+    for key in ("manual-groups.rename", "manual-groups.add-members", "users.search", "users.create"):
+        names = [one for one in OTHER if one.startswith(f"{key}.")]
+        assert any(str(OTHER[one]) in told for one in names), key
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "violation"),
+    [
+        ("POST", "/groups", {}, "request.body Request body must have required property 'name'"),
+        ("POST", "/groups", {"name": 7}, "request.body.name Request body property name must be string"),
+        ("POST", "/groups", {"name": "A", "memberId": []}, "additional properties; found 'memberId'"),
+        ("POST", "/custom-fields", {"name": "A", "type": "CHOICE"}, "required property 'choices'"),
+        ("POST", "/custom-fields", {"name": "A", "type": "DATE"}, "request.body.type"),
+        ("POST", "/smart-groups", {"name": "A", "conditions": []}, "request.body.conditions"),
+        ("POST", "/content/targets", {"contentId": "c-1", "userId": "u-1", "targetId": "g-1"}, "oneOf"),
+        ("POST", "/users/u-1/access/GIVE", {"applicationId": "learn"}, "request.path.action"),
+        ("GET", "/content/targets", None, "request.query"),
+        ("GET", "/groups?limit=many", None, "request.query.limit"),
+        ("GET", "/no/where", None, "request Selected route not found"),
+    ],
+)
+def test_wrong_requests_are_seen(
+    careless: tuple[Prism, Careless], method: str, target: str, body: object, violation: str
+) -> None:
+    """A request that the description does not allow is a violation, named by what is wrong with it."""
+    prism, _ = careless
+    before = prism.findings().violations
+    httpx.request(method, prism.url + target, json=body, headers=CREDENTIAL)
+    assert violation in "\n".join(prism.findings().violations[len(before) :])
+
+
+@pytest.mark.parametrize(
+    ("target", "answer", "violation"),
+    [
+        ("/groups", {}, "response.body Response body must have required property 'groups'"),
+        ("/groups", {"groups": [{"groupId": 7, "name": "A"}]}, "response.body.groups.0.groupId"),
+        ("/groups", ["A"], "response.body Response body must be object"),
+        ("/content/targets", {"targets": [{"mandatory": "yes"}]}, "response.body.targets.0.mandatory"),
+    ],
+)
+def test_wrong_answers_are_seen(careless: tuple[Prism, Careless], target: str, answer: object, violation: str) -> None:
+    """An answer that the description does not allow is a violation, named by what is wrong with it."""
+    prism, sandbox = careless
+    before = prism.findings().violations
+    sandbox.answers = {target: answer}
+    httpx.get(prism.url + target, params={"contentId": "c-1"} if "targets" in target else {}, headers=CREDENTIAL)
+    assert violation in "\n".join(prism.findings().violations[len(before) :])
+
+
+def test_a_missing_credential_is_seen(careless: tuple[Prism, Careless]) -> None:
+    """Every endpoint wants the bearer credential: without it there is a violation."""
+    prism, _ = careless
+    before = prism.findings().violations
+    httpx.get(f"{prism.url}/groups")
+    assert "Invalid security scheme used" in "\n".join(prism.findings().violations[len(before) :])
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prism, Careless]]:
+    """An empty workspace that can be made to answer wrongly, with Prism before it."""
+    sandbox = Careless()
+    with opened(tmp_path_factory.mktemp("prism") / "log", sandbox) as prism:
+        yield prism, sandbox

@@ -1,0 +1,97 @@
+"""Schemathesis, all checks and all phases, on the sandbox: the description and the workspace say the same.
+
+Every run makes the same calls. JUDGES=17 makes ten times as many from another seed, here from 17.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import pytest
+
+from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.wire import Wire
+
+from .examiner import examine, workspace
+
+SEED: Final = int(os.environ.get("JUDGES", "1"))
+TIMES: Final = 10 if "JUDGES" in os.environ else 1
+OPERATIONS: Final = 60
+CHECKS: Final = {
+    *("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance"),
+    *("response_schema_conformance", "positive_data_acceptance", "negative_data_rejection", "missing_required_header"),
+    *("unsupported_method", "allow_header_conformance", "ignored_auth", "object_level_authorization"),
+    *("use_after_free", "ensure_resource_availability"),
+}
+PEOPLE: Final = "^/(users|auth|manage-certificate)"
+
+
+class Run(NamedTuple):
+    """One phase, with so many examples of each operation or walks from one to the next; `only` where paths fit."""
+
+    phase: str
+    examples: int
+    only: str | None = None
+
+
+RUNS: Final = (
+    Run("examples", 1),
+    Run("coverage", 1),
+    Run("fuzzing", 20),
+    Run("stateful", 60),
+    # Walks through all operations seldom go deep, so there are some that stay in one part of the workspace.
+    Run("stateful", 60, PEOPLE),
+    Run("stateful", 60, "^/(groups|users$)"),
+    Run("stateful", 60, "^/(smart-groups|custom-fields|users$)"),
+    Run("stateful", 60, "^/(content|analyse|users$|users/{userId}$)"),
+)
+
+
+def test_the_sandbox_keeps_to_the_description() -> None:
+    """Whatever Schemathesis asks, the sandbox answers as described; and each operation is done, not only refused."""
+    failures: list[str] = []
+    checks: set[str] = set()
+    done: set[str] = set()
+    for run in RUNS:
+        found = examine(workspace(), run.phase, seed=SEED, examples=run.examples * TIMES, only=run.only)
+        failures += [f"{run.phase}: {failure}" for failure in found.failures]
+        checks |= found.checks
+        done |= found.carried_out
+    assert not failures, "\n\n".join([f"{len(failures)} failures from the seed {SEED}", *failures])
+    assert checks >= CHECKS
+    assert len(done) == OPERATIONS
+
+
+@pytest.mark.parametrize(
+    ("run", "fault", "checks"),
+    [
+        (Run("coverage", 1, "^/groups$"), Fault(operation="manual-groups.list", status=500), {"not_a_server_error"}),
+        (
+            Run("coverage", 1, "^/groups$"),
+            Fault(operation="manual-groups.list", spoil="html"),
+            {"content_type_conformance"},
+        ),
+        (
+            Run("coverage", 1, "^/groups$"),
+            Fault(operation="manual-groups.list", status=200),
+            {"response_schema_conformance", "ignored_auth", "negative_data_rejection"},
+        ),
+        (Run("stateful", 60, PEOPLE), Fault(operation="users.delete", status=200), {"use_after_free"}),
+        (Run("stateful", 60, PEOPLE), Fault(operation="users.get", status=404), {"ensure_resource_availability"}),
+    ],
+    ids=lambda value: value.operation if isinstance(value, Fault) else "",
+)
+def test_a_wrong_answer_is_found(run: Run, fault: Fault, checks: set[str]) -> None:
+    """A sandbox whose answers are not what they should be is found out, by the check that is there for it."""
+    broken = workspace(faults=Faults(replace(fault, times=ALWAYS)))
+    found = examine(broken, run.phase, seed=1, examples=run.examples, only=run.only)
+    assert checks <= {check for check in CHECKS if any(f"[{check}]" in failure for failure in found.failures)}
+
+
+def test_a_refusal_of_what_is_right_is_found() -> None:
+    """A sandbox that takes another name than the description has is found out."""
+    other = workspace(wire=Wire({"manual-groups.create.memberIds": "people"}))
+    found = examine(other, "coverage", seed=1, examples=1, only="^/groups$")
+    assert any("[positive_data_acceptance]" in failure for failure in found.failures)

@@ -1,0 +1,404 @@
+"""A workspace as plain dictionaries, written from the API's specification: what the sandbox is compared with.
+
+Every change is a method. It raises Refused where the service says no, and gives what the service answers; None where an
+answer has no body. Where the specification is silent it does what the sandbox says that it chose. A creation is handed
+what the service answered, because only that knows the new id. What a request says by itself is looked at first, then
+what its path names, then what its body names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, cast
+
+from laws.model_values import EVERYONE, GROUP, SMART_GROUP, USER, Condition, Field, Group, Person, Said, Target
+
+Heard = Mapping[str, object]
+MOST_FIELDS: Final = 10
+_EMAIL: Final = re.compile(r"\S+@\S+\.\S+")
+_SHAPED: Final = "users.update-custom-field-choice"
+
+
+class Refused(Exception):
+    """The service says no, with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+TargetKey = tuple[str, str, str]
+"""Content, type of the audience, id of the audience."""
+
+
+@dataclass
+class Model:
+    """The workspace. Dictionaries keep the order in which things were made, as listings do."""
+
+    behaviour: Callable[[str], str]
+    now: int
+    contents: Mapping[str, str]
+    people: dict[str, Person] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    targets: dict[TargetKey, Target] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+    """Every id that was ever given out: none is given twice."""
+
+    # Accounts
+
+    def create_person(self, heard: Heard, body: Mapping[str, str]) -> Said:
+        """A new account; an e-mail that has one gets that one, unchanged."""
+        _check_email(body["email"])
+        if not body.get("language", "en").islower():
+            raise Refused(400)
+        for id, person in self.people.items():
+            if person.email.casefold() == body["email"].casefold():
+                return {"userId": id, "newUser": False}
+        id = self._fresh(heard, "userId")
+        names = body.get("firstName", ""), body.get("lastName", "")
+        self.people[id] = Person(body["email"], *names, body.get("language", "en"), self.now)
+        return {"userId": id, "newUser": True}
+
+    def delete_person(self, id: str) -> None:
+        """The account goes with its answers, memberships and assignments."""
+        self._person(id)
+        del self.people[id]
+        for group in self.groups.values():
+            group.members.discard(id)
+            group.managers.discard(id)
+        self._end_targets(USER, id)
+
+    def archive(self, id: str) -> None:
+        """Archived as of now, unless it is already; an admin is not."""
+        person = self._person(id)
+        if person.admin:
+            raise Refused(400)
+        if person.archived_at is None:
+            person.archived_at = self.now
+
+    def unarchive(self, id: str) -> None:
+        """Active again, and an archive date that has come is over."""
+        person = self._person(id)
+        person.archived_at = None
+        if person.archive_date is not None and person.archive_date <= self.now:
+            person.archive_date = None
+
+    def set_archive_date(self, id: str, date: int | None) -> None:
+        """Neither admins nor managers have one; null clears it."""
+        person = self._person(id)
+        if date is not None and (person.admin or person.manager):
+            raise Refused(400)
+        person.archive_date = date
+        self.pass_time(0)
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Time goes by, and whose archive date has come is archived as of that date."""
+        self.now += milliseconds
+        for person in self.people.values():
+            if person.archived_at is None and person.archive_date is not None and person.archive_date <= self.now:
+                person.archived_at = person.archive_date
+
+    def grant(self, id: str, right: str, given: bool) -> None:
+        """Admin or manager rights; who gets one has no archive date from then on."""
+        person = self._person(id)
+        setattr(person, right, given)
+        if given:
+            person.archive_date = None
+
+    def set_access(self, id: str, action: str, application: str) -> None:
+        """An application more or less; doing it again changes nothing."""
+        person = self._person(id)
+        change = person.applications.add if action == "ADD" else person.applications.discard
+        change(application)
+
+    def update_email(self, id: str, email: str) -> None:
+        """Another e-mail, of the right shape and nobody else's."""
+        _check_email(email)
+        person = self._person(id)
+        if any(other.email.casefold() == email.casefold() for other in self.people.values() if other is not person):
+            raise Refused(409)
+        person.email = email
+
+    def update_profile(self, id: str, body: Mapping[str, str] | Mapping[str, dict[str, str]]) -> None:
+        """Names, either or both; a language, by its lowercase code; or metadata, replaced or merged by dialect."""
+        said = dict(body)
+        language, metadata = said.pop("language", "en"), said.pop("metadata", None)
+        if not body or not str(language).islower():
+            raise Refused(400)
+        person = self._person(id)
+        person.first_name = str(said.get("firstName", person.first_name))
+        person.last_name = str(said.get("lastName", person.last_name))
+        if "language" in body:
+            person.language = str(language)
+        if isinstance(metadata, dict):
+            merges = self.behaviour("users.update-metadata.mode") == "merge"
+            person.metadata = person.metadata | metadata if merges else metadata
+
+    def answer(self, id: str, answers: Mapping[str, str | list[str]]) -> None:
+        """Sets answers by field; an empty one is none. What is left out stays or goes, as the dialect says."""
+        person = self._person(id)
+        for name, value in answers.items():
+            self._check_answer(name, value)
+        kept = {} if self.behaviour(f"{_SHAPED}.omitted") == "clear" else person.answers
+        given = {name: value if self.fields[name].type == "TEXT" else _ids(value) for name, value in answers.items()}
+        person.answers = {name: value for name, value in {**kept, **given}.items() if value}
+
+    def _check_answer(self, id: str, value: str | list[str]) -> None:
+        """Refuses an answer that the field cannot hold."""
+        if id not in self.fields:
+            raise Refused(400)
+        of = self.fields[id]
+        listed = of.type == "MULTI_SELECT" or (of.type == "CHOICE" and self.behaviour(f"{_SHAPED}.value") == "list")
+        if isinstance(value, list) != listed:
+            raise Refused(400)
+        if of.type != "TEXT":
+            chosen = set(_ids(value))
+            if not chosen <= of.choices.keys() or (of.type == "CHOICE" and len(chosen) > 1):
+                raise Refused(400)
+
+    # Custom fields
+
+    def create_field(self, heard: Heard, body: Mapping[str, object]) -> Said:
+        """A new field, the tenth at most, whose choices get ids."""
+        self._check_choices(body)
+        if len(self.fields) >= MOST_FIELDS:
+            raise Refused(400)
+        id = self._fresh(heard, "customFieldId")
+        self.fields[id] = Field(str(body["name"]), str(body["type"]), {}, {})
+        self._write_field(id, heard, body)
+        return self.shown_field(id)
+
+    def replace_field(self, heard: Heard, id: str, body: Mapping[str, object]) -> Said:
+        """The field as said, whole: choices without an id are new, those left out are gone. 403 while it is in use."""
+        self._check_choices(body)
+        live = self._field(id)
+        named = [choice["choiceId"] for choice in _choices(body) if "choiceId" in choice]
+        if body["type"] != live.type or not set(named) <= live.choices.keys() or len(set(named)) < len(named):
+            raise Refused(400)
+        gone = live.choices.keys() - set(named)
+        self._refuse_in_use(id, gone, whole=False)
+        self._write_field(id, heard, body)
+        for person in self.people.values():
+            if live.type != "TEXT" and (left := [one for one in _ids(person.answers.pop(id, [])) if one not in gone]):
+                person.answers[id] = left
+        for condition in self._conditions():
+            condition.choices = [choice for choice in condition.choices if choice not in gone]
+        return self.shown_field(id)
+
+    def delete_field(self, id: str) -> None:
+        """The field goes with everybody's answers. 403 while it is in use."""
+        self._field(id)
+        self._refuse_in_use(id, self.fields[id].choices.keys(), whole=True)
+        del self.fields[id]
+        for person in self.people.values():
+            person.answers.pop(id, None)
+        for group in self.groups.values():
+            group.conditions = [condition for condition in group.conditions if condition.field != id]
+
+    def shown_field(self, id: str) -> Said:
+        """A field as the API shows it: its id under two names, and nothing that was never said."""
+        found = self.fields[id]
+        shown: Said = {"customFieldId": id, "id": id, "type": found.type, "name": found.name, **found.details}
+        if found.type != "TEXT":
+            shown["choices"] = [{"choiceId": choice, "name": name} for choice, name in found.choices.items()]
+        return shown
+
+    def _check_choices(self, body: Mapping[str, object]) -> None:
+        """Choices are required, but for a text, which has none."""
+        if bool(body.get("choices")) if body["type"] == "TEXT" else "choices" not in body:
+            raise Refused(400)
+
+    def _write_field(self, id: str, heard: Heard, body: Mapping[str, object]) -> None:
+        """Stores the field; the ids of choices that had none are heard, each in its place."""
+        found = self.fields[id]
+        answered = cast("Sequence[Heard]", heard.get("choices", [])) if found.type != "TEXT" else []
+        choices: dict[str, str] = {}
+        for place, choice in enumerate(_choices(body)):
+            known = choice.get("choiceId")
+            assert known or place < len(answered), f"the choice {choice['name']!r} got no id: {heard}"
+            choices[known or self._fresh(answered[place], "choiceId")] = choice["name"]
+        details = {key: body[key] for key in ("isHidden", "isLocked", "isOptional") if key in body}
+        said = {"description": body["description"]} if body.get("description") else {}
+        found.name, found.choices, found.details = str(body["name"]), choices, {**details, **said}
+
+    def _refuse_in_use(self, id: str, gone: Iterable[str], *, whole: bool) -> None:
+        """403 where a smart group's condition names the field, or what goes of it, as the dialect says."""
+        rule = self.behaviour("custom-fields.in-use")
+        named = [condition for condition in self._conditions() if condition.field == id]
+        if rule == "removed-choice" and not whole:
+            named = [condition for condition in named if set(condition.choices) & set(gone)]
+        if named and rule != "never":
+            raise Refused(403)
+
+    # Groups of both kinds
+
+    def create_group(self, heard: Heard, name: str, members: list[str], managers: list[str]) -> Said:
+        """A new manual group with its people, who all exist."""
+        self._known([*members, *managers])
+        id = self._fresh(heard, "groupId")
+        self.groups[id] = Group(GROUP, name, set(managers), set(members))
+        return {"groupId": id}
+
+    def create_smart_group(self, heard: Heard, name: str, said: Sequence[Heard], managers: list[str]) -> Said:
+        """A new smart group; its conditions fit the fields there are."""
+        conditions = self._read_conditions(said)
+        self._known(managers)
+        id = self._fresh(heard, "smartGroupId")
+        self.groups[id] = Group(SMART_GROUP, name, set(managers), conditions=conditions)
+        return {"smartGroupId": id}
+
+    def replace_conditions(self, id: str, said: Sequence[Heard]) -> None:
+        """New conditions in the place of all that there were."""
+        _check_shape(said)
+        group = self.group(id, SMART_GROUP)
+        group.conditions = self._read_conditions(said)
+
+    def rename(self, id: str, kind: str, name: str) -> None:
+        """Another name, and nothing else."""
+        self.group(id, kind).name = name
+
+    def delete_group(self, id: str, kind: str) -> None:
+        """The group goes with its assignments; a smart group that is not there is gone already."""
+        if kind == SMART_GROUP and (id not in self.groups or self.groups[id].kind != kind):
+            return
+        self.group(id, kind)
+        del self.groups[id]
+        self._end_targets(kind, id)
+
+    def add_people(self, id: str, kind: str, listed: str, people: list[str]) -> None:
+        """More people in a list of the group, who all exist."""
+        group = self.group(id, kind)
+        self._known(people)
+        getattr(group, listed).update(people)
+
+    def remove_person(self, id: str, kind: str, listed: str, person: str) -> None:
+        """One less; taking out who is not in it changes nothing."""
+        group = self.group(id, kind)
+        self._person(person)
+        getattr(group, listed).discard(person)
+
+    def group(self, id: str, kind: str) -> Group:
+        """The group. Refuses an id that none of that kind has."""
+        if id not in self.groups or self.groups[id].kind != kind:
+            raise Refused(404)
+        return self.groups[id]
+
+    def members(self, group: Group) -> list[str]:
+        """Who is in it: of a smart group, the active people who meet all of its conditions."""
+        if group.kind == GROUP:
+            return sorted(group.members)
+        return [
+            id
+            for id, person in self.people.items()
+            if person.archived_at is None
+            and group.conditions
+            and all(condition.met_by(person.answers) for condition in group.conditions)
+        ]
+
+    def _read_conditions(self, said: Sequence[Heard]) -> list[Condition]:
+        """Refuses those that do not fit their fields."""
+        _check_shape(said)
+        read = []
+        for one in said:
+            choices, system = list(dict.fromkeys(_ids(one.get("choiceIds", [])))), one.get("systemCondition")
+            live = self.fields.get(str(one["customFieldId"]))
+            if live is None or not set(choices) <= live.choices.keys():
+                raise Refused(400)
+            read.append(Condition(str(one["customFieldId"]), choices, cast("str | None", system)))
+        return read
+
+    def _conditions(self) -> Iterator[Condition]:
+        return (condition for group in self.groups.values() for condition in group.conditions)
+
+    # Content targets
+
+    def assign(self, content: str, audience: Mapping[str, str], mandatory: bool, start: object, finish: object) -> None:
+        """Assigns content with one whole value; what is assigned already is changed or refused, as the dialect says."""
+        if content not in self.contents:
+            raise Refused(400)
+        key = (content, *self._audience(audience))
+        value = mandatory, _instant(start), _instant(finish)
+        if key not in self.targets:
+            self.targets[key] = Target(*value, self.now, self.now)
+        elif self.behaviour("content-targets.on-existing") == "update":
+            self.targets[key] = Target(*value, self.targets[key].created_at, self.now)
+        else:
+            raise Refused(409)
+
+    def withdraw(self, content: str, kind: str, audience: str) -> None:
+        """Ends an assignment."""
+        if (content, kind, audience) not in self.targets:
+            raise Refused(404)
+        del self.targets[content, kind, audience]
+
+    def _audience(self, said: Mapping[str, str]) -> tuple[str, str]:
+        if "userId" in said:
+            self._known([said["userId"]])
+            return USER, said["userId"]
+        if said["targetId"] == EVERYONE:
+            return EVERYONE, EVERYONE
+        if said["targetId"] not in self.groups:
+            raise Refused(400)
+        return self.groups[said["targetId"]].kind, said["targetId"]
+
+    def _end_targets(self, kind: str, id: str) -> None:
+        self.targets = {key: target for key, target in self.targets.items() if key[1:] != (kind, id)}
+
+    # Ids
+
+    def _person(self, id: str) -> Person:
+        if id not in self.people:
+            raise Refused(404)
+        return self.people[id]
+
+    def _field(self, id: str) -> Field:
+        if id not in self.fields:
+            raise Refused(404)
+        return self.fields[id]
+
+    def _known(self, people: Iterable[str]) -> None:
+        if not set(people) <= self.people.keys():
+            raise Refused(400)
+
+    def _fresh(self, heard: Heard, key: str) -> str:
+        """The id that the service gave, which nothing had before."""
+        id = heard.get(key)
+        assert isinstance(id, str), f"no new {key} was answered: {heard}"
+        assert id, f"the new {key} is empty"
+        assert id not in self.given, f"{id} was given out before"
+        self.given.add(id)
+        return id
+
+
+def _ids(value: object) -> list[str]:
+    """The choice ids of an answer, which is one, a list of them, or empty."""
+    return [value] if isinstance(value, str) and value else list(cast("Iterable[str]", value))
+
+
+def _choices(body: Mapping[str, object]) -> list[dict[str, str]]:
+    return cast("list[dict[str, str]]", body.get("choices", []))
+
+
+def _check_shape(conditions: Sequence[Heard]) -> None:
+    """At least one condition, each with choices or a system condition."""
+    if not conditions or not all(one.get("choiceIds") or one.get("systemCondition") for one in conditions):
+        raise Refused(400)
+
+
+def _check_email(email: str) -> None:
+    if not _EMAIL.fullmatch(email):
+        raise Refused(400)
+
+
+def _instant(time: object) -> int | None:
+    """An ISO 8601 time as epoch milliseconds; null is open."""
+    if time is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(str(time)).timestamp() * 1000)
+    except ValueError:
+        raise Refused(400) from None

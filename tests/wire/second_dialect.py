@@ -1,0 +1,44 @@
+"""A second dialect in which every assumed key differs: derived from the description, so that a new key is in it too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.doctor.candidates import names_tried
+from lmsconf.wire.operations import Description, description
+
+_SMALL: Final = 3
+"""Every count, so that even a handful of rows or people is more than one page or call."""
+_BY_HAND: Final[Mapping[str, str]] = {
+    # A service that takes and shows ISO is served by the default, `auto`, just as well, so that would be no difference.
+    "content-targets.time-format": "epoch-ms",
+}
+
+
+def second_dialect() -> dict[str, str | int]:
+    """Every key with another value than the assumed one."""
+    known = description()
+    behaviours = {key: _behaviour(key, said) for key, said in known.behaviours.items()}
+    return {**behaviours, **{key: _name(key, known) for key in known.names}}
+
+
+def _behaviour(key: str, said: Mapping[str, object]) -> str | int:
+    """The value that is listed after the default, a small number, or a text of its own."""
+    if key in _BY_HAND:
+        return _BY_HAND[key]
+    if said.get("type") == "integer":
+        return _SMALL
+    default, values = str(said["default"]), cast("list[str] | None", said["values"])
+    if values is None:
+        return f"{default}-ELSE"
+    return values[(values.index(default) + 1) % len(values)]
+
+
+def _name(key: str, known: Description) -> str:
+    """The last name that a probe tries, so that finding it proves all of them are tried; else one nobody guesses."""
+    tried = names_tried(key)
+    if tried:
+        return tried[-1]
+    name = known.names[key]
+    return f"Other-{name}" if key in known.headers else f"other{name[0].upper()}{name[1:]}"

@@ -1,0 +1,24 @@
+"""The second dialect: nothing in it is as lmsconf assumes."""
+
+from __future__ import annotations
+
+from lmsconf.wire import Wire
+from lmsconf.wire.operations import description
+
+from .second_dialect import second_dialect
+
+
+def test_every_assumed_key_differs():
+    """Each key of the description, behaviours and names alike, has a legal value that is not the assumed one."""
+    known, assumed, second = description(), Wire.default(), Wire(second_dialect())
+    keys = known.behaviours.keys() | known.names.keys()
+    assert second_dialect().keys() == keys
+    assert [key for key in sorted(keys) if second.behaviour(key) == assumed.behaviour(key)] == []
+
+
+def test_no_assumed_name_is_left_on_the_wire():
+    """A body in the second dialect has none of the names that were assumed for it."""
+    second = Wire(second_dialect())
+    for id, operation in Wire.default().operations.items():
+        assumed = {name for name in operation.names if f"{id}.{name}" in description().names}
+        assert not assumed & set(second[id].names.values()), id
