@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
+from socket import gethostname
 from typing import Final, cast
 
 from lmsconf.core.names import did_you_mean
@@ -39,6 +40,14 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockTerms:
+    """How a run locks the workspace for others: for so many seconds at a time, under that name."""
+
+    lease: float
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All that decides a run beside the manifests.
 
@@ -48,6 +57,7 @@ class Settings:
     policy      what decides a plan; `allow:` is in it, `--allow` is for the caller to add
     dialect_at  where each key of the dialect stands
     settle      seconds to look for what a lost answer may have made
+    lock        how to keep runs elsewhere off the workspace; None: not at all
     problems    warnings and notes about the project file itself
     """
 
@@ -59,6 +69,7 @@ class Settings:
     dialect: Mapping[str, str | int]
     variables: Mapping[str, str]
     settle: float
+    lock: LockTerms | None
     problems: tuple[Problem, ...]
     dialect_at: Mapping[str, Where] = field(default_factory=dict)
 
@@ -87,6 +98,7 @@ def load(
         dialect=cast("dict[str, str | int]", project.merged("dialect", chosen.name)),
         variables=project.variables(chosen.name),
         settle=_seconds(str(project.body.get("settle", "30s"))),
+        lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
         dialect_at=project.places_of("dialect", chosen.name),
     )
@@ -180,6 +192,16 @@ def _warnings(project: Project, chosen: Workspace) -> list[Problem]:
         return []
     warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))
     return [warning] if warning else []
+
+
+def _lock(project: Project, environ: Mapping[str, str]) -> LockTerms | None:
+    """What `lock:` says. Without an owner's name it is who runs this, and where."""
+    said = project.body.get("lock", False)
+    if said is False:
+        return None
+    terms = said if isinstance(said, dict) else {}
+    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {gethostname()}")
+    return LockTerms(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 
 
 def _seconds(text: str) -> float:

@@ -181,7 +181,12 @@ class ContentTargets:
 
     def farewell(self, planning: Planning, gone: Gone) -> Sides:
         """The assignment as it is; a time that cannot be read is shown as it reads."""
-        return Sides(before=row_form(planning, cast(TargetRow, gone.row)), after=None)
+        row = cast(TargetRow, gone.row)
+        form = row_form(planning, row)
+        said = None if gone.absent is None else cast(Assignment, gone.absent.spec)
+        if said is not None and said.content_pins:
+            form["content"] = {"name": said.content, "id": row.content}
+        return Sides(before=form, after=None)
 
     def conclude(self, planning: Planning, identified: Identified) -> None:
         """Nothing leans on an assignment."""

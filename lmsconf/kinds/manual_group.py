@@ -16,7 +16,7 @@ from lmsconf.core.values import Absent, Action, Declared, Json, Step
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent
 from lmsconf.kinds.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
-from lmsconf.kinds.names import GROUP
+from lmsconf.kinds.names import GROUP, RESERVED
 from lmsconf.kinds.people import People, parse_people, people_schema
 from lmsconf.kinds.roster import addresses, check_people, not_read, note_unknown, roster, shown_people
 
@@ -60,6 +60,15 @@ class ManualGroups:
 
     def parse(self, entry: Entry) -> Iterator[Declared]:
         """The group of one manifest entry."""
+        if str(entry.body["name"]).startswith(RESERVED):
+            entry.report(
+                Problem(
+                    code="manifest/reserved",
+                    message=f'a group cannot be called "{entry.body["name"]}"',
+                    hint=f'Names that begin with "{RESERVED}" are for the lock that `lock:` asks for. Choose another.',
+                    source=entry.places.at("name"),
+                )
+            )
         spec = ManualGroup(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
         yield named(GROUP, entry, spec)
 

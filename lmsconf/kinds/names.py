@@ -17,6 +17,9 @@ ADMIN: Final = "admin"
 HOLDERS: Final = "choice_holders"
 """No kind either: how many people hold each choice, counted only when a choice goes."""
 
+RESERVED: Final = "lmsconf-lock "
+"""How the name of the lock object begins, which is a group only because the API has nothing else to lock with."""
+
 EVERYONE: Final = Address("everyone", "")
 """The audience that is everybody. It prints as `everyone`."""
 

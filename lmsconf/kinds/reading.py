@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from lmsconf.core.address import RemoteId
@@ -27,7 +27,17 @@ from lmsconf.kinds.field_choices import both_choices
 from lmsconf.kinds.field_values import CustomField, field_row
 from lmsconf.kinds.group_reading import read_details
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup
-from lmsconf.kinds.names import ADMIN, CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, HOLDERS, SMART_GROUP, USER
+from lmsconf.kinds.names import (
+    ADMIN,
+    CONTENT,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    GROUP,
+    HOLDERS,
+    RESERVED,
+    SMART_GROUP,
+    USER,
+)
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
 from lmsconf.kinds.user_reading import holders, read_declared, read_everybody
@@ -84,9 +94,7 @@ class _Reading:
         listings = {kind: cast(Listing, listing) for kind, listing in found.items() if listing is not None}
         listings |= self.aside
         people, _ = self.total.result()
-        return Snapshot(
-            workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings
-        )
+        return Snapshot(workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings)
 
     def _guarded(self, name: str, job: Callable[[], object]) -> Callable[[], object]:
         """A job whose failure is also told to those that wait for its listing."""
@@ -203,7 +211,9 @@ class _Reading:
 
     def _groups(self) -> Listing:
         rows = self.api.rows("manual-groups.list", "groups", id="groupId")
-        listing = self._list(GROUP, rows, _group_stub)
+        # A lock of some run is no resource: never listed, owned or exported.
+        groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
+        listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
         wanted = self._wanted_groups(listing)
         total, page = self.total.result()
         details = read_details(self.api, wanted, total, page, lambda: self.listed[USER].result())

@@ -12,7 +12,9 @@ _ISO = re.compile(
     r"(?P<date>\d{4}-\d{2}-\d{2})"
     r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
 )
-_EPOCH_MS = re.compile(r"-?\d{11,14}")
+# Fifteen digits reach the year 9999; with ten, a text could as well count seconds.
+_EPOCH_MS = re.compile(r"-?\d{11,15}", re.ASCII)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
 
@@ -74,7 +76,10 @@ def live_time(text: str) -> datetime:
     """The instant of a live text: ISO 8601 (without an offset: UTC) or epoch milliseconds. Raises ValueError."""
     text = text.strip()
     if _EPOCH_MS.fullmatch(text):
-        return datetime.fromtimestamp(int(text) // 1000, UTC)
+        try:
+            return _EPOCH + timedelta(seconds=int(text) // 1000)
+        except OverflowError:
+            raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
     found = _ISO.fullmatch(text)
     if found is None:
         raise ValueError(f'"{text}" cannot be read as a time')
@@ -99,7 +104,7 @@ def wire_time(moment: datetime, form: str) -> Json:
     """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
     if form == "iso":
         return moment.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
-    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 
 

@@ -139,10 +139,12 @@ class Users:
         if not planning.policy.create_people or spec.flag("archived"):
             near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email))
             way = "Only the project file can allow to create people, with `people: {create: true}`."
+            if planning.policy.create_people:
+                way = "There is nobody to archive: take it out."
             planning.problem(
                 "person/unknown",
                 f"{declared.address}: {declared.address.name} is not a person of this workspace",
-                hint=near or (way if not planning.policy.create_people else "There is nobody to archive: take it out."),
+                hint=" ".join(filter(None, [near, way])),
                 at=declared.source,
                 address=declared.address,
             )

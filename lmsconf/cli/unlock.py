@@ -1,0 +1,62 @@
+"""`lmsconf unlock`: which locks are on the workspace, and takes one away."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import Context, emit, pass_context
+from lmsconf.cli.planning import settings_of
+from lmsconf.errors import Exit, LmsconfError, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.locking import Lock
+
+
+@click.command()
+@click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
+@pass_context
+def unlock(context: Context, *, id: str | None) -> Exit:
+    """Take away the lock of a run that is dead.
+
+    A lock gives way by itself when its lease is over; this is for when that takes too long. A run whose lock is taken
+    away stops before its next call.
+    """
+    from lmsconf.connect import Connection
+    from lmsconf.locking import Locksmith
+    from lmsconf.views.escape import safe
+
+    with Connection(settings_of(context)) as connection:
+        smith = Locksmith(connection)
+        locks = smith.locks()
+        if not locks and id is None:
+            emit(f"Workspace {safe(connection.name)} is not locked.\n", sys.stdout)
+            return Exit.OK
+        chosen = _named(locks, id) if id is not None else _asked(locks)
+        smith.remove(chosen)
+        emit(f"Unlocked: {safe(chosen.said)}.\n", sys.stdout)
+    return Exit.OK
+
+
+def _named(locks: list[Lock], id: str) -> Lock:
+    for lock in locks:
+        if lock.id == id:
+            return lock
+    live = ", ".join(lock.said for lock in locks) or "none"
+    raise LmsconfError(f"there is no lock with the id {id}", hint=f"Locks that are live: {live}.")
+
+
+def _asked(locks: list[Lock]) -> Lock:
+    """The only lock there is, if a person at the terminal says so."""
+    from lmsconf.views.escape import safe
+
+    listed = "".join(f"Locked by {safe(lock.said)}.\n" for lock in locks)
+    emit(listed, sys.stderr)
+    if len(locks) > 1 or not sys.stdin.isatty():
+        raise UsageError("which lock is to go is not said", hint=f"Say --id {locks[0].id}.")
+    emit("Take it away? Only yes is taken for yes: ", sys.stderr)
+    if sys.stdin.readline().strip() != "yes":
+        raise LmsconfError("declined: nothing was changed")
+    return locks[0]

@@ -1,0 +1,1 @@
+"""The lock object: one run at a time, on whatever machine."""

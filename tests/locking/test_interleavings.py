@@ -1,0 +1,36 @@
+"""Two runs of the same manifests at once, in thousands of orders of their requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .turns import project, race
+
+MANIFEST = "groups: [{name: Coaches}, {name: Mentors}]\n"
+WANTED = ["Coaches", "Mentors"]
+CHUNK, CHUNKS = 250, 20
+"""5,000 orders in all."""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None:
+    """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
+    settings = project(tmp_path, MANIFEST)
+    done = 0
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        found = race(settings, seed, locked=True)
+        assert set(found.names) <= set(WANTED), (seed, found)
+        assert len(found.names) == len(set(found.names)), (seed, found)
+        assert set(found.ends) <= {"done", "held", "stale", "nothing to do"}, (seed, found)
+        assert (found.names == WANTED) == ("done" in found.ends), (seed, found)
+        done += "done" in found.ends
+    assert done > CHUNK / 4
+
+
+def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
+    """The same test can fail: without the lock, many orders leave something twice."""
+    settings = project(tmp_path, MANIFEST)
+    doubled = sum(len(names) > len(set(names)) for names in (race(settings, s, locked=False).names for s in range(60)))
+    assert doubled > 10

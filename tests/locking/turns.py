@@ -1,0 +1,141 @@
+"""Two runs on one workspace, whose requests take turns as a seed says."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from lmsconf.client.client import Client
+from lmsconf.client.crew import Crew, Progress
+from lmsconf.client.retry import Retry
+from lmsconf.connect import Connection
+from lmsconf.errors import LmsconfError, StalePlan
+from lmsconf.locking import LockHeld, Locksmith
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.settings import LockTerms, Settings
+from lmsconf.settling import Timing
+from lmsconf.workspace import Workspace, read_manifests
+
+TERMS = LockTerms(lease=900.0, owner="a run")
+
+
+class Turns:
+    """Lets one request through at a time. Whose is next is drawn once both runs wait, or have ended."""
+
+    def __init__(self, runs: int, seed: int) -> None:
+        self._dice = random.Random(seed)  # noqa: S311  an order is no secret
+        self._going, self._waiting = set(range(runs)), set[int]()
+        self._next: int | None = None
+        self._changed = threading.Condition()
+
+    def await_turn(self, run: int) -> None:
+        """Comes back when it is this run's turn."""
+        with self._changed:
+            self._waiting.add(run)
+            self._draw()
+            self._changed.wait_for(lambda: self._next == run)
+            self._waiting.discard(run)
+            self._next = None
+
+    def leave(self, run: int) -> None:
+        """This run asks for nothing more."""
+        with self._changed:
+            self._going.discard(run)
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._next is None and self._waiting and self._waiting == self._going:
+            self._next = self._dice.choice(sorted(self._waiting))
+            self._changed.notify_all()
+
+
+class Queueing(httpx.BaseTransport):
+    """A way to the sandbox on which every request waits for its turn."""
+
+    def __init__(self, sandbox: Sandbox, turns: Turns, run: int) -> None:
+        self._sandbox, self._turns, self._run = sandbox, turns, run
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._turns.await_turn(self._run)
+        return self._sandbox.handle_request(request)
+
+
+class Line(Connection):
+    """A connection over a transport of the test's choosing."""
+
+    def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
+        self.name, self.url, self.wire, self._way = "sandbox", "sandbox:", sandbox.wire, transport
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+        retry = Retry(sleep=lambda _: None)
+        client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
+            "http://sandbox", "sandbox", wire=self.wire, transport=self._way, retry=retry
+        )
+        return Crew(client, parallelism=1, progress=progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """How two runs at once ended: what became of each, and which names are live how often."""
+
+    ends: list[str]
+    names: list[str]
+
+
+def project(root: Path, manifests: str) -> Settings:
+    """The settings of a project of one manifest, on a sandbox."""
+    from lmsconf.settings import load
+
+    (root / "manifests").mkdir(parents=True)
+    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n', encoding="utf-8")
+    return load(root, None, {})
+
+
+def race(settings: Settings, seed: int, *, locked: bool, runs: int = 2) -> Race:
+    """Both runs plan, lock, look again, apply and unlock, their requests in the order of that seed."""
+    sandbox = Sandbox()
+    turns = Turns(runs, seed)
+    ends = [""] * runs
+
+    def go(run: int) -> None:
+        try:
+            ends[run] = _run(settings, Line(sandbox, Queueing(sandbox, turns, run)), run, locked)
+        finally:
+            turns.leave(run)
+
+    threads = [threading.Thread(target=go, args=(run,)) for run in range(runs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    with sandbox.store.reading() as ledger:
+        names = [str(name) for name in ledger.column("SELECT name FROM groups ORDER BY name")]
+    sandbox.shut()
+    return Race(ends=ends, names=names)
+
+
+def _run(settings: Settings, line: Line, run: int, locked: bool) -> str:
+    """One run as the command makes it; how it ended."""
+    workspace = Workspace(settings=settings, connection=line, parallelism=1)
+    try:
+        plan = workspace.plan(read_manifests(settings), settings.policy)
+        if not plan.calls:
+            return "nothing to do"
+        smith = Locksmith(line, timing=Timing(sleep=lambda _: None), key=lambda: f"k{run}")
+        with smith.held(TERMS) if locked else nullcontext() as holding:
+            workspace.check_fresh(plan)
+            keep = holding.keep if holding is not None else None
+            return "done" if workspace.apply(plan, meta={}, keep=keep).converged else "not converged"
+    except LockHeld:
+        return "held"
+    except StalePlan:
+        return "stale"
+    except LmsconfError as error:
+        return f"error: {error.problems[0].code}"
