@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from lmsconf.client.crew import Crew
 from lmsconf.core.address import Ref
-from lmsconf.core.apply import Learnt, Run, Tell, run
+from lmsconf.core.apply import Begin, Learnt, Run, Tell, run
 from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, normal
 from lmsconf.core.values import Call, Json, Plan
@@ -52,6 +52,10 @@ class Sender:
             future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))
             return future
         return self._crew.submit(lambda client: self._send(client, sent, ids))
+
+    def hurry(self) -> None:
+        """Somebody wants to go: what is doubtful stays so."""
+        self._settling.hurry.set()
 
     def _send(self, client: Client, sent: Sent, ids: Learnt) -> Learnt:
         try:
@@ -133,6 +137,6 @@ def _all_rows(client: Client, operation: str, listing: str) -> list[dict[str, Js
             return rows
 
 
-def send_all(plan: Plan, sender: Sender, *, width: int, tell: Tell | None) -> Run:
+def send_all(plan: Plan, sender: Sender, *, width: int, tell: Tell | None = None, begin: Begin | None = None) -> Run:
     """Carries the plan out through the sender."""
-    return run(plan, sender.submit, width=width, tell=tell)
+    return run(plan, sender.submit, width=width, tell=tell, begin=begin, hurry=sender.hurry)

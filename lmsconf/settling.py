@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from threading import Event
 from typing import Final
 
 from lmsconf.core.address import Address
@@ -63,11 +64,13 @@ class Settling:
 
     look     plans one resource afresh
     seconds  how long something may take to show after its answer was lost
+    hurry    once it is set nobody waits any more, and what is doubtful stays so
     """
 
     look: Look
     seconds: float
     timing: Timing
+    hurry: Event = field(default_factory=Event)
 
     def settle(self, sent: Sent, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """What the call answered in the end; None where it is found done. `send` sends it once more.
@@ -79,7 +82,7 @@ class Settling:
             fate = self._awaited(sent, ids)
             if fate is Fate.DONE:
                 return None
-            if fate is Fate.UNKNOWN or tried == _SENT_AT_MOST:
+            if fate is Fate.UNKNOWN or tried == _SENT_AT_MOST or self.hurry.is_set():
                 break
             try:
                 return send()
@@ -112,7 +115,7 @@ class Settling:
         """One at once, and then others at longer and longer intervals until the time is over."""
         until, pause = self.timing.now() + self.seconds, _FIRST_PAUSE
         yield
-        while (left := until - self.timing.now()) > 0:
+        while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
             self.timing.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield

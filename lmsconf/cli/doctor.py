@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, report, say
-from lmsconf.cli.planning import parallelism, settings_of
+from lmsconf.cli.planning import max_rate, parallelism, settings_of
 from lmsconf.errors import Exit, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
-@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be added to the scratch group.")
+@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be changed for a moment.")
 @click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
 @click.option("--yes", is_flag=True, help="With --probe: do not ask.")
 @parallelism
+@max_rate
 @output_options(["text", "json"])
 @pass_context
 def doctor(
@@ -35,13 +36,16 @@ def doctor(
     content: str | None,
     yes: bool,
     parallelism: int,
+    max_rate: float | None,
     output: Output,
 ) -> Exit:
     """Check the connection, the token, and what is assumed of the service.
 
     Without --probe nothing is changed. With it, objects whose names begin with lmsconf-probe- are made, changed and
     deleted; what is found to differ is written to `dialect:` in the project file. Nobody is put into a group and
-    nothing is assigned, but the person and the content that are named, for a moment.
+    nothing is assigned, but the person and the content that are named, for a moment. Where manifests declare people,
+    scratch accounts are made if the project file allows to create people; if not, the person who is named is changed
+    and put back.
     """
     from lmsconf.connect import Connection
     from lmsconf.doctor.checks import Watch, examine
@@ -50,12 +54,12 @@ def doctor(
     _refuse(probe=probe, user=user, content=content, yes=yes)
     settings = settings_of(context)
     watch = Watch(_now)
-    with Connection(settings, on_call=watch.heard) as connection:
+    with Connection(settings, on_call=watch.heard, max_rate=max_rate) as connection:
         with connection.crew(parallelism) as crew:
             found = examine(settings, connection.wire, connection.reader(crew), watch, _now())
         if probe and found.failure is None:
             if not yes:
-                _ask(found, user, content)
+                _ask(found, user, content, accounts=settings.policy.create_people)
             found = _written(settings, replace(found, probe=_probed(settings, connection, found, user, content)))
     output.write(DOCTOR_VIEWS[output.format](found))
     return found.exit
@@ -73,14 +77,16 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
         raise UsageError("there is no terminal to ask on", hint="Say --yes to let the probe change the workspace.")
 
 
-def _ask(found: Report, user: str | None, content: str | None) -> None:
+def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Says what will be touched, and raises LmsconfError unless the answer is yes."""
     from lmsconf.views.escape import safe
 
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
     where = f"Workspace {found.workspace} ({found.url}):"
-    question = f"{where} make scratch objects{also} and delete them again? Only yes is taken for yes: "
+    creates = accounts and any(one.key.startswith("users.create.") for one in found.assumptions)
+    scratch = "scratch objects and accounts" if creates else "scratch objects"
+    question = f"{where} make {scratch}{also} and delete them again? Only yes is taken for yes: "
     emit(safe(question), sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")
@@ -96,7 +102,8 @@ def _probed(
     with connection.crew(1) as crew:
         keys = [one.key for one in found.assumptions]
         lab, subjects = Lab(crew, settings.dialect), Subjects(user, content)
-        return Probe(lab, subjects, keys=keys, now=_now(), settle=settings.settle, tell=say).run()
+        accounts = settings.policy.create_people
+        return Probe(lab, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
 
 
 def _written(settings: Settings, found: Report) -> Report:

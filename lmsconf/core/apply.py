@@ -43,15 +43,29 @@ class Run:
         return done or any(isinstance(error, AnswerLost | Twins) for error in self.errors)
 
 
-def run(plan: Plan, submit: Submit, *, width: int, tell: Tell | None = None, begin: Begin | None = None) -> Run:
-    """Carries a plan out. Ctrl-C lets what is under way finish, and begins nothing more."""
-    return _Runner(plan, submit, width, tell or (lambda _: None), begin or (lambda _: None)).run()
+def run(
+    plan: Plan,
+    submit: Submit,
+    *,
+    width: int,
+    tell: Tell | None = None,
+    begin: Begin | None = None,
+    hurry: Callable[[], None] | None = None,
+) -> Run:
+    """Carries a plan out. Ctrl-C lets what is under way finish, and begins nothing more; `hurry` hears of it."""
+    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, hurry or _nothing).run()
+
+
+def _nothing(*_: object) -> None:
+    """For who need not hear."""
 
 
 class _Runner:
-    def __init__(self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin) -> None:
+    def __init__(
+        self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, hurry: Callable[[], None]
+    ) -> None:
         self.calls = {call.id: call for call in plan.calls}
-        self.submit, self.width, self.tell, self.begin = submit, width, tell, begin
+        self.submit, self.width, self.tell, self.begin, self.hurry = submit, width, tell, begin, hurry
         self.waiting = {call.id: len(call.needs) for call in plan.calls}
         self.after: defaultdict[str, list[str]] = defaultdict(list)
         for call in plan.calls:
@@ -81,6 +95,7 @@ class _Runner:
         if self.result.interrupted_by is not None:
             raise cut
         self.result.interrupted_by = cut
+        self.hurry()
 
     def _fly(self) -> None:
         while True:
@@ -164,5 +179,3 @@ class _Runner:
             return "the run was interrupted before it"
         stopped = self.result.stopped_by
         return f"the run stopped before it: {stopped.message}" if stopped else "the run ended before it"
-
-

@@ -40,9 +40,30 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     # An empty text before leaving it out: what leaves it out may open a window that the text would have opened too.
     "content-targets.clear-time": ("null", "empty", "omit"),
     "custom-fields.clear-description": ("empty", "null"),
+    "users.create.email": (
+        *("email", "emailAddress", "mail", "username", "userName", "userEmail", "login", "e_mail", "email_address"),
+    ),
+    "users.create.firstName": ("firstName", "givenName", "first_name", "firstname", "forename", "given_name"),
+    "users.create.lastName": ("lastName", "familyName", "last_name", "lastname", "surname", "family_name"),
+    "users.create.language": ("language", "languageCode", "lang", "locale", "preferredLanguage", "userLanguage"),
+    "users.create.sendWelcomeEmail": (
+        *("sendWelcomeEmail", "sendEmail", "sendInvitation", "sendInvite", "sendWelcomeMail", "welcomeEmail"),
+        *("sendMail", "notify", "notifyUser", "invite", "send_welcome_email"),
+    ),
+    "users.set-custom-archived-date.date": (
+        *("date", "customArchiveDate", "archiveDate", "customArchivedDate", "archivedDate", "archiveAt", "archivedAt"),
+        *("timestamp", "time", "archive_date", "custom_archive_date"),
+    ),
+    "users.update-custom-field-choice.shape": ("map", "wrapped"),
+    "users.update-custom-field-choice.value": ("id", "list"),
 }
+
+
+def names_tried(key: str) -> tuple[str, ...]:
+    """The values of a key that are tried beside what the project says; none where it has no lesson."""
+    return _NAMES.get(key, ())
 
 
 def candidates(key: str, said: str) -> list[Value]:
     """The values to try for a key, each once. said: what the project has now."""
-    return list(dict.fromkeys([said, Wire.default().behaviour(key), *_NAMES[key]]))
+    return list(dict.fromkeys([said, Wire.default().behaviour(key), *names_tried(key)]))

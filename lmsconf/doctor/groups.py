@@ -1,4 +1,4 @@
-"""Lessons on a scratch group: the names of renaming it and of adding people."""
+"""Lessons on a scratch group: the names of renaming it and of adding people, and how many a call may carry."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from lmsconf.kinds.names import GROUP
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
+BATCH: Final = "manual-groups.add.batch"
+KEYS: Final = (MEMBERS, MANAGERS, BATCH)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -39,6 +41,32 @@ def learn_people(lab: Lab, group: str, person: str) -> None:
     for key in _LISTS:
         lab.learn(key, _adds(lab, key, group, person))
         _take_out(lab, key, group, person)
+    _learn_batch(lab, group, person)
+
+
+def _learn_batch(lab: Lab, group: str, person: str) -> None:
+    """How many ids a call may carry: the one person, named over and over, is all that it takes to be refused."""
+    if not lab.knows(MEMBERS):
+        lab.unknown(BATCH, "without the name of the list nobody can be added")
+        return
+
+    def takes(number: int) -> bool:
+        sent = lab.send(_LISTS[MEMBERS][1], path={"groupId": group}, said={"userIds": [person] * number})
+        # Some services refuse who is there already, which would look like a call that carries too much.
+        _take_out(lab, MEMBERS, group, person)
+        return sent.accepted
+
+    most = lab.wire.number(BATCH)
+    if takes(most):
+        lab.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
+    elif not takes(2):
+        lab.unknown(BATCH, "a call that names the one person twice is refused, and nobody else may be touched")
+    else:
+        taken, refused = 2, most
+        while refused - taken > 1:
+            half = (taken + refused) // 2
+            taken, refused = (half, refused) if takes(half) else (taken, half)
+        lab.settle(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
 
 
 def _adds(lab: Lab, key: str, group: str, person: str) -> Callable[[Value], bool]:

@@ -28,6 +28,7 @@ class Sent:
     accepted: bool
     status: int | None = None
     reason: str = ""
+    answer: Json = None
 
     @property
     def refused(self) -> bool:
@@ -74,22 +75,22 @@ class Lab:
             return client.call(operation, path=path, body=body)
 
         try:
-            self._crew.submit(call).result()
+            answer = self._crew.submit(call).result()
         except BadAnswer:
             # It was done; only what it said cannot be used, and it is looked up anyway.
             return Sent(True)
         except (Rejected, AnswerLost) as refused:
             lost = isinstance(refused, AnswerLost)
             return self._refused(Sent(False, _SERVER if lost else refused.status, refused.message))
-        return Sent(True)
+        return Sent(True, answer=answer)
 
-    def learn(self, key: str, works: Callable[[Value], bool]) -> bool:
+    def learn(self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back") -> bool:
         """Tries one value after the other until one works. Says what is not learnt, and gives whether it is."""
         self._last = ""
         tried = candidates(key, self.said.behaviour(key))
         for value in tried:
             if works(value):
-                self.settle(key, value, "seen in what was read back")
+                self.settle(key, value, reason)
                 return True
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""

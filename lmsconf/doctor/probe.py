@@ -6,31 +6,31 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.core.kind import Api
 from lmsconf.core.names import did_you_mean, email, normal
-from lmsconf.core.values import Json
+from lmsconf.doctor.accounts import KEYS as ACCOUNT_KEYS
+from lmsconf.doctor.accounts import AccountLessons
 from lmsconf.doctor.fields import KEYS as FIELD_KEYS
 from lmsconf.doctor.fields import learn_fields
 from lmsconf.doctor.findings import Probed
-from lmsconf.doctor.groups import MANAGERS, MEMBERS, RENAME, learn_people, learn_rename
+from lmsconf.doctor.groups import KEYS as LIST_KEYS
+from lmsconf.doctor.groups import RENAME, learn_people, learn_rename
+from lmsconf.doctor.keepsake import DATE, SHAPE, VALUE, Keepsake
 from lmsconf.doctor.lab import Lab
 from lmsconf.doctor.pages import MOST, largest, page_limits
+from lmsconf.doctor.people import KEYS as PERSON_KEYS
+from lmsconf.doctor.people import MODE, OMITTED, PersonLessons
 from lmsconf.doctor.scratch import NotMade, Scratch
 from lmsconf.doctor.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.targets import TargetLessons
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.names import GROUP
+from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"
-_RIGHTS: Final = {"admin": "user-access.make-admin", "manager": "user-access.make-manager"}
-"""What a user is beside a member, and the operation that says so."""
-_NEVER: Final = {
-    "content-targets.everyone": "nothing is ever assigned to everyone for a try",
-    "manual-groups.add.batch": "it takes as many people as a call can carry",
-}
+_NEVER: Final = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
 _NO_LESSON: Final = "there is no lesson for it: it would take changes beyond the scratch objects"
 
 
@@ -51,19 +51,30 @@ class Subjects:
 class Probe:
     """One run. Raises NoSubject, before anything is made, where a subject is not there.
 
-    keys    what the manifests rely on, so that each of them gets an answer, if only why there is none
-    settle  seconds until what was made has to show
-    tell    hears how far it is
+    keys      what the manifests rely on, so that each of them gets an answer, if only why there is none
+    accounts  whether the project creates people, so that scratch accounts may be made
+    settle    seconds until what was made has to show
+    tell      hears how far it is
     """
 
     def __init__(
-        self, lab: Lab, subjects: Subjects, *, keys: Sequence[str], now: datetime, settle: float, tell: Tell
+        self,
+        lab: Lab,
+        subjects: Subjects,
+        *,
+        keys: Sequence[str],
+        accounts: bool,
+        now: datetime,
+        settle: float,
+        tell: Tell,
     ) -> None:
         self._lab, self._subjects, self._keys, self._now, self._tell = lab, subjects, keys, now, tell
         self._person: str | None = None
         self._content: str | None = None
-        self._scratch = Scratch(lab, secrets.token_hex(3), settle)
-        self._rights: dict[str, bool] = {}
+        self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
+        self._accounts = accounts and self._of_people
+        self._scratch = Scratch(lab, secrets.token_hex(3), settle, accounts=self._accounts)
+        self._before: Keepsake | None = None
         self._leftovers: list[str] | None = None
 
     def run(self) -> Probed:
@@ -74,7 +85,7 @@ class Probe:
             self._leftovers, _ = self._sweep()
             self._lessons()
             _, remaining = self._sweep()
-            undone = self._put_back()
+            undone, changed = self._put_back()
         except BaseException:
             self._clean_up_after_failure()
             raise
@@ -82,7 +93,7 @@ class Probe:
         return Probed(
             lessons=tuple(self._lab.lessons),
             leftovers=tuple(self._leftovers),
-            remaining=tuple(remaining),
+            remaining=(*remaining, *changed),
             undone=tuple(undone),
         )
 
@@ -103,41 +114,83 @@ class Probe:
 
     def _lessons(self) -> None:
         """On an empty group first, so that nobody sees what is assigned to it; then with the person in it."""
+        self._before = self._remember(self._person)
         group = self._group()
-        if group is None:
-            return
+        if group is not None:
+            self._learn_on_group(group)
+        self._tell("Learning how custom fields change.")
+        self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
+        if self._of_people:
+            # The fields of the lesson before would take the places of those that are to be answered.
+            self._scratch.discard(SMART_GROUP, CUSTOM_FIELD)
+            self._learn_people()
+        person = self._person
+        if person is None:
+            self._skip(LIST_KEYS, "no person was named; say --user EMAIL")
+        elif group is not None:
+            self._tell("Learning how people are added to a group.")
+            self._guarded(LIST_KEYS, lambda: learn_people(self._lab, group, person))
+
+    def _learn_on_group(self, group: str) -> None:
+        """How the group is renamed, and how content is assigned to it."""
         self._tell("Learning how groups are renamed.")
         self._guarded((RENAME,), lambda: learn_rename(self._lab, self._scratch, group))
-        content, person = self._content, self._person
+        content = self._content
         if content is None:
             self._skip(TARGET_KEYS, "no content was named; say --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
             lessons = TargetLessons(self._lab, self._scratch, content, group, self._now)
             self._guarded(TARGET_KEYS, lessons.learn)
-        self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
-        if person is None:
-            self._skip((MEMBERS, MANAGERS), "no person was named; say --user EMAIL")
+
+    def _learn_people(self) -> None:
+        """How people are created and changed: on an account of its own, or else on the person who was named."""
+        subject = self._before
+        if self._accounts:
+            self._tell("Learning how people are created.")
+            lessons = AccountLessons(self._lab, self._scratch)
+            self._guarded(ACCOUNT_KEYS, lessons.learn)
+            subject = self._remember(lessons.account) or subject
         else:
-            self._tell("Learning how people are added to a group.")
-            self._rights = self._rights_of(person)
-            self._guarded((MEMBERS, MANAGERS), lambda: learn_people(self._lab, group, person))
+            self._skip(ACCOUNT_KEYS, "the project file does not allow to create people, so no account is made")
+        if subject is None:
+            self._skip(PERSON_KEYS, self._why_nobody())
+            return
+        self._tell("Learning how people are changed.")
+        is_own = subject is not self._before
+        on_person = PersonLessons(self._lab, self._scratch, subject, self._now, scratch_account=is_own)
+        self._guarded((DATE,), on_person.learn_date)
+        self._guarded((MODE,), on_person.learn_mode)
+        self._guarded((SHAPE, VALUE, OMITTED), on_person.learn_answers)
+
+    def _why_nobody(self) -> str:
+        """Why nothing could be learnt on a person."""
+        if self._person is not None:
+            return "the service does not show single people, so nothing could be put back"
+        return "no person was named; say --user EMAIL"
+
+    def _remember(self, person: str | None) -> Keepsake | None:
+        """What a person is now; None for nobody, and where the service shows no single people."""
+        if person is None:
+            return None
+        try:
+            return Keepsake.of(self._lab, person)
+        except Rejected:
+            return None
 
     def _group(self) -> str | None:
         """The scratch group; without one most lessons have no place."""
         try:
             return str(self._scratch.make(GROUP, {})["groupId"])
         except NotMade as refused:
-            self._skip((RENAME, *TARGET_KEYS, MEMBERS, MANAGERS), refused.message)
-            self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
+            self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
             return None
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
-        """Runs a lesson; what it has not come to, because its object was not made, is said."""
+        """Runs a lesson; what it has not come to, because something was not made or not shown, is said."""
         try:
             learn()
-        except NotMade as refused:
+        except (NotMade, Rejected) as refused:
             self._skip(keys, refused.message)
 
     def _skip(self, keys: Iterable[str], reason: str) -> None:
@@ -156,31 +209,18 @@ class Probe:
         found, remaining = self._scratch.sweep(None if self._leftovers is None else named)
         return [str(thing) for thing in found], remaining
 
-    def _rights_of(self, person: str) -> dict[str, bool]:
-        """What the person is; nothing where the service shows no single users, and so nothing to compare."""
-        try:
-            user = cast("dict[str, Json]", self._lab.reader.get("users.get", path={"userId": person}))
-        except Rejected:
-            return {}
-        return {right: bool(user.get(right)) for right in _RIGHTS}
-
-    def _put_back(self) -> list[str]:
-        """Gives the person the rights they had: a service may make managers of those who manage a group."""
-        person, undone = self._person, []
-        if person is not None and self._rights:
-            for right, now in self._rights_of(person).items():
-                if now is not self._rights[right]:
-                    path = {"userId": person, "endow": str(self._rights[right]).lower()}
-                    self._lab.send(_RIGHTS[right], path=path)
-                    undone.append(f"{right} of the person was {self._rights[right]}, became {now}, and is put back")
-        return undone
+    def _put_back(self) -> tuple[list[str], list[str]]:
+        """Makes the person what they were: what that took, and what is still not so."""
+        if self._before is None:
+            return [], []
+        return self._before.put_back(self._lab), self._before.differs(self._lab)
 
     def _clean_up_after_failure(self) -> None:
         """Leaves nothing behind, as far as the service still answers. The error that led here is told by others."""
         self._tell("Cleaning up.")
         try:
             _, remaining = self._sweep()
-            self._put_back()
+            remaining += self._put_back()[1]
         except LmsconfError as error:
             remaining = [error.message]
         for line in remaining:

@@ -11,10 +11,12 @@ from lmsconf.core.address import RemoteId
 from lmsconf.core.values import Json
 from lmsconf.doctor.lab import Lab, Sent
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.target_values import TargetRow, target_row
 
 PREFIX: Final = "lmsconf-probe-"
+_DOMAIN: Final = "@lmsconf.invalid"
+"""No mail can ever be delivered to an address below `.invalid`."""
 _TRIES: Final = 3
 _PAUSE: Final = 1.0
 
@@ -27,10 +29,12 @@ class _Place(NamedTuple):
     id: str
     creation: str
     deletion: str
+    label: str = "name"
 
 
-# In the order in which they can go: a field is free when no smart group names it.
+# In the order in which they can go: a field is free when nobody answers it and no smart group names it.
 _PLACES: Final[Mapping[str, _Place]] = {
+    USER: _Place("users.list", "users", "userId", "users.create", "users.delete", "email"),
     SMART_GROUP: _Place(
         "smart-groups.list", "smartGroups", "smartGroupId", "smart-groups.create", "smart-groups.delete"
     ),
@@ -59,10 +63,14 @@ class Thing(NamedTuple):
 
 
 class Scratch:
-    """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show."""
+    """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show.
 
-    def __init__(self, lab: Lab, mark: str, settle: float) -> None:
+    accounts: whether accounts may be made, and those of earlier runs deleted.
+    """
+
+    def __init__(self, lab: Lab, mark: str, settle: float, *, accounts: bool = False) -> None:
         self._lab = lab
+        self._kinds = [kind for kind in _PLACES if accounts or kind != USER]
         self._mark = mark
         self._settle = settle
         self._made: defaultdict[str, set[str]] = defaultdict(set)
@@ -71,9 +79,13 @@ class Scratch:
         """A name that only this run uses."""
         return f"{PREFIX}{self._mark}-{what}"
 
-    def make(self, kind: str, said: Mapping[str, object]) -> dict[str, Json]:
-        """A new object as its listing has it. Raises NotMade."""
-        place, name = _PLACES[kind], self.name(kind.replace("_", "-"))
+    def address(self, what: str) -> str:
+        """An e-mail that only this run uses."""
+        return f"{self.name(what)}{_DOMAIN}"
+
+    def make(self, kind: str, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
+        """A new object as its listing has it. Raises NotMade. what: tells it from another one of its kind."""
+        place, name = _PLACES[kind], self.name(what or kind.replace("_", "-"))
         sent = self._lab.send(place.creation, said={"name": name, **said})
         until = time.monotonic() + self._settle
         while True:
@@ -88,9 +100,24 @@ class Scratch:
             time.sleep(_PAUSE)
 
     def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
-        """The live objects of a kind."""
+        """The live objects of a kind; of people, who may be many, those of probes."""
         place = _PLACES[kind]
-        return self._lab.reader.rows(place.listing, place.rows, id=place.id).rows
+        return self._accounts() if kind == USER else self._lab.reader.rows(place.listing, place.rows, id=place.id).rows
+
+    def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
+        """The account that a call made for that e-mail; None where it made none. Whatever it made, is kept in mind."""
+        if sent.refused:
+            return None
+        answer = sent.answer if isinstance(sent.answer, dict) else {}
+        if answer.get("newUser") is True and answer.get("userId") is not None:
+            self._made[USER].add(str(answer["userId"]))
+        return next((row for row in self.rows(USER) if row.get("email") == email), None)
+
+    def discard(self, *kinds: str) -> None:
+        """Deletes what this run made of some kinds, to make place. What stays is told by the sweep."""
+        for thing in self.things():
+            if thing.kind in kinds and thing.id in self._made[thing.kind]:
+                self._delete(thing)
 
     def row(self, kind: str, id: str) -> dict[str, Json]:
         """One live object. Raises NotMade where it is gone."""
@@ -118,10 +145,11 @@ class Scratch:
     def things(self) -> list[Thing]:
         """What is live of this and of earlier runs, in the order in which it can be deleted."""
         return [
-            Thing(kind, str(row[place.id]), str(row.get("name") or ""))
+            Thing(kind, str(row[place.id]), str(row.get(place.label) or ""))
             for kind, place in _PLACES.items()
+            if kind in self._kinds
             for row in self.rows(kind)
-            if str(row.get("name") or "").startswith(PREFIX) or str(row[place.id]) in self._made[kind]
+            if _is_ours(kind, row) or str(row[place.id]) in self._made[kind]
         ]
 
     def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
@@ -138,6 +166,16 @@ class Scratch:
         left = self.things() if found else []
         return found, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
 
+    def _accounts(self) -> tuple[dict[str, Json], ...]:
+        """The accounts of probes. How the filter matches is not documented: where it hides one, all are looked at."""
+        place, found = _PLACES[USER], tuple[dict[str, Json], ...]()
+        for query in ({"filter": PREFIX}, {}):
+            rows = self._lab.reader.rows(place.listing, place.rows, id=place.id, total="matchCount", query=query).rows
+            found = tuple(row for row in rows if _is_ours(USER, row) or str(row[place.id]) in self._made[USER])
+            if found and self._made[USER] <= {str(row[place.id]) for row in found}:
+                break
+        return found
+
     def _catalog(self) -> list[str]:
         rows = self._lab.reader.rows("content.list", "courses", id="courseId", total="total").rows
         return [str(row["courseId"]) for row in rows]
@@ -149,3 +187,9 @@ class Scratch:
     def _delete(self, thing: Thing) -> Sent:
         place = _PLACES[thing.kind]
         return self._lab.send(place.deletion, path={place.id: thing.id})
+
+
+def _is_ours(kind: str, row: Mapping[str, Json]) -> bool:
+    """Whether some run of the probe made it, by its name. Accounts have a domain of ours as well."""
+    name = str(row.get(_PLACES[kind].label) or "")
+    return name.startswith(PREFIX) and (kind != USER or name.endswith(_DOMAIN))

@@ -23,7 +23,7 @@ def open_clinic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Open]:
     """Opens a clinic whose service speaks a dialect, which its project does not know; `more` of a seed, `faults`,
-    and `on_log`, which hears of every request."""
+    `on_log`, which hears of every request, and `made`, a service with habits of its own."""
     with ExitStack() as opened:
 
         def open(
@@ -31,8 +31,9 @@ def open_clinic(
             more: Mapping[str, object] | None = None,
             faults: Faults | None = None,
             on_log: Callable[[Logged], None] | None = None,
+            made: type[Service] = Service,
         ) -> Clinic:
-            service = planted(Service(wire=Wire(dialect), faults=faults, on_log=on_log), more)
+            service = planted(made(wire=Wire(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.shut)
             server = opened.enter_context(serve(service))
             monkeypatch.setenv("LMSCONF_URL", server.url)

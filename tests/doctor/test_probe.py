@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from jsonschema import Draft202012Validator
+from wire.second_dialect import second_dialect
 
 from lmsconf.resources import schema_text
 from lmsconf.sandbox.faults import Fault, Faults
@@ -19,22 +20,17 @@ from lmsconf.settings import load
 from .clinic import BO, GDPR, PROJECT, Clinic, held
 
 Open = Callable[..., Clinic]
-OTHERWISE: dict[str, str | int] = {
-    "paging.limit": 3,
-    "manual-groups.rename.name": "newName",
-    "manual-groups.add-members.userIds": "memberIds",
-    "manual-groups.add-managers.userIds": "managers",
-    "content-targets.create.mandatory": "isMandatory",
-    "content-targets.create.startTime": "visibleFrom",
-    "content-targets.create.finishTime": "endDate",
-    "content-targets.time-format": "epoch-ms",
-    "content-targets.on-existing": "recreate",
-    "content-targets.clear-time": "omit",
-    "custom-fields.in-use": "removed-choice",
-    "custom-fields.clear-description": "null",
+NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
+"""What manifests rely on and no probe can find out, with the reason that it gives."""
+SECOND = second_dialect()
+OTHERWISE = {
+    key: value
+    for key, value in SECOND.items()
+    if key.startswith(("paging.", "manual-groups.", "content-targets.", "custom-fields."))
+    and not key.startswith("manual-groups.create.")
+    and key not in {*NOT_LEARNABLE, "content-targets.create.purchaseMetadata"}
 }
-"""A second dialect: everything that a probe can learn is otherwise."""
-NOT_LEARNABLE = {"content-targets.everyone", "manual-groups.add.batch"}
+"""What manifests without people rely on, all of it otherwise than assumed. They never fill the optional parts."""
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
 BOTH = ("--user", BO, "--content", GDPR)
 
@@ -46,11 +42,11 @@ def said(clinic: Clinic) -> dict[str, str | int]:
 
 def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
     """On a service that differs in every key, each is found and written down, and nothing else is changed."""
-    clinic = open_clinic(OTHERWISE)
+    clinic = open_clinic(SECOND)
     before = held(clinic.service)
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in OTHERWISE.items()}.items() <= lessons.items()
-    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE
+    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE.keys()
     assert held(clinic.service) == before
     assert said(clinic) == OTHERWISE
     assert clinic.project.startswith(PROJECT)
@@ -88,6 +84,22 @@ def test_one_behaviour_is_found(open_clinic: Open, key: str, value: str) -> None
     clinic = open_clinic({key: value})
     assert clinic.probe(*BOTH)[key] == ("found", value)
     assert said(clinic) == {key: value}
+
+
+@pytest.mark.parametrize("most", [2, 3, 64, 99])
+def test_how_many_a_call_may_carry(open_clinic: Open, most: int) -> None:
+    """The one person, named ever so often, finds out, and is in no group afterwards."""
+    clinic = open_clinic({"manual-groups.add.batch": most})
+    before = held(clinic.service)
+    assert clinic.probe(*BOTH)["manual-groups.add.batch"] == ("found", most)
+    assert held(clinic.service) == before
+
+
+def test_a_service_that_refuses_repeats_does_not_tell_how_many(open_clinic: Open) -> None:
+    """Where naming one person twice is refused, a refusal says nothing of how many a call may carry."""
+    clinic = open_clinic(faults=Faults(Fault(operation="manual-groups.add-members", status=400, after=1, times=99)))
+    _, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
+    assert "not learnt manual-groups.add.batch (a call that names the one person twice is refused" in out
 
 
 def test_without_person_and_content_that_is_said(clinic: Clinic) -> None:

@@ -26,6 +26,7 @@ SERVICES = {
     "doubles": Choices(existing="double", clears="blank", empty="absent", wrap="nothing"),
     "ignores": Choices(existing="ignore", time="+02:00", extra=True, errors="html"),
     "merges": Choices(existing="merge", false_="absent", field_ids="id", throttle=7),
+    "refuses who is there": Choices(again=409),
     "small pages": Choices(page_most=10, page_cap=10, totals="absent", gone=200),
 }
 Open = Callable[[Case, str], Desk]

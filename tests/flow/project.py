@@ -8,15 +8,30 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
+import yaml
+
 from lmsconf.connect import Connection
 from lmsconf.core.policy import Consent
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Exit
 from lmsconf.sandbox.service import Logged
 from lmsconf.settings import Settings, load
+from lmsconf.wire import Wire
 from lmsconf.workspace import Workspace, read_manifests
 
 TODAY = date(2026, 6, 1)
+SPOKEN: Mapping[str, str | int] = {}
+"""The dialect of the service behind a project, beside what its test says itself. The suite runs in two."""
+
+
+def project_file(options: str) -> str:
+    """A project file with more keys beside its workspace, and the spoken dialect. What a test says of a key holds."""
+    workspace = "workspaces:\n  sandbox: {{url: 'sandbox:workspace.db', seed: workspace.yaml{more}}}\n"
+    said = yaml.safe_load(workspace.format(more="") + options).get("dialect", {})
+    spoken = json.dumps({key: value for key, value in SPOKEN.items() if key not in said})
+    if not SPOKEN or not said:
+        return workspace.format(more="") + options + (f"dialect: {spoken}\n" if SPOKEN else "")
+    return workspace.format(more=f", dialect: {spoken}") + options
 
 
 @dataclass
@@ -34,10 +49,7 @@ class Project:
 
     def write_options(self, options: str) -> None:
         """The project file, with more keys beside the workspace."""
-        (self.root / "lmsconf.yaml").write_text(
-            "workspaces:\n  sandbox: {url: 'sandbox:workspace.db', seed: workspace.yaml}\n" + options,
-            encoding="utf-8",
-        )
+        (self.root / "lmsconf.yaml").write_text(project_file(options), encoding="utf-8")
 
     def write(self, manifests: str, name: str = "all.yaml") -> None:
         """One manifest file."""
@@ -46,6 +58,11 @@ class Project:
     @property
     def settings(self) -> Settings:
         return load(self.root, None, {}, today=TODAY)
+
+    @property
+    def wire(self) -> Wire:
+        """The words of the dialect that this project speaks."""
+        return Wire(self.settings.dialect)
 
     def plan(self, manifests: str | None = None, **more: object) -> Plan:
         """The plan, and in `calls` what it asked."""
@@ -99,8 +116,9 @@ class Project:
     def send(
         self, operation: str, path: Mapping[str, str] | None = None, body: Mapping[str, object] | None = None
     ) -> object:
-        """One raw call, as somebody would make it by hand."""
+        """One raw call, as somebody would make it by hand; the body in the names of the API description."""
         with Connection(self.settings) as connection, connection.crew(1) as crew:
+            body = None if body is None else connection.wire.body(operation, **body)
             return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
 
     def fields(self) -> dict[str, dict[str, object]]:

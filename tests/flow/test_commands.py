@@ -16,7 +16,9 @@ import pytest
 from lmsconf.resources import schema_text
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.wire import Wire
 
+from . import project as projects
 from .project import Project
 from .shell import lmsconf
 
@@ -199,7 +201,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(seed=seed, token=TOKEN)
+    sandbox = Sandbox(seed=seed, token=TOKEN, wire=Wire(projects.SPOKEN))
     with serve(sandbox) as running:
         running.sandbox = sandbox  # type: ignore[attr-defined]
         yield running

@@ -67,6 +67,8 @@ class Said(NamedTuple):
         return found
 
 
+IN_USE = "dialect: {custom-fields.in-use: condition}\n"
+"""A service that may refuse a change of the field, so that there is a warning."""
 Command = Callable[..., Said]
 
 
@@ -127,6 +129,7 @@ def test_digest_and_seal_can_be_checked_by_anybody(it: Project, command: Command
 
 def test_a_digest_does_not_know_lines(it: Project, command: Command) -> None:
     """A comment above a resource changes no digest, though places and the digest of the manifests differ."""
+    it.write_options(IN_USE)
     it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
     one = command("plan", "--format", "json").document
     it.write("# why\ncustom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New], about: {a: b}}]")
@@ -138,6 +141,7 @@ def test_a_digest_does_not_know_lines(it: Project, command: Command) -> None:
 
 def test_a_saved_plan_keeps_the_places_of_its_problems(it: Project, command: Command) -> None:
     """Shown again, a plan with a warning on a change reads as it did when it was made."""
+    it.write_options(IN_USE)
     it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
     made = command("plan", "--out", "plan.json").out
     assert "manifests/all.yaml:1:17: warning: may be refused" in made

@@ -248,7 +248,7 @@ USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}
 
 def test_a_likely_refusal_is_tried_before_anything_else(tmp_path: Path) -> None:
     """Without consent apply exits 4; with it that call goes first, while nothing else is changed yet."""
-    it = project(tmp_path, USED)
+    it = project(tmp_path, USED, "dialect: {custom-fields.in-use: condition}\n")
     it.write(f"custom_fields: [{{name: D, hidden: true}}]\ngroups: [{{name: A, members: {some(0, 2)}}}, {{name: B}}]")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     it.apply(allow=[Consent(guard="refusals", number=1)])

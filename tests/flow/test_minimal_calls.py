@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from lmsconf.core.values import Action
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import ProblemsFound, Rejected
 
 from .project import Project
 
@@ -43,12 +44,23 @@ def test_a_chain_of_renames_moves_every_name_up(tmp_path: Path) -> None:
     assert [call.path for call in it.last.calls] == [f"/groups/g-{n}/rename" for n in (3, 2, 1)]
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_people_are_added_as_many_to_a_call_as_it_carries(tmp_path: Path, most: int) -> None:
+    """A call with one more is refused by the service, and none is sent."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}]", f"dialect: {{manual-groups.add.batch: {most}}}\n")
+    people = ["anna@acme.example", "bo@acme.example", "cy@acme.example"]
+    calls = it.settled(f"groups: [{{name: A, members: {json.dumps(people)}}}]")
+    assert calls == ["manual-groups.add-members"] * -(-len(people) // most)
+    with pytest.raises(Rejected, match=f"at most {most} users"):
+        it.send("manual-groups.add-members", {"groupId": "g-1"}, {"userIds": ["u-1"] * (most + 1)})
+
+
 def test_two_pinned_groups_swap_names_by_three_calls(tmp_path: Path) -> None:
     """Names that change places go through one temporary name that tells whose it is."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
     calls = it.settled("groups: [{name: B, id: g-1}, {name: A, id: g-2}]")
     assert calls == ["manual-groups.rename"] * 3
-    assert it.last.calls[0].body == {"name": "lmsconf renames g-1"}
+    assert it.last.calls[0].body == it.wire.body("manual-groups.rename", name="lmsconf renames g-1")
 
 
 def test_a_swap_without_ids_is_an_error_that_prints_them(tmp_path: Path) -> None:
@@ -131,7 +143,7 @@ def test_empty_managers_mean_nobody(tmp_path: Path) -> None:
 
 
 def test_a_flipped_assignment_is_one_post(tmp_path: Path) -> None:
-    """An assignment is one value: no longer mandatory and no longer limited in time is one call."""
+    """An assignment is one value: no longer mandatory and no longer limited in time is one POST."""
     it = project(
         tmp_path,
         """
@@ -140,7 +152,9 @@ content_targets:
   - {content: GDPR, assign_to: [everyone], mandatory: true, visible_from: 2026-01-01T00:00:00Z}
 """,
     )
-    assert it.settled("content_targets: [{content: GDPR, assign_to: [everyone]}]") == ["content-targets.create"]
+    recreates = it.wire.behaviour("content-targets.on-existing") == "recreate"
+    ends = ["content-targets.delete"] if recreates else []
+    assert it.settled("content_targets: [{content: GDPR, assign_to: [everyone]}]") == [*ends, "content-targets.create"]
     targets = it.ask("content-targets.list", query={"contentId": "c-1"})
     assert targets["targets"][0]["mandatory"] is False  # type: ignore[index,call-overload]
 
@@ -195,7 +209,7 @@ smart_groups: [{name: Sellers, conditions: [{field: Dept, choices: [Sales]}]}]
 
 def test_a_field_in_use_may_be_refused(tmp_path: Path) -> None:
     """Its change names the groups, is counted by the guard, and is not sent without consent."""
-    it = project(tmp_path, KEEPS)
+    it = project(tmp_path, KEEPS, "dialect: {custom-fields.in-use: condition}\n")
     plan = it.plan("custom_fields: [{name: Dept, description: Where one works}]")
     (problem,) = (one for one in plan.all_problems if one.code == "refusal/in-use")
     assert "smart_group/Sellers" in problem.message

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -170,3 +174,25 @@ def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
     with pytest.raises(ProblemsFound) as found:
         scene.apply()
     assert any("live more than once, with the ids" in one.message for one in found.value.problems)
+
+
+def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> None:
+    """Ctrl-C while a lost answer is settled: what is doubtful is reported as such, and the next run finds out."""
+    scene = Scene(tmp_path, "manual-groups.create", "cut")
+    usual = scene.way.sleep
+
+    def cut(seconds: float) -> None:
+        usual(seconds)
+        os.kill(os.getpid(), signal.SIGINT)
+        scene.way.sleep = usual  # type: ignore[method-assign]
+        time.sleep(0.2)  # until the main thread has heard of it
+
+    scene.workspace = replace(
+        scene.workspace, timing=Timing(now=lambda: scene.way.time, sleep=lambda s: scene.way.sleep(s))
+    )
+    scene.way.sleep = cut  # type: ignore[method-assign]
+    report = scene.apply()
+    assert report.exit == Exit.INTERRUPTED
+    assert scene.way.time < 5
+    assert scene.sent("manual-groups.create") == 0
+    assert scene.apply().exit == Exit.OK

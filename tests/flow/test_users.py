@@ -29,6 +29,7 @@ people:
      metadata: {cost: "100", unit: A}, answers: {Dept: Sales, Skills: [SQL, Go], Badge: "7"}}
   - {email: gone@acme.example, id: u-gone, archived: true}
 """
+PAGES = "dialect: {paging.limit: 100}\n"
 CREATE = "people: {create: true}\n"
 NEW = "first_name: Nia, last_name: Ny, language: en"
 
@@ -72,7 +73,7 @@ def told(it: Project, manifests: str) -> list[str]:
         ("email: mo@acme.example, applications: {exclude: [analyse]}", ["user-access.set"]),
         ("email: mo@acme.example, applications: {include: [analyse], exclude: [create]}", []),
         ("email: anna@acme.example, metadata: {cost: '200'}", ["users.update-metadata"]),
-        ("email: anna@acme.example, metadata: {cost: null, new: x}", ["users.update-metadata"]),
+        ("email: anna@acme.example, metadata: {cost: '', new: x}", ["users.update-metadata"]),
         ("email: anna@acme.example, metadata: {cost: '100'}", []),
         ("email: anna@acme.example, metadata: {other: null}", []),
         ("email: anna@acme.example, answers: {Dept: HR}", ["users.update-custom-field-choice"]),
@@ -92,6 +93,14 @@ def told(it: Project, manifests: str) -> list[str]:
 def test_a_change_is_its_fewest_calls(tmp_path: Path, said: str, calls: list[str]) -> None:
     """What differs is sent, what does not is not, and afterwards the plan is empty."""
     assert project(tmp_path).settled(f"users: [{{{said}}}]") == calls
+
+
+def test_metadata_is_taken_out_where_the_service_replaces_it(tmp_path: Path) -> None:
+    """A name with null goes, in the one call that says the rest."""
+    it = project(tmp_path, "dialect: {users.update-metadata.mode: replace}\n")
+    said = "users: [{email: anna@acme.example, metadata: {cost: null, new: x}}]"
+    assert it.settled(said) == ["users.update-metadata"]
+    assert person(it)["metadata"] == {"new": "x", "unit": "A"}
 
 
 def test_what_is_sent_arrives(tmp_path: Path) -> None:
@@ -142,15 +151,9 @@ def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> No
     assert told(it, manifest) == ["person/unknown"]
     it.write_options(CREATE)
     assert it.settled(manifest) == ["users.create"]
-    assert [call.body for call in it.last.calls] == [
-        {
-            "email": "nia@acme.example",
-            "firstName": "Nia",
-            "lastName": "Ny",
-            "language": "en",
-            "sendWelcomeEmail": False,
-        }
-    ]
+    names = {"email": "nia@acme.example", "firstName": "Nia", "lastName": "Ny", "language": "en"}
+    wanted = it.wire.body("users.create", **names, sendWelcomeEmail=False)
+    assert [call.body for call in it.last.calls] == [wanted]
 
 
 @pytest.mark.parametrize("key", ["first_name", "last_name", "language"])
@@ -356,7 +359,7 @@ def test_an_admin_may_go_when_another_comes_first(tmp_path: Path) -> None:
 
 def test_admins_are_counted_only_when_they_must_be(tmp_path: Path) -> None:
     """Declared admins that are enough spare the look at everybody; the extended listing is asked otherwise."""
-    it = project(tmp_path)
+    it = project(tmp_path, PAGES)
     it.plan("users: [{email: anna@acme.example, admin: true}]")
     assert "users.extended-info" not in [call.operation for call in it.calls]
     it.plan("users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: true}]")
@@ -438,7 +441,7 @@ def test_only_what_is_managed_is_read(tmp_path: Path) -> None:
 
 def test_rights_of_many_are_read_a_page_at_a_time(tmp_path: Path) -> None:
     """From two people on, a page of the extended listing is cheaper than a call each."""
-    it = project(tmp_path)
+    it = project(tmp_path, PAGES)
     it.plan("users: [{email: anna@acme.example, admin: false}, {email: mo@acme.example, manager: true}]")
     asked = [call.operation for call in it.calls]
     assert "users.get" not in asked

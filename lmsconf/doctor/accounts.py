@@ -1,0 +1,95 @@
+"""Lessons on scratch accounts: how somebody is created. Only for projects that create people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Final, cast
+
+from lmsconf.core.values import Json
+from lmsconf.doctor.candidates import candidates
+from lmsconf.doctor.findings import Value
+from lmsconf.doctor.lab import Lab
+from lmsconf.doctor.scratch import Scratch
+
+EMAIL: Final = "users.create.email"
+FIRST: Final = "users.create.firstName"
+LAST: Final = "users.create.lastName"
+LANGUAGE: Final = "users.create.language"
+WELCOME: Final = "users.create.sendWelcomeEmail"
+KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
+_NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
+_LANGUAGES: Final = ("en", "sv")
+"""Two, because one of them may be what an account begins with."""
+_UNHEARD_OF: Final = "lmsconfProbeOfUnknownNames"
+Trying = Mapping[str, Value]
+
+
+class AccountLessons:
+    """One account for each try, so that nothing is mistaken for the effect of an earlier one."""
+
+    def __init__(self, lab: Lab, scratch: Scratch) -> None:
+        self._lab, self._scratch, self._number = lab, scratch, count(1)
+        self._names: Trying | None = None
+        self.account: str | None = None
+
+    def learn(self) -> None:
+        """The e-mail first: without an account nothing else shows."""
+        if not self._lab.learn(EMAIL, self._has_email):
+            for key in KEYS[1:]:
+                self._lab.unknown(key, "no scratch account could be created")
+            return
+        for key in _NAMES:
+            self._lab.learn(key, self._shows_name(key))
+        self._lab.learn(LANGUAGE, self._shows_language)
+        self._learn_welcome()
+
+    def _has_email(self, value: Value) -> bool:
+        """Whether an account comes: of the e-mail alone, or with names, where those are asked for too."""
+        for names in self._families():
+            self._names = names
+            if self._create({}, {EMAIL: value}) is not None:
+                return True
+        return False
+
+    def _families(self) -> Iterator[Trying | None]:
+        """None, and then the names of first and last name that go together."""
+        yield None
+        first, last = (candidates(key, self._lab.said.behaviour(key)) for key in (FIRST, LAST))
+        yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
+
+    def _shows_name(self, key: str) -> Callable[[Value], bool]:
+        """Whether a name is shown as it was said."""
+
+        def works(value: Value) -> bool:
+            return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
+
+        return works
+
+    def _shows_language(self, value: Value) -> bool:
+        return all(self._create({"language": one}, {LANGUAGE: value}) is not None for one in _LANGUAGES)
+
+    def _learn_welcome(self) -> None:
+        """A mail that is not sent leaves no trace: only a service that refuses unknown names tells what it knows."""
+        if self._takes_welcome(_UNHEARD_OF):
+            why = "the service takes names that it does not know, and a mail that is not sent leaves no trace"
+            self._lab.unknown(WELCOME, why)
+            return
+        self._lab.learn(WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know")
+
+    def _takes_welcome(self, value: Value) -> bool:
+        return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
+
+    def _create(self, said: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
+        """The new account, where it came and shows all that was said of it."""
+        address = self._scratch.address(f"user-{next(self._number)}")
+        asked = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
+        words = {**{key: name for key, name in (self._names or {}).items() if not self._lab.knows(key)}, **trying}
+        sent = self._lab.send("users.create", said={"email": address, **asked, **said}, trying=words)
+        row = self._scratch.account(address, sent)
+        if row is None:
+            return None
+        self.account = str(row["userId"])
+        shown = {**row, **cast("dict[str, Json]", self._lab.reader.get("users.get", path={"userId": self.account}))}
+        told = (name for name in said if name != "sendWelcomeEmail")
+        return shown if all(shown.get(name) == said[name] for name in told) else None

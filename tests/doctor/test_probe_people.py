@@ -1,0 +1,261 @@
+"""`lmsconf doctor --probe` where manifests declare people: on scratch accounts, or on the one person who is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+from collections.abc import Callable, Mapping
+
+import pytest
+from wire.second_dialect import second_dialect
+
+from lmsconf.sandbox.service import Answer, Logged, Service, json_answer
+from lmsconf.settings import load
+
+from .clinic import BO, GDPR, MANIFEST, PROJECT, Clinic, held
+
+Open = Callable[..., Clinic]
+SECOND = second_dialect()
+ACCOUNT = {
+    "users.create.email", "users.create.firstName", "users.create.lastName", "users.create.language",
+    "users.create.sendWelcomeEmail",
+}  # fmt: skip
+PERSON = {
+    "users.set-custom-archived-date.date", "users.update-metadata.mode", "users.update-custom-field-choice.shape",
+    "users.update-custom-field-choice.value", "users.update-custom-field-choice.omitted",
+}  # fmt: skip
+NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
+"""What manifests rely on and no probe can find out, with the reason that it gives."""
+PEOPLE = f"users: [{{email: {BO}, archived: false}}]\n"
+CREATES = PROJECT + "people: {create: true}   # HR wants it\n"
+BOTH = ("--user", BO, "--content", GDPR)
+DEPARTMENT = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]}
+SKILLS = {"name": "Skills", "type": "MULTI_SELECT", "choices": ["SQL", "Go"]}
+WHOLE = {
+    "custom_fields": [DEPARTMENT, SKILLS, {"name": "B", "type": "TEXT"}],
+    "people": [
+        {"email": "anna.berg@acme.example", "admin": True},
+        {"email": BO, "answers": {"Department": "Sales", "Skills": ["SQL", "Go"], "B": "7"},
+         "metadata": {"cost": "100", "unit": "A"}},
+        *({"email": f"p{number}@acme.example"} for number in range(4)),
+    ],
+}  # fmt: skip
+"""Everything that a named person can lose."""
+
+
+def declaring(clinic: Clinic, project: str = PROJECT) -> Clinic:
+    """The clinic with manifests that declare a person too."""
+    (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + PEOPLE, encoding="utf-8")
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    return clinic
+
+
+def ask(clinic: Clinic, path: str, body: object) -> None:
+    """One call as somebody else would make it."""
+    headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
+    answer = clinic.service.answer("POST", path, "", headers, json.dumps(body).encode())
+    assert answer.status in (200, 204), answer.body
+
+
+def assumed(clinic: Clinic) -> set[str]:
+    """The keys that the manifests rely on."""
+    _, out = clinic.run("doctor", "--format", "json")
+    return {one["key"] for one in json.loads(out)["assumptions"]}
+
+
+def reasons(clinic: Clinic, *options: str) -> dict[str, str]:
+    """Key → why a probe did not learn it."""
+    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *options)
+    assert code == 0, out + clinic.err
+    lessons = json.loads(out)["probe"]["lessons"]
+    return {one["key"]: one["reason"] for one in lessons if one["verdict"] == "unknown"}
+
+
+def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> None:
+    """All that manifests of every kind rely on is found and written beside the comments; nothing else is changed."""
+    clinic = declaring(open_clinic(SECOND), CREATES)
+    before, keys = held(clinic.service), assumed(clinic)
+    lessons = clinic.probe(*BOTH)
+    found = {key: SECOND[key] for key in keys - NOT_LEARNABLE.keys()}
+    unknown = dict.fromkeys(NOT_LEARNABLE, ("unknown", None))
+    assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown}
+    assert held(clinic.service) == before
+    assert load(clinic.folder, None, dict(os.environ)).dialect == found
+    assert clinic.project.startswith(CREATES)
+    assert keys >= ACCOUNT | PERSON
+    assert reasons(clinic, *BOTH) == NOT_LEARNABLE
+
+
+def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
+    """A service as lmsconf assumes it needs no word; the person who was named is only put into the scratch group."""
+    clinic = declaring(open_clinic(), CREATES)
+    before = held(clinic.service)
+    assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
+    assert (clinic.project, held(clinic.service)) == (CREATES, before)
+    person = held(clinic.service)["/users"][1]["userId"]  # type: ignore[index]
+    touched = [one for one in clinic.service.log if one.writes and f"/users/{person}/" in one.path]
+    assert touched == []
+
+
+@pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
+def test_the_person_who_is_named_serves_where_nobody_is_created(
+    open_clinic: Open, dialect: dict[str, str | int]
+) -> None:
+    """Without leave to create people no account is made; the rest is learnt on the person, who is then as before."""
+    clinic = declaring(open_clinic(dialect, more=WHOLE))
+    before = held(clinic.service)
+    lessons = clinic.probe(*BOTH)
+    for key in PERSON:
+        assert lessons[key] == ("found", SECOND[key]) if dialect else lessons[key][0] == "confirmed"
+    assert {lessons[key][0] for key in ACCOUNT} == {"unknown"}
+    assert held(clinic.service) == before
+    assert "users.create" not in {one.operation for one in clinic.service.log}
+    told = reasons(clinic, *BOTH)
+    assert told["users.create.email"] == "the project file does not allow to create people, so no account is made"
+
+
+@pytest.mark.parametrize(
+    ("project", "options", "key", "reason"),
+    [
+        (PROJECT, (), "users.update-metadata.mode", "no person was named; say --user EMAIL"),
+        (PROJECT, ("--user", "anna.berg@acme.example"), "users.set-custom-archived-date.date",
+         "the person is admin or manager, and may have no archive date; name somebody else"),
+        (PROJECT, ("--user", "p0@acme.example"), "users.update-metadata.mode",
+         "the person has no metadata, and what is put there might not go away any more"),
+    ],
+)  # fmt: skip
+def test_what_is_not_learnt_of_people_is_said(
+    open_clinic: Open, project: str, options: tuple[str, ...], key: str, reason: str
+) -> None:
+    """What a person does not allow to learn is named with the reason, and the person is as before."""
+    clinic = declaring(open_clinic(), project)
+    before = held(clinic.service)
+    assert reasons(clinic, *options)[key] == reason
+    assert held(clinic.service) == before
+
+
+@pytest.mark.parametrize(
+    ("used", "key", "reason"),
+    [
+        (10, "users.update-custom-field-choice.shape", "no field is free: 10 of 10 are used"),
+        (9, "users.update-custom-field-choice.omitted", "only one field is free, and it takes two: 9 are used"),
+    ],
+)
+def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason: str) -> None:
+    """How answers are given shows on one free field, what becomes of others on two."""
+    fields = [DEPARTMENT, *({"name": f"Field {number}", "type": "TEXT"} for number in range(used - 1))]
+    clinic = declaring(open_clinic(more={"custom_fields": fields}), CREATES)
+    assert reasons(clinic)[key] == reason
+    assert ("users.update-custom-field-choice.value" in reasons(clinic)) is (used == 10)
+
+
+def test_accounts_are_asked_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal the question says that accounts will be made; anything but yes makes none."""
+    clinic = declaring(open_clinic(), CREATES)
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as terminal:
+        os.write(ours, b"no\n")
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert clinic.run("doctor", "--probe")[0] == 1
+    os.close(ours)
+    assert "make scratch objects and accounts and delete them again?" in clinic.err
+    assert not any(one.writes for one in clinic.service.log)
+
+
+def test_people_are_left_alone_where_no_manifest_declares_any(open_clinic: Open) -> None:
+    """Leave to create people is not used for nothing."""
+    clinic = open_clinic()
+    (clinic.folder / "lmsconf.yaml").write_text(CREATES, encoding="utf-8")
+    assert not (ACCOUNT | PERSON) & clinic.probe(*BOTH).keys()
+    assert not {one.operation for one in clinic.service.log if one.writes and str(one.operation).startswith("users.")}
+
+
+def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
+    """What a service changes of the person by the way is told, and is afterwards as it was."""
+    clinics: list[Clinic] = []
+
+    def spoils(entry: Logged) -> None:
+        if (entry.operation, entry.status) == ("manual-groups.add-members", 204):
+            clinics[0].service._on_log = None
+            person = held(clinics[0].service)["/users"][1]["userId"]  # type: ignore[index]
+            ask(clinics[0], f"/users/{person}/update-custom-field-choice", {"f-1": "", "f-2": ["ch-3"]})
+            ask(clinics[0], f"/users/{person}/update-metadata", {"metadata": {}})
+            ask(clinics[0], f"/users/{person}/set-custom-archived-date", {"date": 4102444800000})
+
+    clinics.append(declaring(open_clinic(more=WHOLE, on_log=spoils)))
+    before = held(clinics[0].service)
+    code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
+    assert code == 0, out
+    for what in ("the archive date", "the metadata", "an answer"):
+        assert f"{what} of the person was changed, and is put back" in out
+    assert held(clinics[0].service) == before
+
+
+class Lenient(Service):
+    """A service that takes names which it does not know, and overlooks them."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer to what is left of the request."""
+        if (method, path) == ("POST", "/users"):
+            known = self.wire["users.create"].names.values()
+            body = json.dumps({key: value for key, value in json.loads(body).items() if key in known}).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+class Demanding(Service):
+    """A service that makes no account without both names."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """A refusal, where one is missing."""
+        names = self.wire["users.create"].names
+        needed = {names["firstName"], names["lastName"]}
+        if (method, path) == ("POST", "/users") and not needed <= json.loads(body).keys():
+            return json_answer(400, {"error": "bad_request", "message": "a name is missing"})
+        return super().answer(method, path, query, headers, body)
+
+
+def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
+    """Where unknown names are overlooked, the name that keeps mails back cannot be told from any other word."""
+    clinic = declaring(open_clinic(SECOND, made=Lenient), CREATES)
+    before = held(clinic.service)
+    assert reasons(clinic, *BOTH) == {
+        **NOT_LEARNABLE,
+        "users.create.sendWelcomeEmail": "the service takes names that it does not know, and a mail that is not sent "
+        "leaves no trace",
+    }
+    assert held(clinic.service) == before
+
+
+@pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
+def test_names_may_be_needed_with_the_email(open_clinic: Open, dialect: dict[str, str | int]) -> None:
+    """Three names at once are found where an account cannot be had with fewer."""
+    clinic = declaring(open_clinic(dialect, made=Demanding), CREATES)
+    lessons = clinic.probe(*BOTH)
+    for key in ACCOUNT:
+        assert lessons[key] == ("found", SECOND[key]) if dialect else lessons[key][0] == "confirmed"
+
+
+class _Interrupting:
+    """Presses Ctrl-C when that many requests that change people were answered."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def __call__(self, entry: Logged) -> None:
+        if entry.writes and str(entry.operation).startswith("users."):
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("project", [PROJECT, CREATES], ids=["person", "accounts"])
+@pytest.mark.parametrize("after", [1, 2, 4, 9, 11, 12, 13, 14, 15, 16, 17, 18])
+def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: str, after: int) -> None:
+    """Whenever it is interrupted: no scratch account is left, and the person who was named is as before."""
+    clinic = declaring(open_clinic(SECOND, more=WHOLE, on_log=_Interrupting(after)), project)
+    before = held(clinic.service)
+    code, _ = clinic.run("doctor", "--probe", "--yes", *BOTH)
+    assert code == 130, clinic.err
+    assert held(clinic.service) == before

@@ -1,0 +1,28 @@
+"""Runs every test of a project on the sandbox twice: as lmsconf assumes the service, and with every key otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from wire.second_dialect import second_dialect
+
+from . import project
+
+DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": second_dialect()}
+OF_THEIR_OWN = {"test_stranger", "test_stranger_answers"}
+"""Tests of a server that is not ours, which has dialects of its own."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test but those, once in each dialect."""
+    if metafunc.module.__name__.rpartition(".")[2] not in OF_THEIR_OWN:
+        metafunc.parametrize("spoken", DIALECTS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def spoken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The dialect that the service of this test speaks, and that its project file says."""
+    name = str(getattr(request, "param", "assumed"))
+    monkeypatch.setattr(project, "SPOKEN", DIALECTS[name])
+    return name
