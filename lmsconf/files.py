@@ -17,7 +17,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise LmsconfError(f"{path} is not UTF-8 text", hint="It may be damaged, or not a file of lmsconf.") from error
     except OSError as error:
-        raise LmsconfError(f"{path} cannot be read: {_why(error)}", hint="Check the path.") from error
+        raise LmsconfError(f"{path} cannot be read: {why(error)}", hint="Check the path.") from error
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
@@ -29,10 +29,10 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
         if path.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         _replace(path, text.encode("utf-8"), mode)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         hint = "Check that its folder exists, may be written to, and has room."
-        raise LmsconfError(f"{path} cannot be written: {_why(error)}", hint=hint) from error
+        raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:
@@ -52,8 +52,8 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes the rename itself survive a power cut."""
+def sync_folder(folder: Path) -> None:
+    """Makes what a folder lists, a new name or a rename, survive a power cut. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -61,5 +61,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _why(error: OSError) -> str:
+def why(error: OSError) -> str:
+    """What the system says of it, without the path."""
     return error.strerror or str(error)

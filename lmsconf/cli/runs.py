@@ -1,0 +1,34 @@
+"""`lmsconf runs`: what the journals in this project tell of the runs that were made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.errors import Exit
+from lmsconf.journal.reading import named
+from lmsconf.journal.reading import runs as recorded_runs
+from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
+
+
+@click.command()
+@click.argument("run", required=False)
+@output_options(list(RUNS_VIEWS))
+@pass_context
+def runs(context: Context, *, run: str | None, output: Output) -> Exit:
+    """List what was applied from here, or show one run call by call.
+
+    RUN is its name, how that begins, how the digest of its plan begins, or latest. With `lmsconf --workspace NAME runs`
+    those on that workspace are listed. Of a run that was cut short, a call in flight may have been sent, and nobody
+    knows what became of it.
+    """
+    root = Path(context.directory)
+    if run is not None:
+        output.write(RUN_VIEWS[output.format](named(root, run)))
+        return Exit.OK
+    chosen = context.workspace
+    found = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+    output.write(RUNS_VIEWS[output.format](found))
+    return Exit.OK

@@ -1,0 +1,66 @@
+"""After a crash: what the run before had sent may still arrive, and a plan made too early would do it twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+
+from lmsconf.core.recorded import RecordedRun
+from lmsconf.journal.reading import runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """What a run that was cut short had in flight, and the seconds until none of it can arrive any more."""
+
+    run: str
+    calls: int
+    seconds: float
+
+    def __str__(self) -> str:
+        calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
+        return (
+            f"The run {self.run} was cut short with {calls} in flight. Waiting {ceil(self.seconds)} s before looking "
+            "at the workspace, because what was sent may still arrive."
+        )
+
+
+def pending(root: Path, url: str, *, now: datetime, settle: float) -> Pending | None:
+    """What may still arrive at the workspace with that url; None when there is nothing to wait for.
+
+    settle: for how many seconds after it was sent a call may arrive.
+    """
+    for run in runs(root):
+        if run.opening is None or run.opening.url == url:
+            found = _pending(run, now, settle)
+            # A run waits for those before it, so none that is older than a readable one can matter.
+            if found is not None or run.opening is not None:
+                return found
+    return None
+
+
+def let_arrive(
+    root: Path,
+    url: str,
+    settle: float,
+    *,
+    tell: Callable[[str], None],
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits, and tells for how long and why, until nothing that an earlier run has sent can arrive any more."""
+    found = pending(root, url, now=clock(), settle=settle)
+    if found is not None:
+        tell(str(found))
+        sleep(found.seconds)
+
+
+def _pending(run: RecordedRun, now: datetime, settle: float) -> Pending | None:
+    begun = [call.begun for call in run.in_flight if call.begun is not None]
+    # A clock that was set back makes a call look as if it were sent tomorrow; that is no reason to wait until then.
+    seconds = min(settle, settle - (now - max(begun)).total_seconds()) if begun else 0.0
+    return Pending(run=run.name, calls=len(begun), seconds=seconds) if seconds > 0 else None

@@ -1,0 +1,59 @@
+"""The folder `.lmsconf` of a project: for its owner's eyes only, and never committed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import LmsconfError
+from lmsconf.files import why
+
+FOLDER: Final = ".lmsconf"
+RUNS: Final = "runs"
+_MODE: Final = 0o700
+_IGNORE: Final = ".gitignore"
+
+
+def made(root: Path, *below: str) -> Path:
+    """The folder of the project in `root`, or one in it, made where there is none. Raises LmsconfError."""
+    folder = root / FOLDER
+    _make(folder)
+    _ignore(folder / _IGNORE)
+    for name in below:
+        folder /= name
+        _make(folder)
+    return folder
+
+
+def created(path: Path, *flags: int) -> int:
+    """The descriptor of a file to write to, which only its owner may read. A link is not followed. Raises OSError."""
+    return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
+
+
+def unusable(path: Path, error: OSError) -> LmsconfError:
+    """The error of a run that is refused because its files cannot be kept."""
+    return LmsconfError(
+        f"{path} cannot be written: {why(error)}",
+        hint="A run writes down there what it does. Make sure that the folder may be written to, and has room.",
+    )
+
+
+def _make(folder: Path) -> None:
+    try:
+        # Through somebody else's link the files would land where others can read them.
+        if folder.is_symlink():
+            raise NotADirectoryError(None, "it is a symbolic link")
+        folder.mkdir(mode=_MODE, exist_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from error
+
+
+def _ignore(path: Path) -> None:
+    """Git passes over a folder that says so itself, whatever the project's own rules are."""
+    try:
+        if not path.exists():
+            with os.fdopen(created(path, os.O_WRONLY), "w", encoding="utf-8") as file:
+                file.write("*\n")
+    except OSError as error:
+        raise unusable(path, error) from error

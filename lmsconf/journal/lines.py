@@ -1,0 +1,39 @@
+"""One line of a journal ⇄ a mapping. Each line is JSON by itself and holds a sum, so that a damaged one is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from lmsconf.core.canonical import sha256
+from lmsconf.core.document import render_canonical
+from lmsconf.core.values import Json
+
+_SUM: Final = "sum"
+_LENGTH: Final = 8
+
+
+def encode(entry: Mapping[str, Json]) -> bytes:
+    """The entry as a line, with its line feed."""
+    return f"{render_canonical({**entry, _SUM: _sum(entry)})}\n".encode()
+
+
+def decode(line: bytes) -> dict[str, Json] | None:
+    """The entry that `encode` was given; None for a line that is cut short or was changed."""
+    try:
+        entry = json.loads(line)
+        if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(entry):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return entry
+
+
+def entries(content: bytes) -> Iterator[dict[str, Json] | None]:
+    """What stands in a journal, line by line; None for each line that cannot be read."""
+    return (decode(line) for line in content.split(b"\n") if line)
+
+
+def _sum(entry: Mapping[str, Json]) -> str:
+    return sha256(entry)[:_LENGTH]

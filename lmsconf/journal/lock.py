@@ -1,0 +1,86 @@
+"""One run at a time, for each workspace of a project folder on one machine.
+
+The system's own file lock is used: it goes when its process goes, however that dies, so there is none to be cleaned up.
+It does not reach other machines or other checkouts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from lmsconf.errors import LmsconfError
+from lmsconf.journal.folder import created, made, unusable
+
+_LONGEST = 100
+"""A file's name cannot be longer than the system allows. Workspaces that differ only after this share a lock."""
+
+
+class Locked(LmsconfError):
+    """Another run holds the lock; nothing was read or sent."""
+
+    code = "lock/held"
+
+
+@contextmanager
+def locked(
+    root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Iterator[None]:
+    """Nobody else gets this workspace of this project while it lasts. Raises Locked, which says who has it."""
+    path = made(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
+    try:
+        descriptor = created(path, os.O_RDWR)
+    except OSError as error:
+        raise unusable(path, error) from error
+    try:
+        _take(descriptor, path, workspace)
+        _write(descriptor, path, _me(clock()))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, workspace: str) -> None:
+    try:
+        import fcntl
+    except ImportError as missing:
+        hint = "Apply on Linux, macOS or WSL."
+        raise LmsconfError("this system has no file locks, and no run is safe without one", hint=hint) from missing
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        raise Locked(
+            f"another run is at work on the workspace {workspace}{_holder(descriptor)}",
+            hint="Wait until it has ended, or end it; then apply again.",
+        ) from held
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
+def _write(descriptor: int, path: Path, text: str) -> None:
+    """Puts the text in the place of what stood there."""
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
+def _me(now: datetime) -> str:
+    since = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
+
+
+def _holder(descriptor: int) -> str:
+    """Who has it, as far as that is written: the one who took it may just be about to write it."""
+    try:
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        return f": process {said['pid']} on {said['host']}, since {said['since']}"
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""

@@ -1,0 +1,145 @@
+"""The runs that journals tell of. A torn tail or a damaged line is counted; it never hides the other lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lmsconf.core.document import Reader
+from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.core.values import Json
+from lmsconf.errors import LmsconfError
+from lmsconf.files import why
+from lmsconf.journal.folder import FOLDER, RUNS
+from lmsconf.journal.lines import entries
+from lmsconf.journal.writing import FORMAT, SUFFIX
+
+
+def runs(root: Path) -> Iterator[RecordedRun]:
+    """The runs of a project, the newest first, each read when its turn comes. Raises LmsconfError."""
+    return (_read(path) for path in _journals(root))
+
+
+def named(root: Path, name: str) -> RecordedRun:
+    """The one run that is called so: `latest`, its name or how it begins, or how the plan's digest begins.
+
+    Raises LmsconfError when there is none, or more than one.
+    """
+    found = _journals(root)
+    exact = [path for path in found if path.stem == name]
+    fitting = found[:1] if name == "latest" else exact or [path for path in found if _fits(path.stem, name)]
+    if not fitting:
+        raise LmsconfError(f"no run is called {name!r}", hint="List them with: lmsconf runs")
+    if len(fitting) > 1:
+        raise LmsconfError(
+            f"{len(fitting)} runs are called {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
+        )
+    return _read(fitting[0])
+
+
+def recorded(name: str, content: bytes) -> RecordedRun:
+    """What a journal of that name and content tells, however much of it is left."""
+    fold = _Fold()
+    for entry in entries(content):
+        fold.take(entry)
+    return RecordedRun(
+        name=name, opening=fold.opening, calls=tuple(fold.calls.values()), ending=fold.ending, damaged=fold.damaged
+    )
+
+
+class _Fold:
+    """What the lines come to, taken one after the other."""
+
+    def __init__(self) -> None:
+        self.opening: Opening | None = None
+        self.calls: dict[str, RecordedCall] = {}
+        self.ending: Ending | None = None
+        self.damaged = 0
+
+    def take(self, entry: dict[str, Json] | None) -> None:
+        try:
+            self._take(Reader(entry))
+        except (ValueError, OverflowError):
+            # It cannot be read, or a version of lmsconf wrote it that says more than this one understands.
+            self.damaged += 1
+
+    def _take(self, entry: Reader) -> None:
+        event, at = entry.text("event"), _time(entry.text("at"))
+        if event == "run":
+            self.opening = _opening(entry, at)
+        elif event == "end":
+            self.ending = Ending(at=at, exit=entry.number("exit"), converged=entry.maybe("converged", entry.flag))
+        elif event in ("intent", "outcome"):
+            before = self.calls.get(entry.text("call"))
+            made = _begun(entry, at) if event == "intent" else _ended(entry, at)
+            self.calls[made.call] = replace(made, begun=made.begun or (before.begun if before else None))
+        else:
+            raise ValueError(f"there is no event {event!r}")
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _opening(entry: Reader, at: datetime) -> Opening:
+    if entry.text("format") != FORMAT:
+        raise ValueError("it has another format")
+    return Opening(
+        digest=entry.text("digest"),
+        workspace=entry.text("workspace"),
+        url=entry.text("url"),
+        started=at,
+        tool=entry.text("tool"),
+        calls=entry.number("calls"),
+        meta=entry.text_map("meta"),
+    )
+
+
+def _begun(entry: Reader, at: datetime) -> RecordedCall:
+    return RecordedCall(
+        call=entry.text("call"),
+        address=entry.text("address"),
+        operation=entry.text("operation"),
+        state=State.IN_FLIGHT,
+        begun=at,
+    )
+
+
+def _ended(entry: Reader, at: datetime) -> RecordedCall:
+    return RecordedCall(
+        call=entry.text("call"),
+        address=entry.text("address"),
+        operation=entry.text("operation"),
+        state=State(entry.text("status")),
+        ended=at,
+        reason=entry.maybe("reason", entry.text),
+        id=entry.maybe("id", entry.text),
+    )
+
+
+def _journals(root: Path) -> list[Path]:
+    """The journals of a project, the newest first."""
+    folder = root / FOLDER / RUNS
+    try:
+        found = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    # Of one second and one plan, the number behind the name decides: 10 comes after 9.
+    return sorted(found, key=lambda path: (path.stem.partition("-")[0], len(path.stem), path.stem), reverse=True)
+
+
+def _read(path: Path) -> RecordedRun:
+    try:
+        return recorded(path.stem, path.read_bytes())
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> LmsconfError:
+    return LmsconfError(f"{path} cannot be read: {why(error)}", hint="Check who may read it, or delete it.")
+
+
+def _fits(stem: str, name: str) -> bool:
+    return bool(name) and (stem.startswith(name) or stem.partition("-")[2].startswith(name))

@@ -1,0 +1,176 @@
+"""The journal of one run: what it is about to do is on the disk before it is done, what came of it after.
+
+No body, no token and no answer stands in it: calls by id, address and operation, with what became of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from lmsconf import __version__
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.values import ApplyReport, Call, Json, Outcome, Plan
+from lmsconf.errors import LmsconfError, Problem, Severity
+from lmsconf.files import sync_folder, why
+from lmsconf.journal.folder import RUNS, created, made, unusable
+from lmsconf.journal.lines import encode
+from lmsconf.redact import redacted
+
+FORMAT: Final = "lmsconf.journal/1"
+SUFFIX: Final = ".jsonl"
+SHORT: Final = 12
+"""How much of a digest names a plan where people read."""
+
+Clock = Callable[[], datetime]
+Sync = Callable[[int], None]
+"""Returns when all that was written to a descriptor survives a power cut."""
+
+
+class JournalFailed(LmsconfError):
+    """What cannot be written down is not done."""
+
+    code = "journal/failed"
+
+
+class Journal:
+    """Writes one run down. Use it in a `with`; calls may begin and end in any thread."""
+
+    def __init__(self, path: Path, descriptor: int, clock: Clock, sync: Sync) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._clock, self._sync = clock, sync
+        self._failure: OSError | None = None
+        self._turn = Lock()
+
+    @classmethod
+    def begin(
+        cls,
+        root: Path,
+        plan: Plan,
+        *,
+        meta: Mapping[str, str],
+        clock: Clock = lambda: datetime.now(UTC),
+        sync: Sync = os.fsync,
+    ) -> Journal:
+        """A journal for a run of that plan, in the project `root`. Raises LmsconfError where none can be written."""
+        started, digest = clock(), plan_digest(plan)
+        folder = made(root, RUNS)
+        try:
+            path, descriptor = _opened(folder, started, digest)
+        except OSError as error:
+            raise unusable(folder, error) from error
+        journal = cls(path, descriptor, clock, sync)
+        try:
+            journal._write(_opening(plan, digest, meta), started, lasting=True)
+            sync_folder(folder)
+        except OSError as error:
+            os.close(descriptor)
+            path.unlink()
+            raise unusable(path, error) from error
+        return journal
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def intent(self, call: Call) -> None:
+        """Says that a call is about to be sent, or sent again. It is on the disk when this returns.
+
+        Raises JournalFailed when that, or anything before it, could not be written: then it must not be sent.
+        """
+        with self._turn:
+            if self._failure is None:
+                self._try({"event": "intent", **_named(call)}, lasting=True)
+            if self._failure is not None:
+                raise JournalFailed(
+                    f"the journal {self.path} cannot be written: {why(self._failure)}",
+                    hint="Make room for it and apply again: what was done is found, and the rest is done then.",
+                ) from self._failure
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Says what became of a call. It never fails: the call is over. The next `intent` tells, or `end`."""
+        with self._turn:
+            self._try(
+                {
+                    "event": "outcome",
+                    **_named(outcome),
+                    "status": outcome.status.value,
+                    "reason": outcome.reason and redacted(outcome.reason),
+                    "id": outcome.id,
+                }
+            )
+
+    def end(self, report: ApplyReport) -> tuple[Problem, ...]:
+        """Says how the run ended, and gives what was in the way of saying so."""
+        with self._turn:
+            self._try({"event": "end", "exit": report.exit, "converged": report.converged}, lasting=True)
+        if self._failure is None:
+            return ()
+        return (
+            Problem(
+                code=JournalFailed.code,
+                message=f"the journal {self.path} is not complete: {why(self._failure)}",
+                hint="This report is complete; keep it if the run is to be accounted for.",
+                severity=Severity.WARNING,
+            ),
+        )
+
+    def _try(self, entry: Mapping[str, Json], *, lasting: bool = False) -> None:
+        """Writes unless something could not be written before: a journal with a gap would tell what is not true."""
+        if self._failure is None:
+            try:
+                self._write(entry, self._clock(), lasting=lasting)
+            except OSError as failure:
+                self._failure = failure
+
+    def _write(self, entry: Mapping[str, Json], at: datetime, *, lasting: bool) -> None:
+        line = encode({**entry, "at": _text(at)})
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        if lasting:
+            self._sync(self._descriptor)
+
+
+def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json]:
+    return {
+        "event": "run",
+        "format": FORMAT,
+        "digest": digest,
+        "workspace": plan.workspace,
+        "url": plan.url,
+        "tool": __version__,
+        "calls": len(plan.calls),
+        "meta": {key: redacted(value) for key, value in meta.items()},
+    }
+
+
+def _named(value: Call | Outcome) -> dict[str, Json]:
+    id = value.id if isinstance(value, Call) else value.call
+    return {"call": id, "address": str(value.address), "operation": value.operation}
+
+
+def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
+    """A new file. Two runs of one plan within a second get a number."""
+    number = 1
+    while True:
+        path = folder / _name(started, digest, number)
+        try:
+            return path, created(path, os.O_WRONLY, os.O_APPEND, os.O_EXCL)
+        except FileExistsError:
+            number += 1
+
+
+def _name(started: datetime, digest: str, number: int) -> str:
+    more = f"-{number}" if number > 1 else ""
+    return f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:SHORT]}{more}{SUFFIX}"
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

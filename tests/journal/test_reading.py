@@ -1,0 +1,140 @@
+"""Whatever is left of a journal can be read, and tells nothing that was not so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from journal.scene import CALLS, Scene
+from lmsconf.core.recorded import RecordedCall, RecordedRun, State
+from lmsconf.errors import LmsconfError
+from lmsconf.journal.lines import encode
+from lmsconf.journal.reading import named, recorded, runs
+
+
+@pytest.fixture
+def journal(scene: Scene) -> bytes:
+    """The journal of a run that did everything."""
+    _, _, path = scene.applied()
+    return path.read_bytes()
+
+
+def test_torn_at_every_byte(journal: bytes) -> None:
+    """Cut anywhere, the whole lines before the cut hold, and what is left of a line is counted as one damaged."""
+    whole = recorded("run", journal)
+    for length in range(len(journal)):
+        left = journal[:length]
+        run = recorded("run", left)
+        # A line that lacks only its line feed says all that it has to say.
+        lines = journal[: length + 1].count(b"\n") if left[-1:] != b"\n" else left.count(b"\n")
+        torn = not (journal[: length + 1].endswith(b"\n") or left.endswith(b"\n") or not left)
+        assert run.damaged == torn, length
+        assert (run.opening is not None) == (lines > 0)
+        assert run.ending is None or lines == journal.count(b"\n")
+        assert _weaker(run, whole)
+        if run.opening is not None:
+            assert sum(run.summary.values()) == CALLS
+
+
+def test_flipped_bits(journal: bytes) -> None:
+    """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted."""
+    whole = recorded("run", journal)
+    for place, bit in _bits(journal):
+        changed = bytearray(journal)
+        changed[place] ^= 1 << bit
+        run = recorded("run", bytes(changed))
+        assert _weaker(run, whole), (place, bit)
+        assert run.damaged or run == whole, (place, bit)
+
+
+def _bits(journal: bytes) -> Iterator[tuple[int, int]]:
+    """One bit of every byte, each time another."""
+    return ((place, place % 8) for place in range(len(journal)))
+
+
+def _weaker(run: RecordedRun, whole: RecordedRun) -> bool:
+    """Whether one tells nothing but what the other does, or less."""
+    said = {call.call: call for call in whole.calls}
+    opened = run.opening in (None, whole.opening)
+    return opened and run.ending in (None, whole.ending) and all(_told(call, said[call.call]) for call in run.calls)
+
+
+def _told(call: RecordedCall, truth: RecordedCall) -> bool:
+    if call.state is State.IN_FLIGHT:
+        return (call.begun, call.ended, call.id) == (truth.begun, None, None)
+    return (call.state, call.ended, call.id) == (truth.state, truth.ended, truth.id)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b"\x00" * 64,
+        b"null\n[]\n1\n",
+        b"[" * 100_000,
+        encode({"event": "run", "at": "2026-06-01T08:00:00Z", "format": "lmsconf.journal/9"}),
+        encode({"event": "rest", "at": "2026-06-01T08:00:00Z"}),
+        encode({"event": "end", "at": "0001-01-01T00:00:00+23:00", "exit": 0, "converged": None}),
+        encode({"event": "end", "at": "soon", "exit": 0, "converged": None}),
+        encode({"event": "outcome", "at": "2026-06-01T08:00:00Z", "call": "c1", "address": "group/A",
+                "operation": "x", "status": "perhaps", "reason": None, "id": None}),
+    ],
+)  # fmt: skip
+def test_what_is_no_journal_tells_nothing(content: bytes) -> None:
+    """A file that holds something else, or what a later version wrote, is a run of which nothing is known."""
+    run = recorded("run", content)
+    assert (run.opening, run.calls, run.ending) == (None, (), None)
+    assert run.damaged == sum(bool(line) for line in content.split(b"\n"))
+
+
+def test_a_call_that_is_sent_again_was_begun_again() -> None:
+    """A second intent of a call is the one that counts for how long it has been in flight."""
+    intent = {"event": "intent", "call": "c1", "address": "group/A", "operation": "manual-groups.create"}
+    lines = [encode({**intent, "at": f"2026-06-01T08:00:{second:02}Z"}) for second in (1, 31)]
+    (call,) = recorded("run", b"".join(lines)).in_flight
+    assert call.begun is not None
+    assert call.begun.second == 31
+
+
+NAMES = ["20260601T080000Z-aaaaaaaaaaaa", "20260601T080000Z-aaaaaaaaaaaa-2", "20260601T080000Z-aaaaaaaaaaaa-10",
+         "20260602T080000Z-abbbbbbbbbbb"]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / ".lmsconf" / "runs").mkdir(parents=True)
+    for name in (*NAMES, "other.txt"):
+        path = tmp_path / ".lmsconf" / "runs" / name
+        (path if path.suffix else path.with_suffix(".jsonl")).write_bytes(b"")
+    return tmp_path
+
+
+def test_the_newest_comes_first(folder: Path) -> None:
+    """Runs are listed from the newest on, those of one second by their number; other files are none."""
+    assert [run.name for run in runs(folder)] == NAMES[::-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("latest", NAMES[3]), (NAMES[0], NAMES[0]), ("20260602", NAMES[3]), ("abb", NAMES[3])]
+)
+def test_a_run_is_named_by_what_is_unique(folder: Path, said: str, meant: str) -> None:
+    """Its name, how that begins, how the digest begins, or `latest`."""
+    assert named(folder, said).name == meant
+
+
+@pytest.mark.parametrize(("said", "why"), [("aaa", "3 runs"), ("x", "no run"), ("", "no run"), ("../x", "no run")])
+def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str) -> None:
+    """What fits none, or several, is an error that says so."""
+    with pytest.raises(LmsconfError, match=why) as error:
+        named(folder, said)
+    assert error.value.hint
+
+
+def test_no_journals_is_no_error(tmp_path: Path) -> None:
+    """A project without journals has had no runs."""
+    assert list(runs(tmp_path)) == []
+    with pytest.raises(LmsconfError, match="no run"):
+        named(tmp_path, "latest")

@@ -1,0 +1,188 @@
+"""A journal says what is about to be done before it is done, or nothing is done."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from journal.scene import CALLS, Scene
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.recorded import State
+from lmsconf.core.values import Outcome, Status
+from lmsconf.errors import Exit, LmsconfError
+from lmsconf.journal.reading import recorded
+from lmsconf.journal.writing import Journal
+from lmsconf.redact import keep_secret
+
+
+def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
+    """Whenever a write arrives, what a power cut would leave of the journal says that it was begun, and not ended."""
+    plan, lasting, seen = scene.plan(), 0, []
+
+    def sync(descriptor: int) -> None:
+        nonlocal lasting
+        os.fsync(descriptor)
+        lasting = os.fstat(descriptor).st_size
+
+    with scene.begin(plan, sync=sync) as journal:
+
+        def arrives(operation: str) -> None:
+            left = recorded("left", journal.path.read_bytes()[:lasting])
+            assert operation in [call.operation for call in left.in_flight]
+            seen.append(operation)
+
+        scene.sandbox.arrives = arrives
+        report = scene.workspace.apply(plan, meta={}, journal=journal)
+    assert report.exit == Exit.OK, report.outcomes
+    assert len(seen) == len(plan.calls) == CALLS
+
+
+def test_the_whole_run_is_written_down(scene: Scene) -> None:
+    """Afterwards the journal says what the report does: the plan, each outcome with its id, and the end."""
+    plan, report, path = scene.applied()
+    run = recorded(path.stem, path.read_bytes())
+    assert run.opening is not None
+    assert run.ending is not None
+    assert (run.opening.digest, run.opening.workspace, run.opening.url) == (plan_digest(plan), "sandbox", "sandbox:")
+    assert (run.opening.calls, run.opening.meta) == (CALLS, {"commit": "9f3c"})
+    assert {(call.call, call.address, call.operation, call.state.value, call.id) for call in run.calls} == {
+        (one.call, str(one.address), one.operation, one.status.value, one.id) for one in report.outcomes
+    }
+    assert all(call.begun and call.ended and call.begun < call.ended for call in run.calls)
+    assert (run.ending.exit, run.ending.converged, run.damaged) == (0, True, 0)
+
+
+def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: Scene) -> None:
+    """Files have the mode 0600, folders 0700, and the folder tells Git to ignore all of it."""
+    _, _, path = scene.applied()
+    folder = scene.root / ".lmsconf"
+    modes = {found.name: stat.S_IMODE(found.stat().st_mode) for found in (folder, *folder.rglob("*"))}
+    assert modes == {".lmsconf": 0o700, "runs": 0o700, ".gitignore": 0o600, path.name: 0o600}
+    assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+def test_no_body_is_written_down(scene: Scene) -> None:
+    """Of a call there are its id, address and operation; of its outcome also the status, reason and id."""
+    _, _, path = scene.applied()
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    keys = {event: {key for line in lines if line["event"] == event for key in line} for event in ("intent", "outcome")}
+    common = {"event", "at", "sum", "call", "address", "operation"}
+    assert keys == {"intent": common, "outcome": common | {"status", "reason", "id"}}
+
+
+def test_no_token_is_written_down(scene: Scene) -> None:
+    """What a reason or `--meta` quotes of a token of this run is left out."""
+    canary = "canary-0123456789"
+    keep_secret(canary)
+    plan = scene.plan()
+    (call,) = plan.calls[:1]
+    with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}) as journal:
+        reason = f"401: {canary} is not valid"
+        journal.outcome(
+            Outcome(call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, reason=reason)
+        )
+    content = journal.path.read_bytes()
+    assert canary.encode() not in content
+    assert b"is not valid" in content
+
+
+def test_two_runs_of_one_second_have_two_journals(scene: Scene) -> None:
+    """A journal is never written over: the second run of the same plan in a second gets a name of its own."""
+    plan = scene.plan()
+    with scene.begin(plan) as one, scene.begin(plan) as other:
+        assert one.path != other.path
+        assert [one.path.exists(), other.path.exists()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("place", "obstacle"),
+    [
+        *((place, "link") for place in (".lmsconf", ".lmsconf/runs", ".lmsconf/.gitignore")),
+        *((place, "file") for place in (".lmsconf", ".lmsconf/runs")),
+    ],
+)
+def test_without_a_journal_there_is_no_run(scene: Scene, place: str, obstacle: str, tmp_path: Path) -> None:
+    """Where the folder cannot be made or leads elsewhere, the error names it before anything was sent."""
+    path, elsewhere = scene.root / place, tmp_path / "elsewhere"
+    path.parent.mkdir(exist_ok=True)
+    if obstacle == "file":
+        path.write_text("in the way", encoding="utf-8")
+    else:
+        path.symlink_to(elsewhere)
+        if not place.endswith(".gitignore"):
+            elsewhere.mkdir()
+    with pytest.raises(LmsconfError, match=r"\.lmsconf") as refused:
+        scene.begin(scene.plan())
+    assert refused.value.hint
+    assert scene.writes == []
+    assert not elsewhere.exists() or list(elsewhere.iterdir()) == []
+
+
+class FullAt:
+    """A disk that takes so many syncs and no more."""
+
+    def __init__(self, syncs: int) -> None:
+        self.left = syncs
+
+    def __call__(self, descriptor: int) -> None:
+        if not self.left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.left -= 1
+
+
+def test_a_disk_that_is_full_at_once_refuses_the_run(scene: Scene) -> None:
+    """When even the first line cannot be made to last, there is an error, no request, and no journal left behind."""
+    with pytest.raises(LmsconfError, match="No space left"):
+        scene.begin(scene.plan(), sync=FullAt(0))
+    assert scene.writes == []
+    assert list((scene.root / ".lmsconf" / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("calls", range(CALLS))
+def test_a_call_that_cannot_be_written_down_is_not_sent(scene: Scene, calls: int) -> None:
+    """When the disk is full after some calls, those are done and reported, and no other is sent."""
+    plan = scene.plan()
+    with scene.begin(plan, sync=FullAt(1 + calls)) as journal:
+        report = scene.workspace.apply(plan, meta={}, journal=journal)
+    assert len(scene.writes) == calls == report.count(Status.DONE)
+    assert report.count(Status.NOT_ATTEMPTED) == CALLS - calls
+    assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is Status.NOT_ATTEMPTED))
+    assert report.exit == (Exit.PARTIAL if calls else Exit.ERROR)
+    assert [problem.code for problem in report.problems] == ["journal/failed"]
+    assert recorded("left", journal.path.read_bytes()).ending is None
+
+
+def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: Scene) -> None:
+    """When the disk is full after the last call, the run is what it is, and the report says what is missing."""
+    plan = scene.plan()
+    with scene.begin(plan, sync=FullAt(1 + CALLS)) as journal:
+        report = scene.workspace.apply(plan, meta={}, journal=journal)
+    assert report.exit == Exit.OK
+    assert [(problem.code, problem.is_error) for problem in report.problems] == [("journal/failed", False)]
+
+
+def test_a_run_that_dies_leaves_its_calls_in_flight(scene: Scene) -> None:
+    """What was sent when the process was ended has no outcome, and the run has no end."""
+
+    class Killed(BaseException):
+        pass
+
+    def arrives(operation: str) -> None:
+        if operation == "smart-groups.create":
+            raise Killed
+
+    scene.sandbox.arrives = arrives
+    plan = scene.plan()
+    # One after the other: otherwise others could be on their way too.
+    workspace = replace(scene.workspace, parallelism=1)
+    with pytest.raises(Killed), scene.begin(plan) as journal:
+        workspace.apply(plan, meta={}, journal=journal)
+    run = recorded("left", journal.path.read_bytes())
+    assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
+    assert (run.ending, run.summary[State.DONE]) == (None, CALLS - 1)
