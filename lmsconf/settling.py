@@ -15,7 +15,7 @@ from threading import Event
 from typing import Final
 
 from lmsconf.core.address import Address
-from lmsconf.core.apply import Learnt
+from lmsconf.core.apply import Begin, Learnt
 from lmsconf.core.values import Call, Json, Plan
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
 from lmsconf.kinds.terms import filled, filled_body
@@ -64,12 +64,14 @@ class Settling:
 
     look     plans one resource afresh
     seconds  how long something may take to show after its answer was lost
+    again    hears of a call before it is sent once more. Raises LmsconfError when it must not be
     hurry    once it is set nobody waits any more, and what is doubtful stays so
     """
 
     look: Look
     seconds: float
     timing: Timing
+    again: Begin
     hurry: Event = field(default_factory=Event)
 
     def settle(self, sent: Sent, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
@@ -84,6 +86,7 @@ class Settling:
                 return None
             if fate is Fate.UNKNOWN or tried == _SENT_AT_MOST or self.hurry.is_set():
                 break
+            self.again(sent.call)
             try:
                 return send()
             except (AnswerLost, BadAnswer) as failure:

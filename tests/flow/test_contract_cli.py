@@ -27,6 +27,7 @@ from lmsconf.resources import schema_text
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.sending import Sender
+from lmsconf.settling import Settling, Timing
 
 from .project import Project
 
@@ -268,7 +269,8 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
     """An interruption in the very moment of sending: that call is waited for and reported, and no other begins."""
     plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
     with Connection(it.settings) as connection, connection.crew(1) as crew:
-        sender = Sender(crew, connection.reader(crew), all_kinds())
+        settling = Settling(look=lambda _: plan, seconds=0, timing=Timing(), again=lambda _: None)
+        sender = Sender(crew, all_kinds(), settling)
 
         def submit(call: Call, ids: Learnt) -> Future[Learnt]:
             future = sender.submit(call, ids)

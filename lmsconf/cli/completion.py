@@ -1,0 +1,28 @@
+"""`lmsconf completion`: the script that teaches a shell our commands and options."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lmsconf.cli.frame import emit
+from lmsconf.errors import Exit, LmsconfError
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> Exit:
+    """Print what a shell needs to complete commands and options.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise LmsconfError(f"click knows no completion for {shell}")
+    emit(found(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout)
+    return Exit.OK

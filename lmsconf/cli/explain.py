@@ -1,0 +1,24 @@
+"""`lmsconf explain`: what a manifest key means."""
+
+from __future__ import annotations
+
+import click
+
+from lmsconf.cli.frame import Output, output_options
+from lmsconf.errors import Exit
+
+
+@click.command()
+@click.argument("key", metavar="[KIND[.FIELD]]", default="")
+@output_options(["text", "json"])
+def explain(*, key: str, output: Output) -> Exit:
+    """Tell what a manifest key means, from the schema that manifests are checked by.
+
+    For example: lmsconf explain smart_group.conditions. Without a word, all sections are listed.
+    """
+    from lmsconf.kinds import all_kinds
+    from lmsconf.manifest.explain import explain as explained
+    from lmsconf.views.explain import EXPLAIN_VIEWS
+
+    output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    return Exit.OK

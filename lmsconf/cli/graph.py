@@ -1,0 +1,36 @@
+"""`lmsconf graph`: what leans on what, as a picture."""
+
+from __future__ import annotations
+
+import click
+
+from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.planning import policy_of, settings_of
+from lmsconf.errors import Exit
+
+
+@click.command()
+@click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * fits any text.")
+@output_options(["mermaid", "dot"])
+@pass_context
+def graph(context: Context, *, only: tuple[str, ...], output: Output) -> Exit:
+    """Draw what the manifests say leans on what.
+
+    Content points to whom it is assigned to, thick where it must be taken; smart groups point to the fields that they
+    ask for. What no manifest declares is dashed. The workspace is not looked at.
+    """
+    from lmsconf.core.select import Selection
+    from lmsconf.errors import ProblemsFound
+    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.network import network
+    from lmsconf.views.graph import GRAPH_VIEWS
+    from lmsconf.workspace import read_manifests, refuse_errors
+
+    settings = settings_of(context)
+    manifests = read_manifests(settings)
+    refuse_errors(manifests)
+    chosen = Selection(all_kinds(), manifests.declared, policy_of(settings, only))
+    if wrong := list(chosen.problems(one.address for one in manifests.declared)):
+        raise ProblemsFound(wrong)
+    output.show(GRAPH_VIEWS, network(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
+    return Exit.OK

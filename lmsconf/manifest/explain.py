@@ -1,0 +1,106 @@
+"""What a key of a manifest means, told from the schema that manifests are checked by, so that there is one source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from lmsconf.core.explanation import Explanation, Key
+from lmsconf.core.kind import Kind
+from lmsconf.core.names import did_you_mean
+from lmsconf.core.values import Json
+from lmsconf.errors import UsageError
+from lmsconf.manifest.schemas import ABSENT, manifest_schema
+
+_Schema: TypeAlias = "Mapping[str, Json]"
+_WORDS: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "object": "mapping",
+    "null": "null",
+}
+
+
+def explain(kinds: Mapping[str, Kind], asked: str) -> Explanation:
+    """What stands at `asked`: a kind or section, then keys after dots; empty for the whole manifest.
+
+    Raises UsageError for what is not there, with the nearest word that is.
+    """
+    schema: _Schema = manifest_schema(kinds)
+    sections = {kind.name: kind.section for kind in kinds.values()}
+    trail: list[str] = []
+    for word in asked.split(".") if asked else ():
+        known = _keys(schema)
+        name = sections.get(word, word) if not trail or trail == [ABSENT] else word
+        if name not in known:
+            raise _unknown(word, trail, [*known, *(() if trail else sections)])
+        schema, trail = known[name], [*trail, name]
+    needed = _needed(schema)
+    keys = tuple(
+        Key(name=name, type=_type(part), meaning=_meaning(part), needed=name in needed)
+        for name, part in _keys(schema).items()
+    )
+    whole = "a manifest: any of these sections, each a list, in any number of files"
+    return Explanation(
+        path=".".join(trail),
+        type=_type(schema) if trail else whole,
+        meaning=_meaning(schema) if trail else "",
+        keys=keys,
+    )
+
+
+def _unknown(word: str, trail: Sequence[str], known: Sequence[str]) -> UsageError:
+    place = f"{'.'.join(trail)} has no key" if trail else "there is no kind or section"
+    hint = did_you_mean(word, known) or (f"There is {', '.join(known)}." if known else "Nothing stands below it.")
+    return UsageError(f'{place} "{word}"', hint=hint)
+
+
+def _alternatives(schema: _Schema) -> Iterator[_Schema]:
+    """The schema, and all that may stand in its place: alternatives, and the items of a list."""
+    yield schema
+    for word in ("oneOf", "anyOf", "allOf"):
+        for one in cast("list[_Schema]", schema.get(word, [])):
+            yield from _alternatives(one)
+    if isinstance(schema.get("items"), dict):
+        yield from _alternatives(cast(_Schema, schema["items"]))
+
+
+def _keys(schema: _Schema) -> dict[str, _Schema]:
+    found: dict[str, _Schema] = {}
+    for one in _alternatives(schema):
+        for name, part in cast("Mapping[str, _Schema]", one.get("properties", {})).items():
+            found.setdefault(name, part)
+    return found
+
+
+def _needed(schema: _Schema) -> frozenset[str]:
+    """What every mapping that may stand there needs."""
+    needs = [
+        frozenset(cast("list[str]", one.get("required", []))) for one in _alternatives(schema) if "properties" in one
+    ]
+    return frozenset.intersection(*needs) if needs else frozenset()
+
+
+def _meaning(schema: _Schema) -> str:
+    """The first words that the schema has for it."""
+    return next((str(one["description"]) for one in _alternatives(schema) if "description" in one), "")
+
+
+def _type(schema: _Schema) -> str:
+    """What may stand there, in words."""
+    for word in ("oneOf", "anyOf") if "type" not in schema else ():
+        if word in schema:
+            return " or ".join(dict.fromkeys(_type(one) for one in cast("list[_Schema]", schema[word])))
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    if "enum" in schema:
+        return "one of " + ", ".join(str(one) for one in cast("list[Json]", schema["enum"]))
+    said = schema.get("type")
+    if said == "array":
+        items = schema.get("items")
+        return f"list of {_type(cast(_Schema, items))}" if isinstance(items, dict) and items else "list"
+    words = said if isinstance(said, list) else [said]
+    return " or ".join(_WORDS.get(str(one), "anything") for one in words)
