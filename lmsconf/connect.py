@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lmsconf.client.budget import Budget
 from lmsconf.client.crew import Crew
+from lmsconf.client.pace import Pace
 from lmsconf.client.reader import Reader
+from lmsconf.client.retry import Retry
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.settings import Settings
 from lmsconf.wire import Wire
@@ -30,14 +33,29 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
 
 
 class Connection:
-    """A way to one workspace: crews to read and write with, in the words of the project's dialect."""
+    """A way to one workspace: crews to read and write with, in the words of the project's dialect.
 
-    def __init__(self, settings: Settings, *, on_call: Callable[[Exchange], None] | None = None) -> None:
+    All clients of all its crews share one pace and one budget: what one of them learns of the service, all know.
+
+    max_rate: the most requests a second. retry: how patient it is, and how time passes.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_call: Callable[[Exchange], None] | None = None,
+        max_rate: float | None = None,
+        retry: Retry | None = None,
+    ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
         self.wire = Wire(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call = on_call
+        self._retry = retry or Retry()
+        self._pace = Pace(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
+        self._budget = Budget(self._retry)
         self._sandbox: Sandbox | None = None
         self._token: str | None = None
 
@@ -51,6 +69,7 @@ class Connection:
     def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
         """Workers that send at most so many requests at a time. Close it, or use it in a `with`."""
         self._open()
+        self._budget.side_by_side(parallelism)
         return Crew(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, crew: Crew) -> Reader:
@@ -76,4 +95,13 @@ class Connection:
         from lmsconf.client.client import Client
 
         url = SANDBOX_HOST if self._sandbox is not None else self.url
-        return Client(url, self._token or "", wire=self.wire, transport=self._sandbox, on_call=self._on_call)
+        return Client(
+            url,
+            self._token or "",
+            wire=self.wire,
+            transport=self._sandbox,
+            retry=self._retry,
+            pace=self._pace,
+            budget=self._budget,
+            on_call=self._on_call,
+        )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmsconf.errors import LmsconfError, Problem, Severity, Where
+from lmsconf.redact import keep_secret
 
 _PATIENCE = 60.0
 _READABLE_BY_OTHERS = 0o077
@@ -21,12 +22,13 @@ class NoToken(LmsconfError):
 
 
 class Secret:
-    """A text that no repr, log or traceback shows."""
+    """A text that no repr, log or traceback shows, nor anything else that lmsconf says."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         self._text = text
+        keep_secret(text.strip())
 
     def reveal(self) -> str:
         """The text itself, for the one header that carries it."""

@@ -29,9 +29,11 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
     """Send one call to the service and print what it answers.
 
     PATH follows the workspace's url, percent-encoded where it has to be: lmsconf api GET /users --query limit=5. Names
-    go as they are written: the project's dialect is not looked at.
+    go as they are written: the project's dialect is not looked at. The answer is printed whole, with whatever keys and
+    links it holds.
     """
     from lmsconf.connect import Connection
+    from lmsconf.core.document import visible
 
     asked = query_of(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
@@ -43,7 +45,7 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
                 str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
             ) from error
     if answer is not None:
-        emit(f"{json.dumps(answer, ensure_ascii=False, indent=2)}\n", sys.stdout)
+        emit(f"{visible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True)
     return Exit.OK
 
 

@@ -9,6 +9,10 @@ urgency    which request of many is next
 reader     Reader: the core's `Api` over a crew; it cannot write
 paging     listings read to their proven end
 retry      Retry: what is tried again, and when
+pace       Pace: one rate for all clients, learnt from a service that says "too many"
+budget     Budget: what a run spends on a service that does not answer
+fate       which of httpx's errors mean that a request never left
+deadline   a network whose every wait ends in time
 trace      Exchange: what was asked and answered, for a log
 request, http, decode, verdict    the stations of one call: check, send, decode, judge
 """

@@ -5,13 +5,14 @@ It knows no manifest. What it raises is ours: misuse is ValueError, everything t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from lmsconf.client.budget import Budget
 from lmsconf.client.http import MAX_BYTES, Answer, Door, Lost, NotSent
+from lmsconf.client.pace import Pace
 from lmsconf.client.request import Asked, anything, asked_of
-from lmsconf.client.retry import Retry
+from lmsconf.client.retry import NOT_NOW, Retry
 from lmsconf.client.trace import Exchange
 from lmsconf.client.verdict import failed, judge
 from lmsconf.core.values import Json
@@ -20,12 +21,15 @@ from lmsconf.wire import Wire
 if TYPE_CHECKING:
     import httpx
 
+_GIVEN_UP = "not sent, since the service has not answered the requests before"
+
 
 class Client:
     """One connection to the service. Not for several threads at once: a crew gives each its own.
 
-    seconds: how long one try may take. on_call hears of every try. The token shows in nothing that this returns,
-    raises or tells.
+    seconds: how long one try may take. on_call hears of every try. pace and budget are shared by the clients of a run;
+    without them, the client has a pace and each call a budget of its own. The token shows in nothing that this raises
+    or tells.
     """
 
     def __init__(
@@ -36,6 +40,8 @@ class Client:
         wire: Wire | None = None,
         transport: httpx.BaseTransport | None = None,
         retry: Retry | None = None,
+        pace: Pace | None = None,
+        budget: Budget | None = None,
         on_call: Callable[[Exchange], None] | None = None,
         seconds: float = 60.0,
         max_bytes: int = MAX_BYTES,
@@ -43,6 +49,8 @@ class Client:
         self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes)
         self.wire = wire or Wire.default()
         self._retry = retry or Retry()
+        self._pace = pace or Pace(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._budget = budget
         self._on_call = on_call
 
     def __repr__(self) -> str:
@@ -93,13 +101,18 @@ class Client:
 
     def _perform(self, asked: Asked) -> Json:
         """Sends it, and again while that is safe and patience lasts."""
-        tried, waited = 0, 0.0
-        while True:
+        budget = self._budget or Budget(self._retry)
+        tried, waited, trouble = 0, 0.0, None
+        outcome: Answer | NotSent | Lost = NotSent(_GIVEN_UP)
+        while self._may_send(budget):
             tried += 1
-            outcome = self._attempt(asked, tried)
-            after = outcome.retry_after if isinstance(outcome, Answer) else None
-            pause = self._retry.pause(tried, waited, after) if self._may_repeat(asked, outcome) else None
-            if pause is None:
+            outcome = self._attempt(asked, tried, budget)
+            if not self._may_repeat(asked, outcome):
+                break
+            trouble = budget.trouble if trouble is None else trouble
+            pause = self._retry.pause(tried, waited, outcome.retry_after if isinstance(outcome, Answer) else None)
+            if pause is None or pause > budget.left():
+                budget.gave_up(trouble)
                 break
             self._retry.sleep(pause)
             waited += pause
@@ -107,17 +120,35 @@ class Client:
             return judge(asked, outcome, self._door, tried)
         raise failed(asked, outcome, self._door, tried) from outcome.__cause__
 
-    def _attempt(self, asked: Asked, tried: int) -> Answer | NotSent | Lost:
+    def _may_send(self, budget: Budget) -> bool:
+        """Waits for the turn to send, and says whether anything is to be sent at all."""
+        left = budget.left()
+        return left > 0 and self._pace.wait(left) and budget.left() > 0
+
+    def _attempt(self, asked: Asked, tried: int, budget: Budget) -> Answer | NotSent | Lost:
         """One try and what came of it."""
-        start = time.perf_counter()
+        start = self._retry.clock()
         outcome: Answer | NotSent | Lost
         try:
-            outcome = self._door.ask(asked.method, asked.target, asked.body, asked.headers, writes=asked.writes)
+            outcome = self._door.ask(
+                asked.method, asked.target, asked.body, asked.headers, writes=asked.writes, within=budget.left()
+            )
         except (NotSent, Lost) as failure:
             outcome = failure
+        self._heed(outcome, start, budget)
         if self._on_call:
-            self._on_call(self._exchange(asked, outcome, tried, time.perf_counter() - start))
+            self._on_call(self._exchange(asked, outcome, tried, self._retry.clock() - start))
         return outcome
+
+    def _heed(self, outcome: Answer | NotSent | Lost, sent: float, budget: Budget) -> None:
+        """Lets pace and budget know what a try says of the service."""
+        if isinstance(outcome, Answer) and self._retry.is_alive(outcome.status):
+            self._pace.answered()
+            budget.answered()
+            return
+        budget.failed(sent)
+        if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
+            self._pace.too_many(sent, self._retry.asked(outcome.retry_after) or 0.0)
 
     def _may_repeat(self, asked: Asked, outcome: Answer | NotSent | Lost) -> bool:
         """Whether sending it again cannot do anything twice, and may help."""

@@ -1,10 +1,11 @@
-"""The door to httpx: one request out, one answer in, within a time and a size. Nothing else knows httpx.
+"""The door to httpx: one request out, one answer in, within a time and a size. What its errors mean is in `fate`.
 
 A transport is used without httpx's own client around it: no redirects, no cookies, no headers but those set here.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import ssl
 import time
@@ -19,14 +20,16 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from lmsconf import __version__
+from lmsconf.client.deadline import Deadline, keep
+from lmsconf.client.fate import FAILURES, Fate, fate_of
 from lmsconf.errors import LmsconfError
+from lmsconf.redact import HIDDEN, forms, keep_secret, redacted
 
 MAX_BYTES = 32 * 1024 * 1024
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
 _UNFIT_URL = re.compile(r"[^\x21-\x7e]|[\\@?#]")
 _UNFIT_TOKEN = re.compile(r"[^\x21-\x7e]")
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class NotSent(Exception):
@@ -66,6 +69,7 @@ class Door:
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.host = parts.netloc
         self._token = _checked_token(token)
+        keep_secret(self._token)
         self._headers = {
             "Host": parts.netloc,
             "Authorization": f"Bearer {self._token}",
@@ -73,19 +77,15 @@ class Door:
             "Accept-Encoding": "gzip",
             "User-Agent": f"lmsconf/{__version__}",
         }
-        self._transport = _transport(parts, kept=1) if transport is None else transport
+        self._deadline = Deadline()
+        self._transport = _transport(parts, self._deadline, kept=1) if transport is None else transport
         # A service may hang up on a connection just as it is used again, and then nobody knows whether a write was
         # carried out. So each write has a connection of its own; a read is simply asked again.
-        self._fresh = _transport(parts, kept=0) if transport is None else transport
+        self._fresh = _transport(parts, self._deadline, kept=0) if transport is None else transport
         self._owns_transport = transport is None
         self._seconds = seconds
         self._max_bytes = max_bytes
-        self._timeout = {
-            "connect": min(_CONNECT_SECONDS, seconds),
-            "read": min(_SILENT_SECONDS, seconds),
-            "write": min(_SILENT_SECONDS, seconds),
-            "pool": seconds,
-        }
+        self._timeouts = _timeouts(seconds)
 
     def close(self) -> None:
         """Hangs up. A transport that was passed in stays open."""
@@ -94,8 +94,10 @@ class Door:
             self._fresh.close()
 
     def clean(self, text: str) -> str:
-        """The text without the token, which a service may have echoed."""
-        return text.replace(self._token, "***")
+        """The text without the token, which a service may have echoed, and without anything else that is a key."""
+        for form in forms(self._token):
+            text = text.replace(form, HIDDEN)
+        return redacted(text)
 
     def ask(
         self,
@@ -105,26 +107,32 @@ class Door:
         extra: Mapping[str, str] | None = None,
         *,
         writes: bool = False,
+        within: float = math.inf,
     ) -> Answer:
-        """Sends one request, once. Raises NotSent or Lost."""
-        until = time.monotonic() + self._seconds
+        """Sends one request, once. Raises NotSent or Lost.
+
+        within: how many seconds it may take, where that is less than what is usual.
+        """
+        until = self._deadline.set(min(self._seconds, within))
         kind = {} if body is None else {"Content-Type": "application/json"}
         headers = {**self._headers, **kind, **(extra or {})}
+        timeouts = self._timeouts if within >= self._seconds else _timeouts(within)
         try:
             request = httpx.Request(
-                method, self._base + target, headers=headers, content=body, extensions={"timeout": self._timeout}
+                method, self._base + target, headers=headers, content=body, extensions={"timeout": timeouts}
             )
             response = (self._fresh if writes else self._transport).handle_request(request)
             try:
                 return self._answer(response, until)
             finally:
                 response.close()
-        except _NOT_SENT as error:
-            raise NotSent(self._why(error), final=_is_final(error)) from error
-        except httpx.InvalidURL as error:
-            raise NotSent(self.clean(str(error)), final=True) from error
-        except httpx.TransportError as error:
-            raise Lost(self._why(error)) from error
+        except FAILURES as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> NotSent | Lost:
+        """What an error of httpx means, in words; some have no text of their own."""
+        reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
+        return Lost(reason) if fate is Fate.AMBIGUOUS else NotSent(reason, final=fate is Fate.FINAL)
 
     def _answer(self, response: httpx.Response, until: float) -> Answer:
         """The whole answer, once all of it is here."""
@@ -149,7 +157,7 @@ class Door:
         """The chunks that arrive in time. A timeout alone would let a byte a second go on for ever."""
         for chunk in chunks:
             if time.monotonic() > until:
-                raise Lost(f"no whole answer within {self._seconds:g} s")
+                raise Lost(self._deadline.missed)
             yield chunk
 
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:
@@ -166,10 +174,6 @@ class Door:
         if inflate and parts and not inflate.eof:
             raise ValueError("its compressed text ends too early")
         return b"".join(parts)
-
-    def _why(self, error: httpx.TransportError) -> str:
-        """The reason in words; some of httpx's errors have no text of their own."""
-        return self.clean(str(error)) or type(error).__name__
 
 
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:
@@ -218,15 +222,22 @@ def _checked_token(token: str) -> str:
     return stripped
 
 
-def _transport(parts: SplitResult, *, kept: int) -> httpx.HTTPTransport:
+def _timeouts(seconds: float) -> dict[str, float]:
+    """How long each step of a request may take that has so many seconds in all."""
+    silent = min(_SILENT_SECONDS, seconds)
+    return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
+
+
+def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HTTPTransport:
     """A transport of one connection, kept for the next request or not, through the environment's proxy."""
     host = parts.hostname or ""
     proxies = {} if _is_loopback(host) or proxy_bypass(host) else getproxies()
-    return httpx.HTTPTransport(
+    transport = httpx.HTTPTransport(
         verify=_trust() if parts.scheme == "https" else _no_trust(),
         limits=httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0),
         proxy=proxies.get(parts.scheme) or proxies.get("all"),
     )
+    return keep(transport, deadline)
 
 
 @cache
@@ -239,12 +250,3 @@ def _trust() -> ssl.SSLContext:
 def _no_trust() -> ssl.SSLContext:
     """For plain http, where no certificate is ever looked at: trusts none, and costs nothing to make."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-def _is_final(error: BaseException | None) -> bool:
-    """Whether another try would end the same: a certificate or a scheme does not change by asking again."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError | httpx.UnsupportedProtocol):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -66,11 +66,12 @@ class _Pages:
 
 @dataclass(slots=True)
 class _Pass:
-    """One reading from the first page to the last."""
+    """One reading from the first page to the last. last: how many rows the last page brought that had any."""
 
     rows: dict[str, dict[str, Json]] = field(default_factory=dict)
     totals: set[int] = field(default_factory=set)
     received: int = 0
+    sizes: list[int] = field(default_factory=list)
 
 
 class _Unfit(Exception):
@@ -121,10 +122,28 @@ def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, o
             found.received += len(rows)
             if rows and len(found.rows) == known:
                 return f"a page of {listing.rows} brought only rows that were there before"
+            if total is None and len(found.rows) != found.received:
+                return f"a page of {listing.rows} began with rows that were there before"
             if not rows or not listing.paged or len(found.rows) == total:
-                return _disagreement(listing, found)
+                return _disagreement(listing, found) or _end(pages, listing, found)
+            found.sizes.append(len(rows))
     finally:
         pages.drop()
+
+
+def _end(pages: _Pages, listing: Listing, found: _Pass) -> str | None:
+    """Why an empty page may not be the end; None where it is.
+
+    Where nothing counts the rows and the page before was a full one, or there was none, an empty page is all that says
+    so. Then one more look, from the last row on, must bring that row alone.
+    """
+    full = found.sizes[0] if len(found.sizes) > 1 else listing.limit
+    if not listing.paged or found.totals or (found.sizes and found.sizes[-1] < full):
+        return None
+    rows, _ = _page(pages[max(0, found.received - 1)], listing)
+    if [_id(row, listing) for row in rows] != list(found.rows)[-1:]:
+        return f"a page of {listing.rows} was empty, and there are more of them"
+    return None
 
 
 def _put_aside(rows: list[dict[str, Json]], listing: Listing, found: _Pass) -> None:

@@ -12,18 +12,26 @@ from email.utils import parsedate_to_datetime
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
 """Statuses after which a read may do better."""
+NOT_NOW = frozenset({TOO_MANY, UNAVAILABLE})
+"""Statuses of a service that is asked too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How patient a client is.
+    """How patient a client is, and all clients of a run together.
+
+    A service that is gone, hangs, or only says "later" ends a run at most two minutes (`enough`) after the first
+    request that it left without an answer. Only the look-up of its name by the system is not within our hands.
 
     tries         how often one call is sent at most
     bidden        the same, while the answers say when to come again: a busy service may send one caller away for long
     first         the longest wait before the second try, in seconds; it doubles with each further try
     longest_ask   what of a Retry-After is heeded at most
     patience      how long one call waits between its tries, all waits together
+    enough        seconds without an answer to anybody after which a run gives up
+    straight      failures in a row after which it does
     now           seconds since the epoch, for a Retry-After that is a date
+    clock         seconds that only ever pass
     chance        a random number from 0 to 1
     """
 
@@ -31,10 +39,17 @@ class Retry:
     bidden: int = 20
     first: float = 0.5
     longest_ask: float = 60.0
-    patience: float = 30.0
+    patience: float = 90.0
+    enough: float = 120.0
+    straight: int = 20
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
+
+    def is_alive(self, status: int) -> bool:
+        """Whether an answer says anything but "later"."""
+        return status not in _PASSING
 
     def heeds(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
         """Whether a call that got this answer may be sent again.
@@ -48,21 +63,24 @@ class Retry:
     def pause(self, tried: int, waited: float, retry_after: str | None = None) -> float | None:
         """Seconds until the next try, after `tried` of them and `waited` seconds; None: enough."""
         left = self.patience - waited
-        asked = self._asked(retry_after)
+        asked = self.asked(retry_after)
         if left <= 0 or tried >= (self.tries if asked is None else max(self.tries, self.bidden)):
             return None
+        if asked is not None:
+            # Coming earlier than asked would only be refused again.
+            return asked if asked <= left else None
         # Full jitter: clients that failed together should not come back together.
-        delay = self.chance() * self.first * 2 ** (tried - 1) if asked is None else asked
-        return min(delay, left)
+        longest: float = self.first * 2 ** (tried - 1)
+        return min(self.chance() * longest, left)
 
-    def _asked(self, retry_after: str | None) -> float | None:
+    def asked(self, retry_after: str | None) -> float | None:
         """The seconds that a Retry-After header asks for, bounded; None where it says nothing readable."""
         text = (retry_after or "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), self.longest_ask)
         try:
             date = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.now(), UTC)
         return min(max(until.total_seconds(), 0.0), self.longest_ask)

@@ -13,11 +13,13 @@ from lmsconf.core.values import Json
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
 
 _SHOWN = 300
+_LOOKED_AT = 64 * 1024
+_BETWEEN_WORDS = " \t\r\n\"'<>"
 _MISUNDERSTOOD = (400, 409, 422)
 """The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
 _PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
-_LATER_HINT = "Try again later; a lower --parallelism asks less at a time."
+_LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
 _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
 _JSON_TYPES = {"object": dict, "array": list}
 
@@ -125,11 +127,11 @@ def _dialect_hint(asked: Asked, status: int) -> str | None:
 
 
 def _place(asked: Asked, door: Door) -> str:
-    return f"{asked.method} {asked.path} at {door.host}"
+    return f"{asked.method} {door.clean(asked.path)} at {door.host}"
 
 
 def _times(tried: int) -> str:
-    return "" if tried == 1 else f" (tried {tried} times)"
+    return "" if tried <= 1 else f" (tried {tried} times)"
 
 
 def _id(asked: Asked) -> str | None:
@@ -138,7 +140,11 @@ def _id(asked: Asked) -> str | None:
 
 def _excerpt(answer: Answer, door: Door) -> str:
     """The beginning of a body, fit for a terminal."""
-    return _safe(door.clean(answer.body.decode("utf-8", "replace")).strip()[:_SHOWN])
+    text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
+    if len(answer.body) > _LOOKED_AT:
+        # What is cut in two is no longer known for the secret that it may be.
+        text = text[: max(text.rfind(mark) for mark in _BETWEEN_WORDS) + 1]
+    return _safe(door.clean(text).strip()[:_SHOWN])
 
 
 def _safe(text: str) -> str:

@@ -53,17 +53,23 @@ class Network(httpx.BaseTransport):
 
 
 class Clock:
-    """Time that passes only by waiting."""
+    """Time that passes only by waiting, or when a test says so."""
 
     def __init__(self) -> None:
         self.waits: list[float] = []
+        self.time = 1_000.0
+
+    def __call__(self) -> float:
+        return self.time
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
+        self.time += seconds
 
     def retry(self, **changes: float) -> Retry:
         """The usual patience on this clock, with no luck in the jitter."""
-        return Retry(sleep=self.sleep, now=lambda: 1_700_000_000.0, chance=lambda: 1.0, **changes)  # type: ignore[arg-type]
+        given = {"sleep": self.sleep, "now": lambda: 1_700_000_000.0, "clock": self, "chance": lambda: 1.0}
+        return Retry(**(given | changes))  # type: ignore[arg-type]
 
 
 def client(
@@ -82,6 +88,13 @@ def client(
         retry=(clock or Clock()).retry(),
         on_call=None if told is None else told.append,
     )
+
+
+def one_call(by: Client, *, writes: bool) -> object:
+    """One read, or one write whose answer is wanted."""
+    if writes:
+        return by.call("manual-groups.create", body={"name": "A"})
+    return by.call("manual-groups.members", path={"groupId": "g"})
 
 
 def pages(key: str, id: str, ids: Iterable[str], *, total: str | None = None, cap: int = 100) -> Answering:

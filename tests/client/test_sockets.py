@@ -1,0 +1,170 @@
+"""What real sockets do to a request: each ends in the right error, for a read and for a write, and in time."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from lmsconf.client.client import Client
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Unreachable
+
+from .network import CANARY, Clock, one_call
+
+SECONDS = 0.25
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+Peer = Callable[[socket.socket], None]
+
+
+def heard(peer: socket.socket) -> None:
+    """Reads the request as far as its header goes."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        got = peer.recv(65536)
+        if not got:
+            return
+        text += got
+
+
+def cut(peer: socket.socket) -> None:
+    """Hangs up with a reset instead of a goodbye."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def after_the_request(*parts: bytes, pause: float = 0.0, then: Peer = socket.socket.close) -> Peer:
+    """A peer that hears the request, sends these parts, and does that."""
+
+    def answer(peer: socket.socket) -> None:
+        heard(peer)
+        for part in parts:
+            peer.sendall(part)
+            time.sleep(pause)
+        then(peer)
+
+    return answer
+
+
+def hold(peer: socket.socket) -> None:
+    """Says nothing until the other side has gone."""
+    peer.settimeout(5)
+    with suppress(OSError):
+        while peer.recv(65536):
+            pass
+
+
+def letters(text: bytes, times: int) -> list[bytes]:
+    return [text] * times
+
+
+BEHAVIOURS: dict[str, Peer] = {
+    "reset at accept": cut,
+    "goodbye at accept": socket.socket.close,
+    "reset after the request": after_the_request(then=cut),
+    "goodbye after the request": after_the_request(),
+    "short body": after_the_request(HEAD + b"Content-Length: 100\r\n\r\n{"),
+    "reset in the body": after_the_request(HEAD + b"Content-Length: 100\r\n\r\n{", pause=0.02, then=cut),
+    "garbage": after_the_request(b"\x00\x01 no HTTP at all\r\n\r\n"),
+    "half a header": after_the_request(HEAD),
+    "silence": hold,
+    "silence after the header": after_the_request(HEAD + b"Content-Length: 9\r\n\r\n", then=hold),
+    "a body that drips": after_the_request(
+        HEAD + b"Content-Length: 1000\r\n\r\n", *letters(b" ", 100), pause=0.05, then=hold
+    ),
+    "a header that drips": after_the_request(b"HTTP/1.1 200 OK\r\nX: ", *letters(b"x", 100), pause=0.05, then=hold),
+    "headers without end": after_the_request(b"HTTP/1.1 200 OK\r\n", *letters(b"X: y\r\n", 100), pause=0.05, then=hold),
+    "wait, wait, wait": after_the_request(*letters(b"HTTP/1.1 103 Early Hints\r\n\r\n", 100), pause=0.05, then=hold),
+    "a huge header": after_the_request(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", then=hold),
+    "a bad chunk": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
+    "chunks that end early": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
+    "two lengths": after_the_request(HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
+}
+
+
+@contextmanager
+def listening(behaviour: Peer) -> Iterator[str]:
+    """A service of this machine in which every connection meets that."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(0.02)
+    over = threading.Event()
+
+    def meet(peer: socket.socket) -> None:
+        with suppress(OSError), peer:
+            behaviour(peer)
+
+    def serve() -> None:
+        while not over.is_set():
+            with suppress(TimeoutError):
+                peer, _ = server.accept()
+                peer.settimeout(5)
+                threading.Thread(target=meet, args=(peer,), daemon=True).start()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+    finally:
+        over.set()
+        thread.join()
+        server.close()
+
+
+def ended(url: str, *, writes: bool) -> tuple[ApiError, float]:
+    """The error that one try ends in, and after how long."""
+    start = time.monotonic()
+    with (
+        Client(url, CANARY, retry=Clock().retry(tries=1, clock=time.monotonic), seconds=SECONDS) as by,  # type: ignore[arg-type]
+        pytest.raises(ApiError) as caught,
+    ):
+        one_call(by, writes=writes)
+    return caught.value, time.monotonic() - start
+
+
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
+    """A read is Unreachable, and of a write nobody knows: whatever the connection does, and within the deadline."""
+    with listening(BEHAVIOURS[name]) as url:
+        for writes, kind in ((False, Unreachable), (True, AnswerLost)):
+            error, seconds = ended(url, writes=writes)
+            # A reset can be quicker than the end of the handshake, and then nothing was sent.
+            assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
+            assert seconds < SECONDS + 0.3
+            assert error.message.split(": ", 1)[1]
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", gzip.compress(b"{}")[:-4], b"\x1f\x8b\x08nonsense"], ids=["plain", "cut", "nonsense"]
+)
+def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
+    """An answer that came whole and cannot be unpacked is told as that, for a read and for a write."""
+    head = HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with listening(after_the_request(head + body)) as url:
+        assert [type(ended(url, writes=writes)[0]) for writes in (False, True)] == [BadAnswer, BadAnswer]
+
+
+def test_nobody_listening_is_unreachable() -> None:
+    """Where nothing was sent, nothing is open: a write is Unreachable too."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    assert [type(ended(f"http://127.0.0.1:{port}", writes=writes)[0]) for writes in (False, True)] == [Unreachable] * 2
+
+
+def test_the_next_request_has_a_deadline_of_its_own() -> None:
+    """A connection that is kept does not keep the deadline of the request before."""
+    answer = HEAD + b"Content-Length: 14\r\n\r\n" + b'{"userIds":[]}'
+
+    def talk(peer: socket.socket) -> None:
+        for _ in range(3):
+            heard(peer)
+            time.sleep(SECONDS * 0.5)
+            peer.sendall(answer)
+
+    with listening(talk) as url, Client(url, CANARY, seconds=SECONDS) as by:
+        for _ in range(3):
+            assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}

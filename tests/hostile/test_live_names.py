@@ -1,0 +1,306 @@
+"""Names that are live in the workspace, in every format of every view and in every command: nothing of them acts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import lmsconf.views
+from lmsconf.cli import app
+from lmsconf.cli.frame import report, run
+from lmsconf.cli.progress import lines
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.core.values import (
+    Action,
+    ApplyReport,
+    Call,
+    Change,
+    FieldChange,
+    Guard,
+    Measure,
+    Outcome,
+    Plan,
+    Status,
+    Unmanaged,
+)
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.kinds import all_kinds
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS, apply_line
+from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
+
+from .judges import JUDGES, text
+from .payloads import HALF, NAMES
+
+ALL = [*NAMES, *HALF]
+PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def changes(names: list[str]) -> Iterator[Change]:
+    """A change of every sort, with a name in every place that holds text."""
+    for number, name in enumerate(names):
+        address = Address.of(list(all_kinds())[number % len(all_kinds())], name)
+        form = {
+            "description": name,
+            "members": [name, name],
+            "choices": [{"name": name, "id": name}],
+            name: name,
+            "conditions": [{"field": name, "choices": [name, name], "system_condition": name}],
+        }
+        action = list(Action)[number % len(Action)]
+        yield Change(
+            address=address,
+            action=action,
+            id=RemoteId(name),
+            about={name: name, "owner": [name]},
+            source=Where(name, 1, 1),
+            before=None if action is Action.CREATE else form,
+            after=None if action is Action.DELETE else form,
+            fields=(
+                FieldChange(path=name, before=name, after=name),
+                FieldChange(path="members", added=(name, {"name": name, "k": name}), removed=(name,)),
+            ),
+            problems=(problem(name),),
+            defaults=(name,),
+            reason=name,
+        )
+
+
+def problem(name: str) -> Problem:
+    return Problem(
+        code="a/b",
+        message=name,
+        severity=Severity.WARNING,
+        hint=f"{name}\n{name}",
+        source=Where(name, 2),
+        address=str(Address.of("group", name)),
+    )
+
+
+def plan(names: list[str]) -> Plan:
+    """A plan full of names."""
+    addresses = tuple(Address.of("group", name) for name in names)
+    return Plan(
+        workspace=names[0],
+        url=names[1],
+        people=1,
+        created_at="2026-06-01T00:00:00Z",
+        manifests_digest="ab" * 32,
+        manifests_files=tuple(names),
+        partial=True,
+        offline=True,
+        timezone=names[2],
+        changes=tuple(changes(names)),
+        calls=tuple(
+            Call(
+                id=f"c{n}",
+                address=Address.of("group", name),
+                operation="manual-groups.rename",
+                method="PUT",
+                path=f"/{name}",
+                query={name: name},
+                body={name: name},
+            )
+            for n, name in enumerate(names)
+        ),
+        guards=tuple(
+            Guard(name=name, limit={name: name}, total=1, tripped=True, allow=f"{name}=1", reason=name)
+            for name in names
+        ),
+        unmanaged=tuple(Unmanaged(kind="group", addresses=(one,)) for one in addresses),
+        fingerprints={str(one): "5f" * 32 for one in addresses},
+        problems=tuple(map(problem, names)),
+        left_out=addresses,
+        measures=tuple(Measure(guard="removals", of=name, taken=1, size=1) for name in names),
+    )
+
+
+def apply_report(names: list[str]) -> ApplyReport:
+    """A report full of names."""
+    statuses = list(Status)
+    return ApplyReport(
+        plan_digest="ab" * 32,
+        workspace=names[0],
+        url=names[1],
+        people=None,
+        started_at="2026-06-01T00:00:00Z",
+        finished_at="2026-06-01T00:00:00Z",
+        outcomes=tuple(
+            Outcome(
+                call=f"c{n}",
+                address=Address.of("group", name),
+                operation="a.b",
+                status=statuses[n % len(statuses)],
+                reason=name,
+                hint=f"{name}\n{name}",
+                id=name,
+            )
+            for n, name in enumerate(names)
+        ),
+        converged=False,
+        residue=tuple(changes(names)),
+        problems=tuple(map(problem, names)),
+        meta={name: name for name in names},
+        exit=5,
+    )
+
+
+def recorded(names: list[str]) -> list[RecordedRun]:
+    """Runs full of names."""
+    return [
+        RecordedRun(
+            name=name,
+            opening=Opening(digest="ab", workspace=name, url=name, started=NOW, tool=name, calls=1, meta={name: name}),
+            calls=(
+                RecordedCall(
+                    call="c1", address=f"group/{name}", operation=name, state=State.FAILED, reason=name, id=name
+                ),
+            ),
+            ending=Ending(at=NOW, exit=5, converged=None),
+        )
+        for name in names
+    ]
+
+
+def one_run(names: list[str]) -> RecordedRun:
+    return replace(recorded(names[:1])[0], calls=tuple(one.calls[0] for one in recorded(names)))
+
+
+def problems(names: list[str]) -> list[Problem]:
+    return [problem(name) for name in names]
+
+
+VIEWS: dict[str, tuple[Mapping[str, Callable[..., str]], Callable[[list[str]], object]]] = {
+    "plan": (PLAN_VIEWS, plan),
+    "apply": (APPLY_VIEWS, apply_report),
+    "problems": (PROBLEMS_VIEWS, problems),
+    "runs": (RUNS_VIEWS, recorded),
+    "run": (RUN_VIEWS, one_run),
+}
+CASES = [(subject, format) for subject, (views, _) in VIEWS.items() for format in views]
+
+
+def test_no_view_is_forgotten() -> None:
+    """Every table of views that there is stands in these tests."""
+    tables = [
+        table for name, table in vars(lmsconf.views).items() if name.endswith("_VIEWS") and name not in _ELSEWHERE
+    ]
+    assert all(any(table is known for known, _ in VIEWS.values()) for table in tables)
+    assert {"text", "json"} <= {format for _, format in CASES}
+
+
+_ELSEWHERE = {"DRIFT_VIEWS", "SNAPSHOT_VIEWS"}
+"""A drift is a plan in other words, and a snapshot is made and shown below."""
+
+
+@pytest.mark.parametrize(("subject", "format"), CASES)
+def test_every_format_of_every_view(subject: str, format: str) -> None:
+    """With hostile names a document has exactly the active parts that it has with plain ones."""
+    views, make = VIEWS[subject]
+    judge = JUDGES[format]
+    assert judge(views[format](make(ALL))) == judge(views[format](make(PLAIN)))
+
+
+@pytest.mark.parametrize(("subject", "format"), [case for case in CASES if case[1] == "json"])
+def test_json_gives_names_back(subject: str, format: str) -> None:
+    """JSON holds every name exactly, to the last half character."""
+    views, make = VIEWS[subject]
+    assert set(ALL) - {""} <= set(_texts(json.loads(views[format](make(ALL)))))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        yield from (text for item in value.values() for text in _texts(item))
+    elif isinstance(value, list):
+        yield from (text for item in value for text in _texts(item))
+
+
+def test_lines_of_a_run() -> None:
+    """The line of a call that ended, and the label of a progress, are one line each."""
+    stream = StringIO()
+    for outcome in apply_report(ALL).outcomes:
+        assert text(apply_line(outcome)) == []
+        assert "\n" not in apply_line(outcome)
+        with lines(stream) as tell:
+            tell(100, 200, outcome.reason or "")
+    assert text(stream.getvalue()) == []
+    assert stream.getvalue().count("\n") == len(ALL)
+
+
+def test_problems_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """Problems that name them are told on stderr, and act there no more than elsewhere."""
+    report(problems(ALL))
+    told = capsys.readouterr()
+    assert text(told.err) == []
+    assert told.out == ""
+
+
+LIVE = [name for name in NAMES if name.strip() and len(name) < 1_000]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose workspace has a group and a content of each name, and wants to delete all groups but one."""
+    root = tmp_path_factory.mktemp("live")
+    (root / "manifests").mkdir()
+    (root / "manifests" / "a.yaml").write_text(
+        "groups: [{name: Kept}]\ncontent_targets: [{content: {name: GDPR, id: c-0}, assign_to: [everyone]}]\n"
+        "smart_groups: [{name: Unknown, conditions: [{field: no such field, choices: [a]}], only_in: [none]}]\n"
+    )
+    (root / "lmsconf.yaml").write_text(
+        "workspaces: {live: {url: 'sandbox:live.db'}, none: {url: 'sandbox:'}}\ndefault_workspace: live\n"
+        "ownership: {groups: all, smart_groups: all}\nguards: {deletes: off, removals: off, recreates: off}\n"
+    )
+    sandbox = Sandbox(root / "live.db")
+    with sandbox.store.writing() as ledger:
+        for number, name in enumerate(["GDPR", *LIVE]):
+            ledger.run(
+                "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501
+                f"c-{number}",
+                name,
+                name,
+            )
+    headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
+    for name in LIVE:
+        body = json.dumps({"name": name}).encode()
+        assert sandbox.answer("POST", "/groups", "", headers, body).status < 300
+    sandbox.shut()
+    return root
+
+
+def ran(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> tuple[int, str, str]:
+    """One command, in this process."""
+    code = run(app, ["-C", str(root), *arguments])
+    told = capsys.readouterr()
+    assert text(told.err) == [], arguments
+    return code, told.out, told.err
+
+
+@pytest.mark.parametrize("format", PLAN_VIEWS)
+def test_plan_show_and_apply(format: str, project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Names that are live in the workspace act in no output of plan, show, snapshot and apply."""
+    # A page has nodes of its own: those of plain and hostile names are compared above.
+    judge = JUDGES[format] if format in ("text", "json") else text
+    saved, state = tmp_path / "plan.json", tmp_path / "snapshot.json"
+    code, out, _ = ran(capsys, project, "plan", "--format", format, "--out", str(saved))
+    assert code == 0, out
+    assert judge(out) == []
+    assert len(json.loads(saved.read_text())["changes"]) > len(LIVE) - 5
+    assert judge(ran(capsys, project, "show", str(saved), "--format", format)[1]) == []
+    assert ran(capsys, project, "snapshot", str(state))[0] == 0
+    assert JUDGES["json"](state.read_text()) == []
+    assert judge(ran(capsys, project, "show", str(state), "--format", format)[1]) == []
+    code, out, _ = ran(capsys, project, "plan", "--snapshot", str(state), "--format", format)
+    assert (code, judge(out)) == (0, [])
+    assert judge(ran(capsys, project, "doctor", "--format", format)[1]) == []

@@ -1,0 +1,409 @@
+"""Manifests that are meant to hurt: each is a clear error, told soon, in little memory, and without a traceback."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import socket
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.plan import Manifests
+from lmsconf.kinds import all_kinds
+from lmsconf.manifest.folder import FILE_LIMIT
+from lmsconf.manifest.load import load
+
+MILLION = 1 << 20
+SECONDS = 1.0
+ENOUGH = 1_000
+"""How many mistakes are told."""
+
+
+def loaded(root: Path, text: str | bytes, variables: dict[str, str] | None = None) -> Manifests:
+    """What a project of one manifest says."""
+    (root / "a.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load(root, root, all_kinds(), variables=variables)
+
+
+def codes(found: Manifests) -> set[str]:
+    return {problem.code for problem in found.problems}
+
+
+def _laughs(levels: int, width: int) -> str:
+    """Aliases of lists of aliases: width to the power of levels values."""
+    names = [f"a{level}" for level in range(levels)]
+    lines = [f"x-a0: &a0 [{', '.join(['lol'] * width)}]"]
+    lines += [
+        f"x-{at}: &{at} [{', '.join([f'*{before}'] * width)}]" for before, at in pairwise(names)
+    ]
+    return "\n".join(lines)
+
+
+BOMBS: dict[str, tuple[str, str]] = {
+    "a billion laughs": (_laughs(9, 10), "yaml/too-many-aliases"),
+    "wide laughs": (_laughs(3, 1000), "yaml/too-many-aliases"),
+    "keys of laughs": (
+        "x-a: &a {" + ", ".join(f"k{n}: v" for n in range(999)) + "}\nx-b: [" + "*a, " * 999 + "*a]",
+        "yaml/too-many-aliases",
+    ),
+    "an alias in itself": ("x-a: &a [*a, *a, *a]\n", "yaml/unknown-alias"),
+    "lists in lists": ("[" * MILLION, "yaml/too-deep"),
+    "dashes in dashes": ("- " * MILLION, "yaml/too-deep"),
+    "mappings in mappings": ("{a: " * MILLION, "yaml/too-deep"),
+    "keys that are keys": ("? " * MILLION, "yaml/too-deep"),
+    "aliases in depth": ("x-a: &a " + "[" * 30 + "]" * 30 + "\nx-b: " + "[" * 30 + "*a" + "]" * 30, "yaml/too-deep"),
+    "a number of four million digits": (f"groups: [{{name: {'9' * 4 * MILLION}}}]", "yaml/number"),
+    "a number beyond all": (f"groups: [{{name: 1e{'9' * 4 * MILLION}}}]", "yaml/number"),
+    "a hexadecimal number": (f"groups: [{{name: 0x{'f' * 4 * MILLION}}}]", "yaml/too-long"),
+    "a text of four million letters": (f"groups: [{{name: {'a' * 4 * MILLION}}}]", "yaml/too-long"),
+    "a million blanks before nothing": (f"groups:\n - name: @a{' ' * MILLION}x\n", "yaml/syntax"),
+    "a million colons": (f"groups: [{{name: a{': b' * MILLION}}}]", "yaml/syntax"),
+    "a million variables": ("groups: [{name: a, description: '" + "$(x)" * MILLION + "'}]", "yaml/too-long"),
+    "a million tags": ("x-a: [" + "!t 1," * (MILLION // 2) + "1]", "yaml/too-many-problems"),
+    "a million anchors": ("x-a: [" + ",".join(f"&a{n} b" for n in range(20_000)) + "]", "yaml/too-many-problems"),
+    "a million unknown aliases": (
+        "x-a: [" + ",".join(f"*a{n}" for n in range(MILLION // 4)) + "]",
+        "yaml/too-many-problems",
+    ),
+    "a million controls": ("groups:\n" + "\x01\n" * (2 * MILLION), "yaml/too-many-problems"),
+    "a million escaped controls": ('x-a: ["' + '\\x01", "\\x01' * 300_000 + '"]', "yaml/too-many-problems"),
+    "too many bytes": ("#" * (FILE_LIMIT + 1), "manifest/too-large"),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bombs(bomb: str, tmp_path: Path) -> None:
+    """A bomb is an error with a place, told within a second, in few words."""
+    text, code = BOMBS[bomb]
+    before = time.process_time()
+    found = loaded(tmp_path, text)
+    assert time.process_time() - before < SECONDS
+    assert code in codes(found)
+    assert all(problem.source for problem in found.problems)
+    assert sum(len(f"{problem.message}{problem.hint}") for problem in found.problems) < 100_000
+
+
+CROWDS: dict[str, str] = {
+    "entries that are none": "groups:\n" + "  - 1\n" * 300_000,
+    "unknown keys in an entry": "groups:\n - name: a\n" + "".join(f"   k{n}: 1\n" for n in range(20_000)),
+    "unknown sections": "".join(f"k{n}: 1\n" for n in range(20_000)),
+    "the same key": "x-a:\n" + "".join(f"  k{n}: 1\n" for n in range(20_000)) + "  k19999: 1\n" * 20_000,
+    "the same group": "groups:\n" + "  - {name: a}\n" * 5_000,
+    "no people": "groups: [{name: a, members: [" + "x," * 5_000 + "x]}]",
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_a_crowd_of_mistakes_is_cut_short(crowd: str, tmp_path: Path) -> None:
+    """So many mistakes that nobody would read them end the reading; that there are more is said."""
+    before = time.process_time()
+    found = loaded(tmp_path, CROWDS[crowd])
+    assert time.process_time() - before < 5
+    assert len(found.problems) <= ENOUGH + 1
+    assert codes(found) & {"yaml/too-many-problems", "manifest/too-many-problems"}
+
+
+def test_many_warnings_are_no_error(tmp_path: Path) -> None:
+    """Warnings alone, however many, neither stop the reading nor become an error."""
+    found = load(
+        _folder(
+            tmp_path, {"a.yaml": "groups:\n" + "".join(f"  - {{name: g{n}, only_in: [x]}}\n" for n in range(2_000))}
+        ),
+        tmp_path,
+        all_kinds(),
+        workspaces=["production"],
+    )
+    assert len(found.problems) == len(found.declared) == 2_000
+    assert not any(problem.is_error for problem in found.problems)
+
+
+def _folder(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def test_variables_cannot_grow_without_bound(tmp_path: Path) -> None:
+    """Texts that stand for gigabytes are refused before they are written out, one long one and many short ones."""
+    long = {"x": "a" * 50_000}
+    assert codes(loaded(tmp_path, 'groups: [{name: a, description: "$(x)$(x)$(x)"}]', long)) == {"yaml/too-long"}
+    many = "".join(f'  - {{name: g{n}, description: "$(x)"}}\n' for n in range(2_000))
+    assert codes(loaded(tmp_path, f"groups:\n{many}", long)) == {"yaml/too-long"}
+
+
+def test_marks_on_marks(tmp_path: Path) -> None:
+    """Names that would take a normaliser minutes are compared as they are."""
+    before = time.process_time()
+    marks = "\u0315\u0300" * 40_000
+    found = loaded(tmp_path, f'groups: [{{name: "a{marks}"}}, {{name: "b{marks}"}}]')
+    assert time.process_time() - before < SECONDS
+    assert len(found.declared) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss counts in kilobytes there")
+def test_bombs_take_little_memory(tmp_path: Path) -> None:
+    """All bombs, one after the other, take less than 300 MB, the library's own included."""
+    program = (
+        "import pathlib, resource, sys\n"
+        "from lmsconf.kinds import all_kinds\n"
+        "from lmsconf.manifest.load import load\n"
+        "for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):\n"
+        "    assert load(folder, folder, all_kinds()).problems\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    for number, (text, _) in enumerate(BOMBS.values()):
+        _folder(tmp_path / str(number), {"a.yaml": text})
+    done = subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout) < 300
+
+
+FORBIDDEN = [
+    *(code for code in range(0x20) if code not in (0x9, 0xA, 0xD)),
+    *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF,
+]  # fmt: skip
+TEXTS = {
+    "a name": "groups: [{name: %s}]",
+    "an earlier name": "groups: [{name: a, previously: [%s]}]",
+    "a description": "custom_fields: [{name: a, type: TEXT, description: %s}]",
+    "a choice": "custom_fields: [{name: a, type: CHOICE, choices: [%s]}]",
+    "a condition": "smart_groups: [{name: a, conditions: [{field: a, choices: [%s]}]}]",
+    "a system condition": "smart_groups: [{name: a, conditions: [{field: a, system_condition: %s}]}]",
+    "a content": "content_targets: [{content: %s, assign_to: [everyone]}]",
+    "an audience": "content_targets: [{content: a, assign_to: [{group: %s}]}]",
+    "an id": "groups: [{name: a, id: %s}]",
+    "a key": "groups: [{name: a, about: {%s: b}}]",
+    "an about": "groups: [{name: a, about: {b: %s}}]",
+    "an absent group": "absent: {groups: [%s]}",
+    "a person": "groups: [{name: a, members: [%s]}]",
+    "a file": "groups: [{name: a, members: {file: %s, column: b}}]",
+    "a workspace": "groups: [{name: a, only_in: [%s]}]",
+}
+
+
+@pytest.mark.parametrize("place", TEXTS)
+def test_controls_in_every_text(place: str, tmp_path: Path) -> None:
+    """Every C0, C1 and bidi control is refused at its line and column in every text, raw and as an escape."""
+    for code in FORBIDDEN:
+        escape = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+        for written in (f'"a{chr(code)}b"', f'"a{escape}b"'):
+            found = loaded(tmp_path, TEXTS[place] % written)
+            (problem,) = [one for one in found.problems if one.code == "yaml/character"]
+            assert f"U+{code:04X}" in problem.message
+            assert problem.source
+            assert (problem.source.line, problem.source.column > 1) == (1, True)
+
+
+def test_controls_in_a_list_of_people(tmp_path: Path) -> None:
+    """A CSV file is refused for the same characters, at their line."""
+    (tmp_path / "a.yaml").write_text("groups: [{name: a, members: {file: p.csv, column: email}}]\n")
+    for code in (*FORBIDDEN[:-1], 0x206A - 1):
+        (tmp_path / "p.csv").write_text(f"email\na{chr(code)}b@acme.example\n", encoding="utf-8", newline="")
+        found = load(tmp_path, tmp_path, all_kinds())
+        assert [str(problem.source) for problem in found.problems] == ["p.csv:2"], hex(code)
+
+
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.system [id]", "!!python/name:os.system", "!!binary aGk=", "!!set {a}", "!!omap []",  # noqa: E501
+            "!!timestamp 2026-01-01", "!include a.yaml", "!!merge x", "!<tag:x> y", "!!float x", "!!int x", "!!null x"]
+)  # fmt: skip
+def test_tags(tag: str, tmp_path: Path) -> None:
+    """A tag runs, builds and includes nothing: it is an error where it stands."""
+    found = loaded(tmp_path, f"x-a: {tag}\n")
+    assert [(problem.code, str(problem.source)) for problem in found.problems] == [("yaml/tag", "a.yaml:1:6")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "groups: []\ngroups: []\n",
+        "groups: [{name: a, name: b}]\n",
+        "groups: [{name: a, 'name': b}]\n",
+        'groups: [{name: a, "n\\u0061me": b}]\n',
+        "groups: [{name: a, about: {b: 1, b: 1}}]\n",
+        "x-a: {b: {c: 1, c: 2}}\n",
+        "smart_groups: [{name: a, conditions: [{field: b, choices: [c], field: d}]}]\n",
+        "content_targets: [{content: a, assign_to: [{group: a, group: b}]}]\n",
+    ],
+)
+def test_a_key_twice(text: str, tmp_path: Path) -> None:
+    """A key that stands twice in one mapping is an error that names both places, however it is spelt."""
+    (problem,) = [one for one in loaded(tmp_path, text).problems if one.code == "manifest/duplicate-key"]
+    assert problem.hint
+    assert "a.yaml:" in problem.hint
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project beside a file that is none of its business."""
+    (tmp_path / "secret.yaml").write_text("groups: [{name: secret}]\n")
+    (tmp_path / "secret.csv").write_text("email\nsecret@acme.example\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "b.yaml").write_text("groups: [{name: secret}]\n")
+    root = tmp_path / "project"
+    (root / "manifests").mkdir(parents=True)
+    (root / "manifests" / "a.yaml").write_text("groups: [{name: a}]\n")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("../../secret.yaml", "manifest/outside"),
+        ("/etc/hostname", "manifest/outside"),
+        ("/dev/zero", "manifest/outside"),
+        ("/dev/stdin", "manifest/outside"),
+        ("/proc/self/environ", "manifest/outside"),
+        ("../manifests/gone.yaml", "manifest/unreadable"),
+        ("link.yaml", "manifest/unreadable"),
+        ("../../folder", "manifest/linked-folder"),
+        ("..", "manifest/linked-folder"),
+        (".", "manifest/linked-folder"),
+    ],
+)
+def test_links(target: str, code: str, project: Path) -> None:
+    """A link out of the project, to nothing, around in a circle or to a folder is an error, never passed over."""
+    (project / "manifests" / "link.yaml").symlink_to(target)
+    found = load(project / "manifests", project, all_kinds())
+    assert [(str(problem.source), problem.code) for problem in found.problems] == [("manifests/link.yaml", code)]
+    assert [str(one.address) for one in found.declared] == ["group/a"]
+    assert "secret" not in str(found.problems)
+
+
+def test_a_link_inside_the_project(project: Path) -> None:
+    """A manifest may be a link to another file of the project."""
+    (project / "b.yaml").write_text("groups: [{name: b}]\n")
+    (project / "manifests" / "link.yaml").symlink_to("../b.yaml")
+    found = load(project / "manifests", project, all_kinds())
+    assert found.problems == ()
+    assert [str(one.address) for one in found.declared] == ["group/a", "group/b"]
+
+
+def test_a_linked_folder_of_any_name(project: Path) -> None:
+    """What stands in a linked folder is not declared, and might be deleted for it: so that is an error."""
+    (project / "manifests" / "team").symlink_to("../../folder")
+    (project / "manifests" / "_mine").symlink_to("../../folder")
+    found = load(project / "manifests", project, all_kinds())
+    assert [(str(one.source), one.code) for one in found.problems] == [("manifests/team", "manifest/linked-folder")]
+
+
+@pytest.mark.parametrize("folder", ["..", "../folder", "/", "/etc"])
+def test_the_folder_itself(folder: str, project: Path) -> None:
+    """The folder of the manifests lies inside the project."""
+    found = load(project / folder, project, all_kinds())
+    assert codes(found) == {"manifest/outside"}
+    assert found.declared == ()
+
+
+def test_what_is_no_file(project: Path) -> None:
+    """A pipe that nobody writes to, and a socket, are errors; nobody waits for them."""
+    os.mkfifo(project / "manifests" / "pipe.yaml")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str((project / "manifests" / "s.yaml").relative_to(Path.cwd(), walk_up=True))
+                       if sys.version_info >= (3, 12) else os.path.relpath(project / "manifests" / "s.yaml"))  # fmt: skip  # noqa: E501
+        before = time.perf_counter()
+        found = load(project / "manifests", project, all_kinds())
+    assert time.perf_counter() - before < SECONDS
+    assert [(str(one.source), one.code) for one in found.problems] == [
+        ("manifests/pipe.yaml", "manifest/unreadable"),
+        ("manifests/s.yaml", "manifest/unreadable"),
+    ]
+
+
+def test_folders_in_folders(project: Path) -> None:
+    """More folders in one another than Python has frames are walked through."""
+    nested = [project.joinpath("manifests", *["d"] * depth) for depth in range(1, 400)]
+    for folder in nested:
+        folder.mkdir()
+    (nested[-1] / "deep.yaml").write_text("groups: [{name: b}]\n")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 200)
+    try:
+        found = load(project / "manifests", project, all_kinds())
+        assert [str(one.address) for one in found.declared] == ["group/a", "group/b"]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_a_file_whose_name_is_no_text(project: Path) -> None:
+    """A name that is not UTF-8, or holds an escape, neither stops the reading nor the digest."""
+    folder = os.fsencode(project / "manifests")
+    for name in (b"\xff.yaml", b"a\x1b[31m.yaml", b"a\nb.yaml"):
+        with open(folder + b"/" + name, "wb") as file:  # noqa: PTH123  # a Path holds no bytes
+            file.write(b"grups: []\n")
+    found = load(project / "manifests", project, all_kinds())
+    assert codes(found) == {"manifest/unknown-key"}
+    assert len(found.files) == 4
+    assert len(found.digest) == 64
+
+
+CSV_PATHS = {
+    "../../secret.csv": "people/outside",
+    "../../../../../../../../etc/passwd": "people/outside",
+    "/etc/passwd": "people/outside",
+    "/dev/zero": "people/outside",
+    "out.csv": "people/outside",
+    "zero.csv": "people/outside",
+    "folder/secret.csv": "people/outside",
+    "loop.csv": "people/no-file",
+    "gone.csv": "people/no-file",
+    "pipe.csv": "people/no-file",
+    ".": "people/no-file",
+    "..": "people/no-file",
+    "~/secret.csv": "people/no-file",
+    "a" * 5_000: "people/no-file",
+    "a/" * 3_000: "people/no-file",
+    "file:///etc/passwd": "people/no-file",
+    "https://evil.example/a.csv": "people/no-file",
+    "a.yaml/b": "people/no-file",
+    "$(x).csv": "people/outside",
+    "": "people/no-file",
+}
+
+
+@pytest.mark.parametrize("path", CSV_PATHS, ids=lambda path: path[:40] or "empty")
+def test_lists_of_people_elsewhere(path: str, project: Path) -> None:
+    """A list of people is a file of the project: what leads elsewhere, or is no file, is an error at its place."""
+    folder = project / "manifests"
+    (folder / "out.csv").symlink_to("../../secret.csv")
+    (folder / "zero.csv").symlink_to("/dev/zero")
+    (folder / "loop.csv").symlink_to("loop.csv")
+    (folder / "_folder").symlink_to("../..")
+    os.mkfifo(folder / "pipe.csv")
+    text = f"groups: [{{name: a, members: {{file: '{path.replace('folder', '_folder')}', column: email}}}}]\n"
+    (folder / "a.yaml").write_text(text)
+    found = load(folder, project, all_kinds(), variables={"x": "../../secret"})
+    expected = {CSV_PATHS[path]} if path else {"people/no-file", "manifest/empty"}
+    assert codes(found) <= expected
+    assert codes(found)
+    assert "secret@acme.example" not in str(found.problems)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("email," + "a" * 200_000 + "\n", "people/csv"),
+        ("email\n" + "a" * 200_000 + "\n", "people/csv"),
+        ("email\n" + "a" * 100_000 + "@b\n", "people/address"),
+        ('email\n"a\n', "people/csv"),
+        ("email\n" + "x\n" * 100_000, "manifest/too-many-problems"),
+        ("email" + "," * 100_000 + "\n" + "a@b.example\n" * 10, None),
+    ],
+    ids=["header", "cell", "address", "quote", "mistakes", "columns"],
+)
+def test_hostile_lists_of_people(content: str, code: str | None, project: Path) -> None:
+    """A CSV file with cells without end, or mistakes without end, is a short error."""
+    (project / "manifests" / "p.csv").write_text(content)
+    (project / "manifests" / "a.yaml").write_text("groups: [{name: a, members: {file: p.csv, column: email}}]\n")
+    before = time.process_time()
+    found = load(project / "manifests", project, all_kinds())
+    assert time.process_time() - before < 3
+    assert code in codes(found) if code else not found.problems
+    assert sum(len(f"{problem.message}{problem.hint}") for problem in found.problems) < 200_000
