@@ -69,14 +69,19 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
-    """A place in a file of the project: path relative to the project, line and column from 1."""
+    """A place in a file of the project: path relative to the project, line and column from 1.
+
+    each: for which values of `for_each` the place was written out, such as `country=SE`.
+    """
 
     file: str
     line: int = 0
     column: int = 0
+    each: str = ""
 
     def __str__(self) -> str:
-        return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        place = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        return f"{place} ({self.each})" if self.each else place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +143,18 @@ class UsageError(LmsconfError):
 
 
 class StalePlan(LmsconfError):
-    """The plan was made for another state, another workspace, or was edited."""
+    """The plan was made for another state, another workspace, or was edited. `found`: what differs, one by one."""
 
     exit = Exit.STALE
     code = "plan/stale"
+
+    def __init__(self, message: str, *, hint: str | None = None, found: Sequence[Problem] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self._found = tuple(found)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self._found or super().problems
 
 
 class Stopped(LmsconfError):

@@ -64,7 +64,7 @@ def _reason(name: str, limit: Limit, total: int, measures: Sequence[Measure]) ->
         return f"{_counted(name, total)}, and the limit is {limit.count}"
     for one in measures:
         if limit.share is not None and one.size >= SMALL and one.taken / one.size > limit.share:
-            return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share:.0%}"
+            return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share * 100:g}%"
     return None
 
 

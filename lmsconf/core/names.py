@@ -8,10 +8,27 @@ import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+_LONG = 200
+"""Longer names are looked at before anything is done with them that takes more than a glance at each character."""
+_HIGHEST = 30
+"""How many marks Unicode's own format for streams lets stand on one letter."""
+
 
 def normal(name: str) -> str:
     """The form in which names are compared: NFC, otherwise exactly."""
-    return name if name.isascii() else unicodedata.normalize("NFC", name)
+    if name.isascii() or (len(name) > _LONG and _piles_up(name)):
+        return name
+    return unicodedata.normalize("NFC", name)
+
+
+def _piles_up(name: str) -> bool:
+    """Whether marks stand on marks as in no language. To put them in order would take the square of their number."""
+    height = 0
+    for char in name:
+        height = height + 1 if unicodedata.combining(char) else 0
+        if height > _HIGHEST:
+            return True
+    return False
 
 
 def look(name: str) -> str:
@@ -30,7 +47,9 @@ def quoted(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be."""
+    """The known name that `name` was probably meant to be. A very long one is no typing error."""
+    if len(name) > _LONG:
+        return None
     by_look = {look(other): other for other in known}
     found = difflib.get_close_matches(look(name), by_look, n=1, cutoff=0.6)
     return by_look[found[0]] if found else None

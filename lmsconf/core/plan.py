@@ -26,6 +26,9 @@ from lmsconf.errors import Problem, ProblemsFound, Where
 NOT_LIVE = sha256(None)
 """The fingerprint of what is not there yet."""
 
+OWNED = "it is owned, and no manifest declares it"
+"""Why something goes of which nothing is said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
@@ -102,7 +105,7 @@ def make_plan(
         calls=arranged,
         guards=judge(measures.measures, policy.guards, policy.consents),
         unmanaged=tuple(_unmanaged(found)),
-        fingerprints={str(item.address): _fingerprint(item) for item in items},
+        fingerprints=_fingerprints(items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures.measures,
@@ -207,7 +210,7 @@ def _reason(subject: Match | Gone) -> str | None:
     """Why something goes that no manifest names."""
     if isinstance(subject, Match) or subject.absent is not None:
         return None
-    return f"it goes with {subject.with_}" if subject.with_ else "it is owned, and no manifest declares it"
+    return f"it goes with {subject.with_}" if subject.with_ else OWNED
 
 
 def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
@@ -218,6 +221,15 @@ def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[
         if problem.address in mine:
             mine[problem.address].append(problem)
     return tuple(replace(change, problems=tuple(mine[str(change.address)])) for change in changes), rest
+
+
+def _fingerprints(items: Sequence[Item]) -> dict[str, str]:
+    """The fingerprint of each address; where a resource stays and its twin of that name goes, one of both."""
+    found: dict[str, str] = {}
+    for item in items:
+        address, mine = str(item.address), _fingerprint(item)
+        found[address] = sha256([found[address], mine]) if address in found else mine
+    return found
 
 
 def _fingerprint(item: Item) -> str:

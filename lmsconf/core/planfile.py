@@ -1,13 +1,19 @@
-"""A plan as a file: `lmsconf.plan/1`, sealed, so that what is applied is what was reviewed."""
+"""A plan as a file: `lmsconf.plan/1`, sealed, so that what is applied is what was reviewed.
+
+A seal shows what was changed by accident or by hand; anybody can make a new one. Against somebody who does, a file can
+be signed as well, with a key that only those share who plan and who apply.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from lmsconf.core.address import Address, Ref
-from lmsconf.core.canonical import sha256
+from lmsconf.core.canonical import canonical, sha256
 from lmsconf.core.document import (
     TOOL,
     Reader,
@@ -23,21 +29,30 @@ from lmsconf.core.document import (
     sealed,
     texts,
 )
-from lmsconf.core.values import Call, Change, Guard, Json, Measure, Plan, Unmanaged
+from lmsconf.core.values import Call, Change, Guard, Json, LetGo, Measure, Plan, Unmanaged
 from lmsconf.errors import Problem, StalePlan
 
 FORMAT = "lmsconf.plan/1"
-_PAIRS = "$pairs"
-_OURS = frozenset({"$ref", _PAIRS})
+_ANY_PLAN = "lmsconf.plan/"
+_SIGN = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
+PAIRS = "$pairs"
+"""Where the keys of an object are ids to come: `{"$pairs": [[key, value], …]}`."""
+_OURS = frozenset({"$ref", PAIRS})
 
 
-def dumps(plan: Plan) -> str:
-    """The plan as the text of a plan file."""
-    return _text(plan, TOOL)
+def dumps(plan: Plan, key: bytes | None = None) -> str:
+    """The plan as the text of a plan file, signed where there is a key."""
+    document = _document(plan, TOOL)
+    return _text(document if key is None else {**document, "hmac": _signature(document, key)})
 
 
-def _text(plan: Plan, tool: Json) -> str:
-    return render_canonical(sealed(_document(plan, tool)))
+def _text(document: Mapping[str, Json]) -> str:
+    return render_canonical(sealed(document))
+
+
+def _signature(document: Mapping[str, Json], key: bytes) -> str:
+    """The HMAC-SHA256 of the canonical document with `hmac` and `seal` empty."""
+    return hmac.new(key, canonical({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
 
 
 def plan_digest(plan: Plan) -> str:
@@ -45,14 +60,20 @@ def plan_digest(plan: Plan) -> str:
     return _digest(_document(plan, TOOL))
 
 
-def loads(text: str) -> Plan:
-    """The plan that `dumps` wrote. Any other text is refused, be it changed in one byte only: StalePlan, exit 3."""
+def loads(text: str, key: bytes | None = None) -> Plan:
+    """The plan that `dumps` wrote. Any other text is refused, be it changed in one byte only: StalePlan, exit 3.
+
+    With a key, so is a file that was not signed with it.
+    """
     document = parse(text)
-    expect_format(document, FORMAT)
+    _expect_format(document)
     expect_seal(document)
+    if key is not None:
+        _expect_signature(document, key)
     try:
         plan = _plan(Reader(document))
-        same = _text(plan, document.get("tool")) == text
+        again = _document(plan, document.get("tool"))
+        same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not hold a plan: {error}", hint="Make it again with: lmsconf plan") from error
     if not same:
@@ -60,11 +81,29 @@ def loads(text: str) -> Plan:
     return plan
 
 
+def _expect_format(document: Mapping[str, Json]) -> None:
+    """Raises LmsconfError for another document, and StalePlan for a plan that this lmsconf does not speak."""
+    found = str(document["format"])
+    if found != FORMAT and found.startswith(_ANY_PLAN):
+        hint = "Another version of lmsconf wrote it. Plan again with this one."
+        raise StalePlan(f"the file has the format {found!r}, not {FORMAT!r}", hint=hint)
+    expect_format(document, FORMAT)
+
+
+def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
+    """Raises StalePlan unless the file was signed with the key; how long that takes tells nothing of the right one."""
+    found = document.get("hmac")
+    if not isinstance(found, str):
+        raise StalePlan("the plan file is not signed, and there is a key to check it with", hint=_SIGN)
+    if not hmac.compare_digest(found.encode("utf-8", "surrogatepass"), _signature(document, key).encode("ascii")):
+        raise StalePlan("the plan file was signed with another key, or changed after it was signed", hint=_SIGN)
+
+
 def _digest(document: Mapping[str, Json]) -> str:
     lasting = {key: document[key] for key in ("format", "workspace", "calls", "fingerprints")}
     changes = cast("list[dict[str, Json]]", document["changes"])
     # Equal plans may differ in where the manifests say something, and why.
-    return sha256({**lasting, "changes": [_without(change, "source", "about") for change in changes]})
+    return sha256({**lasting, "changes": [_without(change, "source", "about", "origin") for change in changes]})
 
 
 def _without(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
@@ -96,6 +135,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "fingerprints": dict(sorted(plan.fingerprints.items())),
         "problems": [problem_json(problem) for problem in plan.all_problems],
     }
+    if plan.base is not None:
+        gone: list[Json] = [{"address": str(one.address), "absent": one.absent} for one in plan.let_go]
+        document |= {"base": plan.base, "let_go": gone}
     return {**document, "digest": _digest(document)}
 
 
@@ -120,6 +162,8 @@ def _plan(at: Reader) -> Plan:
         fingerprints=at.text_map("fingerprints"),
         problems=problems,
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
+        base=at.text("base") if at.has("base") else None,
+        let_go=at.each("let_go", _let_go_value) if at.has("let_go") else (),
     )
 
 
@@ -139,6 +183,10 @@ def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
         changes.append(replace(bare, problems=tuple(problems[own:])))
         del problems[own:]
     return tuple(reversed(changes)), tuple(problems)
+
+
+def _let_go_value(at: Reader) -> LetGo:
+    return LetGo(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
 def _summary(plan: Plan) -> Json:
@@ -192,7 +240,7 @@ def body_json(body: object) -> Json:
         if not body.keys().isdisjoint(_OURS):
             raise ValueError("a request body may not have a key $ref or $pairs")
         if any(isinstance(key, Ref) for key in body):
-            return {_PAIRS: [[body_json(key), body_json(value)] for key, value in body.items()]}
+            return {PAIRS: [[body_json(key), body_json(value)] for key, value in body.items()]}
         return {key: body_json(value) for key, value in body.items()}
     if isinstance(body, list):
         return [body_json(item) for item in body]
@@ -207,8 +255,8 @@ def body_value(body: Json) -> object:
         if "$ref" in body:
             at = Reader(body)
             return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
-        if _PAIRS in body:
-            pairs = cast("list[list[Json]]", body[_PAIRS])
+        if PAIRS in body:
+            pairs = cast("list[list[Json]]", body[PAIRS])
             return {body_value(key): body_value(value) for key, value in pairs}
         return {key: body_value(value) for key, value in body.items()}
     return [body_value(item) for item in body] if isinstance(body, list) else body

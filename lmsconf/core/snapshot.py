@@ -21,7 +21,8 @@ class Listing:
 class Snapshot:
     """What a workspace held. A kind without a listing was not read.
 
-    people: how many the workspace says it has, None when it did not say.
+    people: how many the workspace says it has, None when it did not say. salt: that of the hashes that stand where
+    e-mails were; None where they are what they are.
     """
 
     workspace: str
@@ -29,6 +30,7 @@ class Snapshot:
     taken_at: str
     people: int | None
     listings: Mapping[str, Listing] = field(default_factory=dict)
+    salt: str | None = None
 
     def of(self, kind: str) -> Listing:
         """The listing of a kind; an empty one marked incomplete where the kind was not read."""

@@ -83,6 +83,14 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
+class Origin(StrEnum):
+    """Where a change comes from, when manifests are compared with those that they are to replace."""
+
+    THIS_CHANGE = "from this change"
+    PENDING = "already pending"
+    REPAIR = "repairs an edit by hand"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
     """One key that changes. A single value has before and after; a list without order has what is added and removed.
@@ -103,6 +111,7 @@ class Change:
 
     defaults: the keys of a creation that no manifest speaks of, and that the service decides.
     reason: why it changes where no manifest says so by itself: it is owned, or goes with something else.
+    origin: where it comes from, in a plan that was compared with a base.
     """
 
     address: Address
@@ -116,6 +125,7 @@ class Change:
     problems: tuple[Problem, ...] = ()
     defaults: tuple[str, ...] = ()
     reason: str | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +202,14 @@ class Unmanaged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LetGo:
+    """A live resource that the base declared and no manifest speaks of any more: it stays. `absent`: what deletes it."""
+
+    address: Address
+    absent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How many resources are created, updated, replaced and deleted, with how many calls."""
 
@@ -214,6 +232,7 @@ class Plan:
     fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
     offline: made from a snapshot file, so it can be shown and not applied.
     left_out: what `--additive` would have changed otherwise. measures: what the guards count.
+    base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
     """
 
     workspace: str
@@ -233,6 +252,8 @@ class Plan:
     problems: tuple[Problem, ...]
     left_out: tuple[Address, ...] = ()
     measures: tuple[Measure, ...] = ()
+    base: str | None = None
+    let_go: tuple[LetGo, ...] = ()
 
     @property
     def summary(self) -> Summary:

@@ -78,6 +78,7 @@ class CustomFields:
             "type": {"enum": list(TYPES), "description": "CHOICE, MULTI_SELECT or TEXT. It cannot change later."},
             "choices": {
                 "description": "What people can choose from: all there is, or include and exclude.",
+                "x-choices": True,
                 "oneOf": [
                     _CHOICES,
                     {

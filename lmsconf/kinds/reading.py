@@ -23,6 +23,7 @@ from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.answers import an_object, label, objects, text
 from lmsconf.kinds.content import ContentRow, content_row
+from lmsconf.kinds.edits import edit_rows
 from lmsconf.kinds.field_choices import both_choices
 from lmsconf.kinds.field_values import CustomField, field_row
 from lmsconf.kinds.group_reading import read_details
@@ -32,6 +33,7 @@ from lmsconf.kinds.names import (
     CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
+    EDITS,
     GROUP,
     HOLDERS,
     RESERVED,
@@ -40,18 +42,22 @@ from lmsconf.kinds.names import (
 )
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
-from lmsconf.kinds.user_reading import holders, read_declared, read_everybody
+from lmsconf.kinds.user_reading import holders, read_declared, read_everybody, read_singly
 from lmsconf.kinds.user_values import Person, person_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """For whom a workspace is read. `everything`: for nobody in particular."""
+    """For whom a workspace is read. `everything`: for everybody, also for those who declare nothing of it.
+
+    edits: also who changed what last.
+    """
 
     declared: tuple[Declared, ...] = ()
     absent: tuple[Absent, ...] = ()
     policy: Policy
     everything: bool = False
+    edits: bool = False
 
 
 def read_workspace(
@@ -65,7 +71,7 @@ class _Reading:
     def __init__(self, api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms) -> None:
         self.api, self.kinds, self.terms = api, kinds, terms
         policy = wanted.policy
-        self.policy, self.everything = policy, wanted.everything
+        self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         here = [one for one in wanted.declared if one.only_in is None or policy.workspace in one.only_in]
         self.declared = here
         self.absent = [one for one in wanted.absent if one.only_in is None or policy.workspace in one.only_in]
@@ -178,7 +184,7 @@ class _Reading:
             self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
         if self.everything:
             listing, self.aside[ADMIN] = read_everybody(self.api, listing, rows)
-            return listing
+            return read_singly(self.api, self._identified(USER, {USER: listing})[1], listing)
         if not self._speaks(USER):
             return listing if self._needs_people() else None
         planning, found = self._identified(USER, {USER: listing})
@@ -207,7 +213,18 @@ class _Reading:
 
     def _fields(self) -> Listing:
         rows = self.api.rows("custom-fields.list", "customFields", id="customFieldId")
+        if self._fields_come(rows):
+            # One answer that nothing counts: before a field is made on its word, it must say the same again.
+            again = self.api.rows("custom-fields.list", "customFields", id="customFieldId")
+            if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
+                rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
         return self._list(CUSTOM_FIELD, rows, field_row)
+
+    def _fields_come(self, rows: Rows) -> bool:
+        """Whether a field would be created, as far as its listing tells."""
+        listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
+        _, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: listing})
+        return any(match.row is None and self.chosen(match.address) for match in found.matches)
 
     def _groups(self) -> Listing:
         rows = self.api.rows("manual-groups.list", "groups", id="groupId")
@@ -268,6 +285,9 @@ class _Reading:
         wanted = self._wanted_contents(cast("tuple[ContentRow, ...]", contents.rows))
         answers = self.api.each("content-targets.list", [({}, {"contentId": row.id}) for row in wanted])
         rows = [row for content, answer in zip(wanted, answers, strict=True) for row in target_rows(content, answer)]
+        if self.edits:
+            edits = (row for one, answer in zip(wanted, answers, strict=True) for row in edit_rows(one.id, answer))
+            self.aside[EDITS] = sorted_listing(edits, contents.incomplete)
         return sorted_listing(rows, contents.incomplete)
 
     def _wanted_contents(self, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
@@ -301,7 +321,7 @@ def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
 def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
     """The targets of one content. Raises BadAnswer for an answer without their list, which would mean none."""
     found = an_object(answer, "the targets")
-    if "targets" not in found:
+    if not isinstance(found.get("targets"), list):
         raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
     return [target_row(content.id, one) for one in objects(found, "targets")]
 

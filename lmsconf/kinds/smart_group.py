@@ -71,6 +71,7 @@ class SmartGroups:
                 "items": _CONDITION,
                 "minItems": 1,
                 "description": "All of them must hold.",
+                "x-conditions": True,
             },
             "managers": people_schema("Who manages the group."),
         },

@@ -21,6 +21,10 @@ from lmsconf.kinds.user_values import AdminRow, AnswerRow, HolderRow, PersonRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 Data = Mapping[str, Json]
+PSEUDONYMOUS: Final = (
+    "People are pseudonymous, not anonymous: each e-mail is a salted hash, by which who knows the e-mail can find the "
+    "person. Names, metadata and answers are left out."
+)
 
 
 def dumps(snapshot: Snapshot) -> str:
@@ -35,6 +39,8 @@ def dumps(snapshot: Snapshot) -> str:
             kind: listing.incomplete for kind, listing in snapshot.listings.items() if listing.incomplete is not None
         },
     }
+    if snapshot.salt is not None:
+        body["pseudonyms"] = {"salt": snapshot.salt, "note": PSEUDONYMOUS}
     for kind in _ROWS:
         if kind in snapshot.listings:
             body[kind] = [row_json(row) for row in snapshot.listings[kind].rows]
@@ -62,6 +68,7 @@ def _snapshot(data: Data) -> Snapshot:
         url=workspace["url"],
         taken_at=cast(str, data["taken_at"]),
         people=cast("int | None", data["people"]),
+        salt=cast("dict[str, str]", data["pseudonyms"])["salt"] if "pseudonyms" in data else None,
         listings={
             kind: Listing(
                 rows=tuple(row(one) for one in cast("list[Data]", data[kind])), incomplete=incomplete.get(kind)

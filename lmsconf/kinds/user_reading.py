@@ -80,6 +80,19 @@ def read_everybody(api: Api, listing: Listing, rows: Rows) -> tuple[Listing, Lis
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
+def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
+    """The listing with what no listing tells, for those who are declared with it: a call a person."""
+    specs = {str(one.row.id): cast(Person, one.declared.spec) for one in found.matches if one.row is not None}
+    wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
+    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
+    details = {
+        id: single_details(an_object(answer, "a user"), specs[id].said)
+        for id, answer in zip(wanted, answers, strict=True)
+    }
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
+
+
 def _extended(api: Api) -> Rows:
     return api.rows("users.extended-info", "users", id="userId", total="matchCount")
 

@@ -1,0 +1,204 @@
+"""A plan of everything, the snapshot that it was made from, and what journals tell → Drift. A pure function."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.core.names import exactly, fits
+from lmsconf.core.recorded import RecordedRun
+from lmsconf.core.recorded import State as CallState
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import Action, Change, Declared, FieldChange, Plan
+from lmsconf.errors import Problem, Severity
+
+TAKE_OVER: Final = "lmsconf export --into"
+"""Writes manifests for what no manifest speaks of."""
+GOES_WITH: Final = "it goes with "
+"""How the reason begins of what goes because something else does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known beside manifests and workspace.
+
+    touched  the addresses that runs have done something to; None where no journal tells, or one is damaged
+    edits    id of a live resource → who changed it last
+    broken   errors of what could not be planned
+    """
+
+    touched: AbstractSet[str] | None = None
+    edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
+    broken: tuple[Problem, ...] = ()
+
+
+def make_drift(
+    plan: Plan,
+    snapshot: Snapshot,
+    declared: Sequence[Declared],
+    evidence: Evidence,
+    *,
+    ignores: Sequence[Ignore] = (),
+    today: date,
+    count_unmanaged: bool = False,
+) -> Drift:
+    """What differs. `declared` is what the manifests declare for the workspace, also what could not be planned."""
+    lost = {problem.address for problem in evidence.broken}
+    changes = [change for change in plan.changes if str(change.address) not in lost]
+    found = [_finding(change, evidence) for change in changes]
+    strangers = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
+    if count_unmanaged:
+        found.extend(Finding(address=one, state=State.UNMANAGED, accept=TAKE_OVER) for one in strangers)
+    holding = [one for one in ignores if one.holds(today)]
+    counted, ignored = _sorted_out(found, holding)
+    idle = () if evidence.broken else _idle(holding, [*(one.address for one in found), *strangers])
+    return Drift(
+        workspace=plan.workspace,
+        url=plan.url,
+        people=plan.people,
+        created_at=plan.created_at,
+        timezone=plan.timezone,
+        manifests_digest=plan.manifests_digest,
+        manifests_files=plan.manifests_files,
+        managed=tuple(sorted(Managed(one.address, one.source) for one in declared)),
+        findings=tuple(counted),
+        ignored=tuple(ignored),
+        coverage=tuple(_coverage(plan, snapshot, declared, lost)),
+        unmanaged=plan.unmanaged,
+        counts_unmanaged=count_unmanaged,
+        problems=(*evidence.broken, *_comparing(plan), *outlived(ignores, today), *idle),
+    )
+
+
+def touched(runs: Iterable[RecordedRun], url: str) -> frozenset[str] | None:
+    """The addresses that runs on that workspace have done something to, or may have.
+
+    None where that is not known: there was no run, or something of a journal cannot be read.
+    """
+    found: set[str] = set()
+    told = False
+    for run in runs:
+        if run.opening is None or run.damaged:
+            return None
+        if run.opening.url == url:
+            told = True
+            found.update(call.address for call in run.calls if call.state in (CallState.DONE, CallState.IN_FLIGHT))
+    return frozenset(found) if told else None
+
+
+def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
+    """Entries under `ignore` whose day has come: what they hid counts again."""
+    for one in ignores:
+        if not one.holds(today):
+            yield Problem(
+                code="drift/ignore-expired",
+                message=f"ignore: {one.pattern} held until {one.until} and hides nothing any more ({one.reason})",
+                severity=Severity.WARNING,
+                hint="Take it out of the project file, or give it a later date.",
+                source=one.source,
+            )
+
+
+def _comparing(plan: Plan) -> Iterator[Problem]:
+    """The problems that are about what is. What would stand in the way of an apply is for the plan to tell."""
+    return (problem for problem in plan.all_problems if not problem.code.startswith("refusal/"))
+
+
+def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[Problem]:
+    """Entries that nothing fits: the difference is gone, or the pattern is misspelt."""
+    names = [str(address) for address in addresses]
+    for one in ignores:
+        if not any(fits(name, one.pattern) for name in names):
+            yield Problem(
+                code="drift/ignore-nothing",
+                message=f"ignore: {one.pattern} fits nothing that differs ({one.reason})",
+                severity=Severity.NOTE,
+                hint="If its work is done, take it out of the project file.",
+                source=one.source,
+            )
+
+
+def _sorted_out(found: Iterable[Finding], ignores: Sequence[Ignore]) -> tuple[list[Finding], list[Ignored]]:
+    """The findings that count and those that an entry hides, each by address."""
+    counted: list[Finding] = []
+    ignored: list[Ignored] = []
+    for finding in sorted(found, key=lambda one: (one.address, one.id or "")):
+        name = str(finding.address)
+        entry = next((one for one in ignores if fits(name, one.pattern)), None)
+        if entry is None:
+            counted.append(finding)
+        else:
+            ignored.append(Ignored(finding=finding, entry=entry))
+    return counted, ignored
+
+
+_STATES: Final = {
+    Action.CREATE: State.MISSING,
+    Action.UPDATE: State.CHANGED,
+    Action.REPLACE: State.CHANGED,
+    Action.DELETE: State.UNDECLARED,
+}
+
+
+def _finding(change: Change, evidence: Evidence) -> Finding:
+    state = _STATES[change.action]
+    if state is State.MISSING and evidence.touched is not None and str(change.address) not in evidence.touched:
+        state = State.NEVER_APPLIED
+    owned = state is State.UNDECLARED and change.source is None
+    # What goes with its group stays with it, too: there is nothing of its own to take over.
+    goes_along = owned and (change.reason or "").startswith(GOES_WITH)
+    pattern = shlex.quote(exactly(str(change.address)))
+    return Finding(
+        address=change.address,
+        state=state,
+        id=change.id,
+        about=change.about,
+        source=change.source,
+        declared=change.after,
+        live=change.before,
+        fields=tuple(map(_turned, change.fields)),
+        reason=change.reason,
+        edit=None if change.id is None else evidence.edits.get(change.id),
+        # What goes because it is owned goes only with a plan of everything.
+        restore="lmsconf apply" if owned else f"lmsconf apply --only {pattern}",
+        accept=None if goes_along else TAKE_OVER if owned else f"lmsconf drift --accept {pattern}",
+    )
+
+
+def _turned(change: FieldChange) -> FieldDrift:
+    """What a plan would do to a key, said as what is: what it would add is missing, what it would remove is extra."""
+    return FieldDrift(
+        path=change.path, declared=change.after, live=change.before, missing=change.added, extra=change.removed
+    )
+
+
+def _coverage(
+    plan: Plan, snapshot: Snapshot, declared: Sequence[Declared], lost: AbstractSet[str | None]
+) -> Iterator[Coverage]:
+    """The managed share of each kind that was read and that somebody may want to be managed."""
+    alone = {group.kind: group.left_alone for group in plan.unmanaged}
+    for kind in _kinds(plan, declared):
+        listing = snapshot.of(kind)
+        mine = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
+        changes = [one for one in plan.changes if one.address.kind == kind]
+        mine -= {one.address for one in changes if one.action is Action.CREATE}
+        going = sum(one.action is Action.DELETE for one in changes)
+        yield Coverage(
+            kind=kind,
+            managed=len(mine) + going,
+            live=len(listing.rows),
+            left_alone=alone.get(kind, 0),
+            incomplete=listing.incomplete,
+        )
+
+
+def _kinds(plan: Plan, declared: Sequence[Declared]) -> list[str]:
+    """The kinds that the manifests declare, change or list as unmanaged. Undeclared people are nobody's business."""
+    named = [one.address.kind for one in declared]
+    return sorted({*named, *(one.address.kind for one in plan.changes), *(one.kind for one in plan.unmanaged)})

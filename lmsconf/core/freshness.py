@@ -1,0 +1,182 @@
+"""Whether a plan still fits: what was reviewed beside what is live now, resource by resource and key by key.
+
+A plan that fits is one that could be made again: the changes it wants, planned afresh, come to the same calls on
+resources that are as they were. Whatever else was changed in the workspace is nobody's business here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, cast
+
+from lmsconf.core.canonical import sha256
+from lmsconf.core.names import quoted
+from lmsconf.core.planfile import PAIRS, body_json
+from lmsconf.core.values import Action, Call, Change, Json, Plan
+from lmsconf.errors import Problem
+
+CODE: Final = "plan/stale"
+SHOWN: Final = 10
+"""How many items of a long list are told; the others are counted."""
+
+_COUNTED: Final = ("deletes", "removals", "recreates")
+_ABSENT: Final = object()
+"""What stands for a key that one side does not have."""
+
+
+def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+    """Why the plan no longer fits; empty when it does.
+
+    now: what the plan's own changes come to today. found: why some of them cannot be planned at all any more.
+    """
+    wanted = {str(change.address): change for change in plan.changes}
+    today = {str(change.address): change for change in now.changes}
+    broken = {problem.address for problem in found}
+    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in found]
+    for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
+        differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
+        if differs or address not in wanted or address not in today:
+            problems.append(_changed(address, wanted.get(address), today.get(address)))
+        elif _calls(plan, address) != _calls(now, address):
+            problems.append(_leans_elsewhere(wanted[address]))
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    for problem in now.all_problems:
+        if problem.is_error and (problem.code, problem.address) not in known:
+            problems.append(replace(problem, code=CODE))
+    if not problems and _totals(plan) != _totals(now):
+        problems.append(_problem(None, "the plan takes away other than what its guards were told", []))
+    return tuple(problems)
+
+
+def _unplannable(problem: Problem, change: Change | None) -> Problem:
+    """What a fresh plan says of a resource, with what was reviewed of it."""
+    lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
+    told = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
+    return _problem(change, f"{told[0]}, which was otherwise when the plan was made", told[1:], problem.address)
+
+
+def _whole(label: str, form: Json) -> Iterator[str]:
+    yield f"{label + ':':<10} {'not there' if form is None else _spelt(form)}"
+
+
+def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
+    """A resource that is not as it was, key by key."""
+    if then is None:
+        why = f": {now.reason}" if now and now.reason else ""
+        return _problem(now, f"{address}: it is no part of the plan, and would be one by now{why}", [], address)
+    live = then.after if now is None else now.before
+    lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
+    return _problem(then, f"{address} is not as it was when the plan was made: {_what(then, now)}", lines)
+
+
+def _what(then: Change, now: Change | None) -> str:
+    """What became of it, in a few words."""
+    if now is None:
+        return "it is gone already" if then.action is Action.DELETE else "it is as the plan wants it already"
+    if then.before is None:
+        return "it was not there, and is now"
+    if now.before is None:
+        return "it was there, and is not any more"
+    keys = _keys(then, now.before)
+    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not speak of"
+
+
+def _keys(then: Change, live: Json) -> list[str]:
+    """The keys whose live value is another than it was."""
+    before, now = _form(then.before), _form(live)
+    keys = dict.fromkeys([*before, *now])
+    return [key for key in keys if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
+
+
+def _form(side: Json) -> Mapping[str, Json]:
+    return side if isinstance(side, dict) else {}
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two values say the same; no list of a manifest has an order."""
+    if isinstance(one, list) and isinstance(other, list):
+        return Counter(map(_spelt, one)) == Counter(map(_spelt, other))
+    return one == other
+
+
+def _three(key: str, then: Change, live: Json) -> Iterator[str]:
+    """One key: as it was reviewed, as it was live then, as it is live now."""
+    sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
+    lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
+    shared = _shared(lists) if len(lists) > 1 else Counter()
+    yield f"{key}{f' ({shared.total():,} the same throughout)' if shared else ''}:"
+    for label, side in zip(("reviewed", "live then", "live now"), sides, strict=True):
+        yield f"  {label + ':':<10} {_side(side, shared)}"
+
+
+def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
+    """What stands in every one of the lists."""
+    common = Counter(map(_spelt, lists[0]))
+    for one in lists[1:]:
+        common &= Counter(map(_spelt, one))
+    return common
+
+
+def _side(value: object, shared: Counter[str]) -> str:
+    if value is _ABSENT:
+        return "not there"
+    if not isinstance(value, list):
+        return _spelt(cast(Json, value))
+    items = sorted((Counter(map(_spelt, value)) - shared).elements())
+    more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
+    return ", ".join(items[:SHOWN]) + more if items else "none beside them" if shared else "none"
+
+
+def _spelt(value: Json) -> str:
+    """A value on one line, as it could stand in a manifest."""
+    if value is None:
+        return "none"
+    return quoted(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _leans_elsewhere(change: Change) -> Problem:
+    """The same resource, and other calls: what they name is another thing now, or was edited into the plan."""
+    message = f"{change.address}: what it needs is not what it was when the plan was made, so its calls would be others"
+    return _problem(change, message, [])
+
+
+def _calls(plan: Plan, address: str) -> list[str]:
+    """What is sent for a resource. Whether it may be refused depends on others, and is no part of it."""
+    return [sha256(_said(call)) for call in plan.calls if str(call.address) == address]
+
+
+def _said(call: Call) -> Json:
+    return [call.operation, call.method, call.path, dict(call.query), _unordered(body_json(call.body))]
+
+
+def _unordered(body: Json) -> Json:
+    """A body in which pairs, which stand for the keys of an object, have one order."""
+    if isinstance(body, list):
+        return [_unordered(item) for item in body]
+    if not isinstance(body, dict):
+        return body
+    found = {key: _unordered(value) for key, value in body.items()}
+    if PAIRS in found:
+        found[PAIRS] = sorted(cast("list[Json]", found[PAIRS]), key=_spelt)
+    return found
+
+
+def _totals(plan: Plan) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for measure in plan.measures:
+        if measure.guard in _COUNTED:
+            totals[measure.guard] += measure.taken
+    return +totals
+
+
+def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
+    return Problem(
+        code=CODE,
+        message=message,
+        hint="\n".join([*lines, "Plan again and review it."]),
+        source=None if change is None else change.source,
+        address=address if change is None else str(change.address),
+    )

@@ -1,0 +1,88 @@
+"""A project beside a served workspace: commands run in this process, and the workspace's log tells what they sent."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.client.client import Client
+from lmsconf.core.values import Json
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.wire import Wire
+
+
+class Ran(NamedTuple):
+    """What a command came to, and what the workspace was asked to change meanwhile."""
+
+    code: int
+    out: str
+    err: str
+    writes: list[Logged]
+
+    @property
+    def document(self) -> dict[str, Json]:
+        """The one JSON document on stdout."""
+        found: dict[str, Json] = json.loads(self.out)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One project and its workspace. `sandbox` is the workspace itself."""
+
+    root: Path
+    sandbox: Sandbox
+    url: str
+
+    def options(self, text: str = "") -> None:
+        """The project file: one workspace, served, and what else it says."""
+        said = f"workspaces: {{here: {{url: '{self.url}', token: {{env: LMSCONF_TOKEN}}}}}}\n{text}"
+        (self.root / "lmsconf.yaml").write_text(said, encoding="utf-8")
+
+    def write(self, manifests: str) -> None:
+        """The only manifest."""
+        (self.root / "manifests").mkdir(exist_ok=True)
+        (self.root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+
+    def __call__(self, *arguments: str) -> Ran:
+        """Runs one command on the project."""
+        seen = len(self.sandbox.log)
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = run(app, ["-C", str(self.root), *arguments])
+        return Ran(code, out.getvalue(), err.getvalue(), [call for call in self.sandbox.log[seen:] if call.writes])
+
+    def hand(self, operation: str, path: Mapping[str, str] | None = None, body: Json = None) -> Json:
+        """One call as somebody makes it by hand."""
+        with Client("http://sandbox", "sandbox", transport=self.sandbox) as client:
+            return client.call(operation, path=path, body=body)
+
+
+@contextmanager
+def staged(
+    root: Path, seed: str, patch: pytest.MonkeyPatch, options: str = "", dialect: Mapping[str, str | int] | None = None
+) -> Iterator[Stage]:
+    """A project in `root` and its workspace, for as long as the `with` lasts."""
+    for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
+        patch.delenv(name, raising=False)
+    patch.setenv("LMSCONF_TOKEN", "sandbox")
+    (root / "seed.yaml").write_text(seed, encoding="utf-8")
+    sandbox = Sandbox(":memory:", wire=Wire(dialect), seed=root / "seed.yaml")
+    try:
+        with serve(sandbox) as server:
+            stage = Stage(root, sandbox, server.url)
+            stage.options(options)
+            yield stage
+    finally:
+        sandbox.shut()

@@ -1,0 +1,290 @@
+"""What stops an apply, sentence by sentence: counts, shares, consent, protection, and no way around them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .stage import Stage, staged
+
+CROWD = [f"p{n:02}@acme.example" for n in range(40)]
+
+
+def some(start: int, end: int) -> str:
+    return "[" + ", ".join(CROWD[start:end]) + "]"
+
+
+SEED = (
+    "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
+    + f"""
+custom_fields:
+  - {{name: D, type: CHOICE, choices: [X, Y]}}
+  - {{name: Many, type: CHOICE, choices: [{", ".join(f"c{n}" for n in range(20))}]}}
+  - {{name: E1, type: TEXT}}
+  - {{name: E2, type: TEXT}}
+groups:
+  - {{name: Twenty, members: {some(0, 20)}, managers: {some(0, 20)}}}
+  - {{name: Nineteen, members: {some(0, 19)}}}
+  - {{name: Assigned, members: {some(0, 2)}, managers: {some(2, 3)}}}
+  - {{name: 'Kept/1', members: {some(0, 3)}, managers: {some(3, 4)}}}
+""" + "".join(f"  - {{name: T{n}}}\n" for n in range(6))
+    + "smart_groups:\n" + "".join(f"  - {{name: S{n}, conditions: [{{field: D, choices: [X]}}]}}\n" for n in range(6))
+    + "content: [" + ", ".join(f"{{name: C{n}}}" for n in range(25)) + "]\n"
+    + """
+content_targets:
+  - {content: C0, assign_to: [{group: Assigned}]}
+  - {content: C1, assign_to: [{group: Assigned}]}
+""" + "".join(f"  - {{content: C{n}, assign_to: [everyone]}}\n" for n in range(20))
+)  # fmt: skip
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with staged(tmp_path, SEED, monkeypatch) as stage:
+        yield stage
+
+
+def guards(stage: Stage, manifests: str, options: str = "", *arguments: str) -> Mapping[str, Any]:
+    """How the plan stands to each guard."""
+    stage.options(options)
+    stage.write(manifests)
+    ran = stage("plan", "--format", "json", *arguments)
+    assert ran.code == 0, ran.err
+    found: list[dict[str, Any]] = ran.document["guards"]  # type: ignore[assignment]
+    return {str(one["name"]): one for one in found}
+
+
+def gone(**sections: str) -> str:
+    return "absent: {" + ", ".join(f"{kind}: [{names}]" for kind, names in sections.items()) + "}\n"
+
+
+def without(end: int, manager_end: int = 20) -> str:
+    return f"groups: [{{name: Twenty, members: {some(0, end)}, managers: {some(0, manager_end)}}}]"
+
+
+OWNED = "ownership: {groups: ['T*']}\n"
+"""T0 to T5, and Twenty."""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "manifests", "options", "guard", "total", "tripped"),
+    [
+        ("five resources may go", gone(groups="T0, T1, T2, T3, T4"), "", "deletes", 5, False),
+        ("six may not", gone(groups="T0, T1, T2, T3, T4, T5"), "", "deletes", 6, True),
+        ("spread over kinds they are six as well", gone(groups="T0, T1", smart_groups="S0, S1", custom_fields="E1, E2"),
+         "", "deletes", 6, True),
+        ("by ownership they are counted alike", "groups: [{name: T0}]", OWNED,
+         "deletes", 6, True),
+        ("a limit of one's own", gone(groups="T0"), "guards: {deletes: {count: 0}}\n", "deletes", 1, True),
+        ("a share below twenty is none", gone(groups="T0"), "guards: {deletes: {share: 1%}}\n", "deletes", 1, False),
+        ("two of twenty members may leave", without(18), "", "removals", 2, False),
+        ("three may not", without(17), "", "removals", 3, True),
+        ("two of each list may", without(18, 18), "", "removals", 4, False),
+        ("all nineteen of a smaller list may", "groups: [{name: Nineteen, members: []}]", "", "removals", 19, False),
+        ("choices are counted, by their field", "custom_fields: [{name: Many, choices: "
+         f"[{', '.join(f'c{n}' for n in range(17))}]}}]", "", "removals", 3, True),
+        ("conditions are counted", "smart_groups: [{name: S0, conditions: [{field: D, choices: [Y]}]}]", "", "removals",
+         1, False),
+        ("members, managers and assignments go with a group", gone(groups="Assigned"), "", "removals", 5, False),
+        ("and a group of twenty trips it alone", gone(groups="Twenty"), "", "removals", 40, True),
+        ("assignments have a share of all of them", "absent: {content_targets: [{content: [C0, C1, C2], "
+         "assign_to: [everyone]}]}", "ownership: {content_targets: all}\nguards: {removals: {count: off}}\n"
+         "leave_alone: ['content_target/*']\n", "removals", 3, True),
+        ("nothing is taken by a creation", f"groups: [{{name: N, members: {some(0, 9)}}}]", "",
+         "removals", 0, False),
+        ("a deletion beside a like creation", "groups: [{name: Twins, members: " + some(0, 19) + "}]\n"
+         + gone(groups="Nineteen"), "", "recreates", 1, True),
+        ("a choice that goes while another comes", "custom_fields: [{name: D, choices: [X, Z]}]", "",
+         "recreates", 1, True),
+        ("off is said for one", gone(groups="T0, T1, T2, T3, T4, T5"), "guards: {removals: off}\n", "deletes", 6, True),
+        ("a count may be off and the share stays", without(17), "guards: {removals: {count: off}}\n",
+         "removals", 3, True),
+        ("a share may be off and the count stays", without(17), "guards: {removals: {share: off}}\n",
+         "removals", 3, False),
+        ("the workspace's own word goes further", without(17), "guards: {removals: {share: 50%}}\n",
+         "removals", 3, False),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value[:1].isalpha() and ":" not in value else "",
+)  # fmt: skip
+def test_a_guard_counts(
+    stage: Stage, sentence: str, manifests: str, options: str, guard: str, total: int, tripped: bool
+) -> None:
+    """Totals over all kinds, shares of a list or a kind of at least twenty: the plan tells, and apply stops with 4."""
+    found = guards(stage, manifests, options)[guard]
+    assert (found["total"], found["tripped"]) == (total, tripped), found["reason"]
+    if tripped:
+        ran = stage("apply", "--auto-approve")
+        assert (ran.code, ran.writes) == (4, []), ran.err
+        assert f"--allow {guard}={total}" in ran.err
+
+
+SIX = gone(groups="T0, T1, T2, T3, T4, T5")
+
+
+@pytest.mark.parametrize(
+    "said", ["guards:\n", "guards: null\n", "guards: false\n", "guards: 'no'\n", "guards: {all: off}\n"]
+)
+def test_off_is_said_never_implied(stage: Stage, said: str) -> None:
+    """Whatever else is written in its place is an error of the project file, and never a plan without guards."""
+    stage.options(said)
+    stage.write(SIX)
+    ran = stage("apply", "--auto-approve")
+    assert (ran.code, ran.writes) == (1, [])
+
+
+def test_off_is_off(stage: Stage) -> None:
+    """Said, there is no guard; an empty mapping says nothing, so that the usual limits hold."""
+    assert guards(stage, SIX, "guards: off\n") == {}
+    assert guards(stage, SIX, "guards: {}\n")["deletes"]["tripped"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--allow", "deletes=6"], 0),
+        (["--allow", "deletes=5"], 4),
+        (["--allow", "deletes=7"], 4),
+        (["--allow", "removals=6"], 4),
+        (["--allow", "deletes=5", "--allow", "deletes=6"], 0),
+        (["--allow", "deletes=*"], 64),
+        (["--allow", "deletes=-1"], 64),
+        (["--allow", "deletes=²"], 64),
+        (["--allow", "deletes=٦"], 64),
+        (["--allow", "protect=6"], 64),
+        (["--allow", "deletes"], 64),
+    ],
+    ids=str,
+)
+def test_consent_is_exact(stage: Stage, arguments: list[str], code: int) -> None:
+    """It names the guard and the plan's own total, in plain digits, and nothing else passes."""
+    stage.write(SIX)
+    ran = stage("apply", "--auto-approve", *arguments)
+    assert (ran.code, bool(ran.writes)) == (code, code == 0)
+
+
+@pytest.mark.parametrize(
+    ("allow", "code"),
+    [
+        ("{deletes: 6, until: 2999-01-01}", 0),
+        ("{deletes: 5, until: 2999-01-01}", 4),
+        ("{removals: 6, until: 2999-01-01}", 4),
+        ("{deletes: 6, until: 2020-01-01}", 4),
+        ("{deletes: 6}", 1),
+        ("{deletes: 6, removals: 1, until: 2999-01-01}", 1),
+        ("{deletes: all, until: 2999-01-01}", 1),
+    ],
+)
+def test_consent_of_the_project_file_has_a_date(stage: Stage, allow: str, code: int) -> None:
+    """It holds for the exact number and before its day; without a day it is an error."""
+    stage.options(f"allow: [{allow}]\n")
+    stage.write(SIX)
+    ran = stage("apply", "--auto-approve")
+    assert (ran.code, bool(ran.writes)) == (code, code == 0), ran.err
+
+
+def test_the_guards_of_a_plan_file_are_computed_again(stage: Stage) -> None:
+    """What counts is the project file of the day of the apply: stricter limits stop, and consent must be given anew."""
+    plan = str(stage.root / "plan.json")
+    stage.write(gone(groups="T0, T1"))
+    assert stage("plan", "--out", plan).code == 0
+    for options in ("guards: {deletes: {count: 1}}\n", "guards: {protect: [group/T1]}\n"):
+        stage.options(options)
+        ran = stage("apply", plan)
+        assert (ran.code, ran.writes) == (4, []), ran.err
+    stage.options("guards: {deletes: {count: 1}}\n")
+    assert stage("apply", plan, "--allow", "deletes=2").code == 0
+
+
+def test_consent_given_to_the_plan_is_none_for_the_apply(stage: Stage) -> None:
+    """A plan that was made while a consent held is stopped once the project file has it no more."""
+    plan = str(stage.root / "plan.json")
+    stage.options("allow: [{deletes: 6, until: 2999-01-01}]\n")
+    stage.write(SIX)
+    assert stage("plan", "--out", plan).code == 0
+    stage.options("")
+    ran = stage("apply", plan)
+    assert (ran.code, ran.writes) == (4, [])
+
+
+TAKES: Mapping[str, str] = {
+    "deleted": gone(groups="'Kept/1'"),
+    "owned and not declared": "groups: [{name: T0}]",
+    "renamed": "groups: [{name: Other, previously: ['Kept/1']}]",
+    "member": f"groups: [{{name: 'Kept/1', members: {some(0, 2)}}}]",
+    "manager": "groups: [{name: 'Kept/1', managers: []}]",
+    "excluded": f"groups: [{{name: 'Kept/1', members: {{exclude: {some(0, 1)}}}}}]",
+    "swapped": f"groups: [{{name: 'Kept/1', members: {some(1, 4)}}}]",
+}
+
+
+@pytest.mark.parametrize("how", TAKES)
+def test_nothing_lifts_protection(stage: Stage, how: str) -> None:
+    """Not deleted, not renamed, nothing taken out: not with guards off, not with any consent, not from a plan file."""
+    stage.options(
+        "ownership: {groups: ['Kept*']}\nguards: off\n"
+        if how == "owned and not declared"
+        else "guards: {deletes: off, removals: off}\n"
+    )
+    plan = str(stage.root / "plan.json")
+    stage.write(TAKES[how])
+    assert stage("plan", "--out", plan).code == 0
+    text = (stage.root / "lmsconf.yaml").read_text()
+    protect = "guards: {deletes: off, removals: off, recreates: off, protect: ['group/Kept*']}\n"
+    (stage.root / "lmsconf.yaml").write_text(
+        text.replace("guards: off\n", protect).replace("guards: {deletes: off, removals: off}\n", protect)
+    )
+    allowed = [word for n in range(5) for guard in ("deletes", "removals") for word in ("--allow", f"{guard}={n}")]
+    for arguments in (["--auto-approve", *allowed], [plan, *allowed]):
+        ran = stage("apply", *arguments)
+        assert (ran.code, ran.writes) == (4, []), ran.err
+        assert "refusal/protected" in ran.err
+
+
+def test_additive_takes_nothing_and_lists_what_it_left(stage: Stage) -> None:
+    """Creations and additions only; the rest is named, and no guard has anything to count."""
+    manifests = f"groups: [{{name: 'Kept/1', members: {some(1, 5)}}}, {{name: N}}]\n" + gone(
+        groups="T0", custom_fields="E1"
+    )
+    assert not any(one["total"] for one in guards(stage, manifests, "", "--additive").values())
+    ran = stage("plan", "--additive", "--format", "json")
+    assert ran.document["left_out"] == ["custom_field/E1", "group/Kept\\/1", "group/T0"]
+    assert stage("apply", "--additive", "--auto-approve").code == 0
+    assert not [call for call in stage.sandbox.log if call.method == "DELETE"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: folder.joinpath("all.yaml").unlink(),
+        lambda folder: folder.joinpath("all.yaml").write_text(""),
+        lambda folder: folder.joinpath("all.yaml").write_text("# nothing\n---\n...\n"),
+        lambda folder: folder.joinpath("all.yaml").write_text("{}\n"),
+        lambda folder: folder.joinpath("all.yaml").write_text("x-anchors: {a: 1}\n"),
+        lambda folder: folder.joinpath("all.yaml").write_text("groups:\n"),
+        lambda folder: folder.joinpath("all.yaml").write_bytes(b"\xff\xfe\x00"),
+        lambda folder: folder.joinpath("all.yaml").rename(folder / "_all.yaml"),
+        lambda folder: folder.rename(folder.parent / "elsewhere"),
+        lambda folder: (folder.joinpath("all.yaml").unlink(), folder.joinpath("all.yaml").symlink_to("/nowhere.yaml")),
+        lambda folder: folder.joinpath("b.yaml").mkdir() or folder.joinpath("all.yaml").write_text("groups: [}"),
+    ],
+    ids=["no file", "empty", "no document", "{}", "x-", "null", "binary", "hidden", "no folder", "dangling", "broken"],
+)
+def test_empty_manifests_with_ownership_are_refused(stage: Stage, spoil: Callable[[Path], object]) -> None:
+    """Where nothing can be read, or nothing is said, everything owned would go: that is an error and no plan."""
+    stage.options("ownership: {groups: ['T*'], smart_groups: all}\nguards: off\n")
+    stage.write("groups: [{name: T0}]")
+    spoil(stage.root / "manifests")
+    for command in (["plan"], ["apply", "--auto-approve"]):
+        ran = stage(*command)
+        assert (ran.code, ran.writes) == (1, []), ran.err
+        assert ran.err
+
+
+def test_an_empty_section_is_said(stage: Stage) -> None:
+    """`groups: []` says that no group is wanted, so the guards decide."""
+    assert guards(stage, "groups: []", "ownership: {groups: ['T*']}\n")["deletes"]["total"] == 7
+    assert json.loads(stage("plan", "--format", "json").out)["summary"]["delete"] == 7

@@ -1,0 +1,276 @@
+"""A plan file that was edited anywhere is refused; signed, also when it was sealed anew by whoever edited it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from lmsconf.core.canonical import sha256
+from lmsconf.core.document import render_canonical
+from lmsconf.core.planfile import loads
+from lmsconf.errors import Exit, LmsconfError
+from lmsconf.resources import schema_text
+
+from .stage import Stage, staged
+
+SEED = """
+people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]
+groups: [{name: Team, id: g-1, members: [bo@acme.example]}, {name: Z, id: g-2}]
+custom_fields: [{name: D, type: CHOICE, choices: [A]}]
+"""
+MANIFESTS = """
+groups: [{name: Team, members: [cy@acme.example], about: {why: moves}}, {name: New, members: []}]
+smart_groups: [{name: S, conditions: [{field: D, choices: [A]}]}]
+absent: {groups: [Z]}
+"""
+KEY = "canary-key-0815-of-the-team"
+REFUSED = {Exit.ERROR, Exit.STALE}
+Trail = tuple[str | int, ...]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with staged(tmp_path, SEED, monkeypatch) as stage:
+        stage.write(MANIFESTS)
+        yield stage
+
+
+def planned(stage: Stage) -> str:
+    """The text of a plan file of that project."""
+    assert stage("plan", "--out", str(stage.root / "plan.json")).code == 0
+    return (stage.root / "plan.json").read_text(encoding="utf-8")
+
+
+def applied(stage: Stage, text: str, *arguments: str) -> Exit:
+    """What applying that text comes to; nothing may be sent unless it is done."""
+    (stage.root / "plan.json").write_text(text, encoding="utf-8")
+    ran = stage("apply", str(stage.root / "plan.json"), *arguments)
+    assert ran.writes == [] or ran.code == 0
+    return Exit(ran.code)
+
+
+def refused(text: str, key: bytes | None = None) -> bool:
+    try:
+        loads(text, key)
+    except LmsconfError as error:
+        return error.exit in REFUSED
+    return False
+
+
+def paths(value: Any, path: Trail = ()) -> Iterator[Trail]:
+    """The path of every value inside a document, down to the leaves."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from paths(item, (*path, key))
+
+
+def edits(document: dict[str, Any]) -> Iterator[tuple[Trail, dict[str, Any]]]:
+    """The document with each value replaced, taken out, and, in a list, said twice."""
+    for path in list(paths(document)):
+        for edit in (_other, _taken_out, _twice):
+            edited = deepcopy(document)
+            at: Any = edited
+            for step in path[:-1]:
+                at = at[step]
+            edit(at, path[-1])
+            if edited != document:
+                yield path, edited
+
+
+def _other(at: Any, key: str | int) -> None:
+    value = at[key]
+    match value:
+        case bool():
+            at[key] = not value
+        case int():
+            at[key] = value + 1
+        case str():
+            at[key] = f"{value}x"
+        case dict():
+            at[key] = {**value, "more": 1}
+        case list():
+            at[key] = [*value, "more"]
+        case _:
+            at[key] = "something"
+
+
+def _taken_out(at: Any, key: str | int) -> None:
+    del at[key]
+
+
+def _twice(at: Any, key: str | int) -> None:
+    if isinstance(at, list):
+        at.append(at[key])
+
+
+def sealed_anew(document: dict[str, Any]) -> str:
+    """What somebody makes who edits a plan and knows how digest and seal are made."""
+    found = document.get("changes")
+    changes = [
+        {k: v for k, v in one.items() if k not in ("source", "about")} if isinstance(one, dict) else one
+        for one in (found if isinstance(found, list) else [])
+    ]
+    parts = {key: document.get(key) for key in ("format", "workspace", "calls", "fingerprints")}
+    document = {**document, "digest": sha256({**parts, "changes": changes}), "seal": ""}
+    return render_canonical({**document, "seal": sha256(document)})
+
+
+def test_every_flipped_byte_is_refused(stage: Stage) -> None:
+    """Wherever a byte is another one, in two ways; what is no UTF-8 any more is no plan either."""
+    raw = planned(stage).encode()
+    passed = []
+    for position in range(len(raw)):
+        for bits in (0x01, 0x20):
+            flipped = bytearray(raw)
+            flipped[position] ^= bits
+            try:
+                text = flipped.decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            if not refused(text):
+                passed.append((position, bits))
+    assert passed == []
+
+
+def test_a_file_that_is_no_text_is_refused(stage: Stage) -> None:
+    """A byte that breaks the encoding is an error of the file, and nothing is sent."""
+    planned(stage)
+    file = stage.root / "plan.json"
+    file.write_bytes(file.read_bytes()[:-5] + b"\xff" + file.read_bytes()[-4:])
+    ran = stage("apply", str(file))
+    assert (ran.code, ran.writes) == (Exit.ERROR, [])
+
+
+def test_every_edited_field_is_refused(stage: Stage) -> None:
+    """Each value replaced, each key or item taken out, each item said twice: none passes."""
+    document = json.loads(planned(stage))
+    found = list(edits(document))
+    assert len(found) > 400
+    assert [path for path, edited in found if not refused(render_canonical(edited))] == []
+
+
+def test_an_edited_file_exits_with_3_and_sends_nothing(stage: Stage) -> None:
+    """The command, not only the reader: also with guards lifted by hand in the file, or another format's number."""
+    text = planned(stage)
+    for old, new in (
+        ("u-cy", "u-bo"),
+        ('"tripped":false', '"tripped":true'),
+        ("lmsconf.plan/1", "lmsconf.plan/2"),
+        ('"partial":false', '"partial":true '),
+    ):
+        assert old in text
+        assert applied(stage, text.replace(old, new, 1)) == Exit.STALE
+    assert applied(stage, f"{text}\n") == Exit.STALE
+    assert applied(stage, text[:-1]) == Exit.STALE
+    assert applied(stage, text) == Exit.OK
+
+
+def test_another_workspace_is_refused(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A plan is for the workspace whose name and URL it has, even where another holds the very same."""
+    text = planned(stage)
+    with pytest.MonkeyPatch.context() as patch, staged(tmp_path_factory.mktemp("other"), SEED, patch) as other:
+        assert applied(other, text) == Exit.STALE
+        patch.setenv("LMSCONF_URL", stage.url)
+        assert applied(other, text) == Exit.STALE
+
+
+def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: Stage) -> None:
+    """Whoever edits a call and makes digest and seal anew has a file that no plan of the workspace comes to."""
+    document = json.loads(planned(stage))
+    numbers = range(len(document["calls"]))
+    for edit in (
+        lambda calls, n: calls[n].update(path=calls[n]["path"].replace("g-", "g-0").replace("/smart", "/users")),
+        lambda calls, n: calls[n].update(body={"name": "Pwned"}),
+        lambda calls, n: calls[n].update(method="PATCH"),
+        lambda calls, n: calls.pop(n),
+        lambda calls, n: calls.append({**calls[n], "id": "more"}),
+    ):
+        for number in numbers:
+            edited = deepcopy(document)
+            edit(edited["calls"], number)
+            edited["summary"]["calls"] = len(edited["calls"])
+            if edited != document:
+                assert applied(stage, sealed_anew(edited)) == Exit.STALE, edited["calls"]
+
+
+def test_guards_that_were_told_less_are_refused(stage: Stage) -> None:
+    """Whoever takes removals out of what the guards are told cannot pass them."""
+    document = json.loads(planned(stage))
+    document["measures"] = [one for one in document["measures"] if one["guard"] != "removals"]
+    assert applied(stage, sealed_anew(document)) == Exit.STALE
+
+
+def signed(stage: Stage, patch: pytest.MonkeyPatch) -> str:
+    patch.setenv("LMSCONF_PLAN_KEY", KEY)
+    return planned(stage)
+
+
+def test_a_signed_plan_is_applied_with_its_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file says that it is signed, is what its schema describes, and goes through; the key is nowhere in it."""
+    text = signed(stage, monkeypatch)
+    document = json.loads(text)
+    assert len(document["hmac"]) == 64
+    assert list(Draft202012Validator(json.loads(schema_text("plan.schema.json"))).iter_errors(document)) == []
+    assert KEY not in text
+    assert stage("show", str(stage.root / "plan.json"), "--format", "json").out == text
+    ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")
+    assert ran.code == Exit.OK
+    assert KEY not in ran.out + ran.err
+
+
+def test_a_signature_changes_nothing_but_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the key, a signed file is a plan like any other: the seal still holds, and the digest is the same."""
+    plain = json.loads(planned(stage))
+    text = signed(stage, monkeypatch)
+    assert json.loads(text)["digest"] == plain["digest"]
+    monkeypatch.delenv("LMSCONF_PLAN_KEY")
+    assert "hmac" not in json.loads(planned(stage))
+    assert applied(stage, text.replace("u-cy", "u-bo")) == Exit.STALE
+    assert applied(stage, text) == Exit.OK
+
+
+@pytest.mark.parametrize("other", ["canary-of-others", KEY + "X"])
+def test_another_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    """Only the very same key will do, and neither is printed."""
+    text = signed(stage, monkeypatch)
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", other)
+    (stage.root / "plan.json").write_text(text, encoding="utf-8")
+    ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")
+    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert "signed with another key" in ran.err
+    assert KEY not in ran.out + ran.err
+    assert other not in ran.out + ran.err
+
+
+def test_a_file_without_a_signature_is_refused_with_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking the signature out, whatever is put in its place, does not make a file that passes."""
+    plain = planned(stage)
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", KEY)
+    assert applied(stage, plain) == Exit.STALE
+    for value in ("", None, 0, [], "0" * 64, "é"):
+        assert applied(stage, sealed_anew({**json.loads(plain), "hmac": value})) == Exit.STALE
+
+
+def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every edit of every field, with digest and seal as they should be: only the signature tells, and it does."""
+    document = json.loads(signed(stage, monkeypatch))
+    files: Sequence[str] = [
+        sealed_anew(edited) for path, edited in edits(document) if path[0] not in ("digest", "seal")
+    ]
+    assert [text for text in files if not refused(text, KEY.encode())] == []
+    # Without a key some of them pass as plans: the signature is what stops them, and not chance.
+    assert sum(not refused(text) for text in files) > 20
+
+
+def test_an_empty_key_is_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that a CI system sets to nothing signs nothing and asks for nothing."""
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", "")
+    text = planned(stage)
+    assert "hmac" not in json.loads(text)
+    assert applied(stage, text) == Exit.OK
