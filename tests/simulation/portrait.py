@@ -1,0 +1,128 @@
+"""What the workspace holds, in names: looked up in its tables, so that no part of lmsconf judges itself.
+
+An id is told only where it was there from the beginning: what is new may be called anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lmsconf.sandbox.store import Ledger, Value
+
+_FIELDS: Final = "SELECT id, name, type, description, hidden, locked, optional FROM fields"
+_CHOICES: Final = "SELECT field, id, name FROM choices"
+_GROUPS: Final = "SELECT kind, id, name FROM groups"
+_PEOPLE_OF: Final = {
+    "members": "SELECT m.grp, p.email FROM members m JOIN people p ON p.id = m.person ORDER BY p.email",
+    "managers": "SELECT m.grp, p.email FROM managers m JOIN people p ON p.id = m.person ORDER BY p.email",
+}
+_CONDITIONS: Final = """
+    SELECT c.grp, c.position, f.name, coalesce(c.system_condition, '') FROM conditions c
+        LEFT JOIN fields f ON f.id = c.field ORDER BY c.grp, f.name
+"""
+_CONDITION_CHOICES: Final = """
+    SELECT c.grp, c.position, h.name FROM condition_choices c LEFT JOIN choices h ON h.id = c.choice ORDER BY h.name
+"""
+_TARGETS: Final = """
+    SELECT c.name, t.kind, coalesce(g.name, p.email, t.audience), t.mandatory, t.start, t.finish,
+        t.created_at, t.updated_at
+    FROM targets t JOIN contents c ON c.id = t.content LEFT JOIN groups g ON g.id = t.audience
+        LEFT JOIN people p ON p.id = t.audience
+"""
+_ANSWERS: Final = """
+    SELECT a.person, f.name, coalesce(h.name, a.text) FROM answers a JOIN fields f ON f.id = a.field
+        LEFT JOIN choices h ON h.id = a.choice
+"""
+_FOREIGN: Final = "Foreign"
+_UNTOUCHABLE: Final = ("person", "content")
+
+
+class Item(NamedTuple):
+    """One thing of the workspace: what it is called, and all else about it."""
+
+    kind: str
+    name: str
+    rest: tuple[object, ...]
+
+    @property
+    def is_foreign(self) -> bool:
+        return self.kind in _UNTOUCHABLE or _FOREIGN in self.name
+
+
+Portrait = Counter[Item]
+
+
+def ids(ledger: Ledger) -> frozenset[str]:
+    """Every id there is by now."""
+    return frozenset().union(*(ledger.known(prefix) for prefix in ("f", "ch", "g")))
+
+
+def portrait(ledger: Ledger, old: frozenset[str]) -> Portrait:
+    """The workspace as it is now. `old`: the ids that are told."""
+
+    def told(id: Value) -> Value:
+        return id if id in old else "new"
+
+    found: list[Item] = []
+    choices = _by_first(ledger.rows(_CHOICES))
+    for id, name, *rest in ledger.rows(_FIELDS):
+        mine = sorted((str(choice), told(at)) for at, choice in choices.get(id, []))
+        found.append(Item("custom_field", str(name), (told(id), *rest, *mine)))
+    people = {key: _by_first(ledger.rows(sql)) for key, sql in _PEOPLE_OF.items()}
+    conditions = _conditions(ledger)
+    for kind, id, name in ledger.rows(_GROUPS):
+        lists = (tuple(people[key].get(id, [])) for key in _PEOPLE_OF)
+        found.append(Item(f"group {kind}", str(name), (told(id), *lists, tuple(sorted(conditions.get(id, []))))))
+    for content, kind, audience, *rest in ledger.rows(_TARGETS):
+        target = Item("target", f"{content} -> {kind} {audience}", tuple(rest))
+        # When something was made or changed is part of what must not change, where it is not ours.
+        found.append(target if target.is_foreign else target._replace(rest=tuple(rest[:3])))
+    found.extend(Item("answer", f"{person} {field}", (said,)) for person, field, said in ledger.rows(_ANSWERS))
+    found.extend(Item("person", str(row[1]), row) for row in ledger.rows("SELECT * FROM people"))
+    found.extend(Item("content", str(row[1]), row) for row in ledger.rows("SELECT * FROM contents"))
+    return Counter(found)
+
+
+def _by_first(rows: list[tuple[Value, ...]]) -> dict[Value, list[tuple[Value, ...]]]:
+    found: dict[Value, list[tuple[Value, ...]]] = {}
+    for first, *rest in rows:
+        found.setdefault(first, []).append(tuple(rest))
+    return found
+
+
+def _conditions(ledger: Ledger) -> dict[Value, list[tuple[object, ...]]]:
+    """Group → its conditions, in names."""
+    named: dict[tuple[Value, Value], list[Value]] = {}
+    for group, position, name in ledger.rows(_CONDITION_CHOICES):
+        named.setdefault((group, position), []).append(name)
+    found: dict[Value, list[tuple[object, ...]]] = {}
+    for group, position, field, system in ledger.rows(_CONDITIONS):
+        found.setdefault(group, []).append((field, system, tuple(named.get((group, position), []))))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a workspace differs from the one that should be."""
+
+    lost: tuple[Item, ...] = ()
+    duplicated: tuple[Item, ...] = ()
+    foreign: tuple[Item, ...] = ()
+    extra: tuple[Item, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.duplicated or self.foreign or self.extra)
+
+
+def compare(wanted: Portrait, found: Portrait) -> Difference:
+    """What is missing, doubled, touched though it is foreign, and there without being wanted."""
+    missing, surplus = [*(wanted - found).elements()], [*(found - wanted).elements()]
+    known = {(one.kind, one.name) for one in found - Counter(surplus)}
+    return Difference(
+        lost=tuple(one for one in missing if not one.is_foreign),
+        duplicated=tuple(one for one in surplus if not one.is_foreign and (one.kind, one.name) in known),
+        foreign=tuple(one for one in (*missing, *surplus) if one.is_foreign),
+        extra=tuple(one for one in surplus if not one.is_foreign and (one.kind, one.name) not in known),
+    )

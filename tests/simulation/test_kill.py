@@ -1,0 +1,34 @@
+"""A process that dies at any of three places around a call leaves a journal that names that call, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.core.recorded import State
+from lmsconf.journal.reading import runs
+
+from .mishaps import KILLED_UNRECORDED, Killed, at_call
+from .mortal import MortalJournal
+from .scene import alone, scene
+from .schedules import Calm, Strikes
+
+
+@pytest.mark.parametrize("kind", ["killed-before", "killed-after", KILLED_UNRECORDED])
+def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -> None:
+    """Wherever the process dies: all calls before are done, the one is in flight, and the run has no end."""
+    stage = scene("mixed")
+    for number in range(1, stage.calls + 1, 4):
+        root = tmp_path / str(number)
+        root.mkdir()
+        stage.reset(Calm() if kind == KILLED_UNRECORDED else Strikes({number: at_call(kind, number)}))
+        with alone(), MortalJournal.begin(root, stage.plan, meta={}) as journal:
+            assert isinstance(journal, MortalJournal)
+            journal.dies_at = number if kind == KILLED_UNRECORDED else None
+            with pytest.raises(Killed):
+                stage.workspace.apply(stage.plan, meta={}, journal=journal)
+        [run] = runs(root)
+        states = [call.state for call in run.calls]
+        assert states == [*[State.DONE] * (number - 1), State.IN_FLIGHT]
+        assert run.ending is None

@@ -1,0 +1,59 @@
+"""The simulation can fail: a sender that settles lost answers carelessly is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lmsconf.core.apply import Learnt
+from lmsconf.core.values import Json
+from lmsconf.errors import ApiError
+from lmsconf.settling import Fate, Sent, Settling
+
+from .scene import scene
+from .tally import Schedule, Tally
+
+
+def _broken(reference: str, kind: str, calls: list[int]) -> str:
+    """How the schedules break the law, once the scene has been set by a sender that is careful."""
+    return "\n".join(Tally().play(Schedule(reference, kind, call) for call in calls).broken)
+
+
+def _creations(reference: str) -> list[int]:
+    """The numbers of a few calls that create a group."""
+    calls = enumerate(scene(reference).plan.calls, 1)
+    return [number for number, call in calls if call.operation == "manual-groups.create"][:3]
+
+
+def test_a_blind_retry_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is sent again because its answer was lost makes twins."""
+
+    def blindly(self: Settling, sent: Sent, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
+        return send()
+
+    calls = _creations("create")
+    monkeypatch.setattr(Settling, "settle", blindly)
+    assert _broken("create", "lost-after", calls).count("something was made twice") == len(calls)
+
+
+def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is sent again after one look makes twins with one that only was late."""
+
+    def once(self: Settling) -> Iterator[None]:
+        yield
+
+    calls = _creations("create")
+    monkeypatch.setattr(Settling, "_looks", once)
+    assert "something was made twice" in _broken("create", "late-20", calls)
+
+
+def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is taken for done because its answer was lost is one that never was."""
+
+    def surely(self: Settling, sent: Sent, ids: Learnt) -> Fate:
+        return Fate.DONE
+
+    calls = list(range(1, scene("delete").calls, 7))
+    monkeypatch.setattr(Settling, "_fate", surely)
+    assert "a call was reported done that never was" in _broken("delete", "lost-before", calls)
