@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import urlsplit
 
+from lmsconf.core.drift import Ignore
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.policy import Consent, Guards, Limit
 from lmsconf.core.values import Json
@@ -85,13 +86,23 @@ class Project:
             guards = _guarded(guards, said.get("guards"))
         return guards
 
-    def variables(self, workspace: str) -> dict[str, str]:
-        """The texts that manifests may use, numbers as the file spells them."""
-        found: dict[str, str] = {}
+    def variables(self, workspace: str) -> dict[str, Json]:
+        """What manifests may use as `$(name)`: texts, numbers as the file spells them, true or false, lists of such."""
+        found: dict[str, Json] = {}
         for path, said in self.layers(workspace):
             for name, value in cast("Mapping[str, Json]", said.get("vars", {})).items():
-                found[name] = value if isinstance(value, str) else self.places.written(*path, "vars", name)
+                at: Trail = (*path, "vars", name)
+                listed = isinstance(value, list)
+                found[name] = (
+                    [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
+                    if listed
+                    else self._word(value, at)
+                )
         return found
+
+    def _word(self, value: Json, at: Trail) -> Json:
+        """A single value of a variable: a number is a text, as the file spells it."""
+        return value if isinstance(value, str | bool) else self.places.written(*at)
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """What was allowed beforehand and still is; a consent whose date has come leaves a note."""
@@ -110,6 +121,18 @@ class Project:
                     reason=None if reason is None else str(reason),
                     until=until,
                     source=self.places.at(*at),
+                )
+
+    def ignores(self, workspace: str) -> Iterator[Ignore]:
+        """Differences that do not count as drift; those of one workspace come before those of all."""
+        for path, said in reversed(tuple(self.layers(workspace))):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("ignore", []))):
+                until = item.get("until")
+                yield Ignore(
+                    pattern=str(item["address"]),
+                    reason=str(item["reason"]),
+                    until=None if until is None else date.fromisoformat(str(until)),
+                    source=self.places.at(*path, "ignore", number),
                 )
 
     def timezone(self) -> tzinfo | None:
@@ -187,7 +210,9 @@ def _meaning(project: Project) -> Iterator[Problem]:
                 "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
             )
         yield from _consent_problems(project, at)
+        yield from _ignore_problems(project, at)
     yield from _consent_problems(project, ())
+    yield from _ignore_problems(project, ())
     for path in ((), *(("workspaces", name) for name in names)):
         if "users" in project.part(*path, "ownership"):
             hint = "Take `users` out. To archive somebody, declare them with `archived: true`."
@@ -209,13 +234,22 @@ def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Probl
         if sum(guard in item for guard in _GUARDS) != 1:
             message = "a consent names exactly one of deletes, removals, recreates and refusals"
             yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
-        try:
-            date.fromisoformat(str(item["until"]))
-        except ValueError:
-            message = f"{item['until']} is not a day of the calendar"
-            yield _problem(
-                "project/date", message, project.places.at(*at, "until"), hint="Write a date such as 2026-07-07."
-            )
+        yield from _date_problems(project, item["until"], (*at, "until"))
+
+
+def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+    said = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
+    for number, item in enumerate(said):
+        if "until" in item:
+            yield from _date_problems(project, item["until"], (*path, "ignore", number, "until"))
+
+
+def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]:
+    try:
+        date.fromisoformat(str(said))
+    except ValueError:
+        message = f"{said} is not a day of the calendar"
+        yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 
 def _zone_problems(project: Project) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
 
+from lmsconf.core.drift import Ignore
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
@@ -59,6 +60,7 @@ class Settings:
     settle      seconds to look for what a lost answer may have made
     lock        how to keep runs elsewhere off the workspace; None: not at all
     problems    warnings and notes about the project file itself
+    ignores     differences that do not count as drift
     """
 
     root: Path
@@ -67,11 +69,12 @@ class Settings:
     workspaces: tuple[str, ...]
     policy: Policy
     dialect: Mapping[str, str | int]
-    variables: Mapping[str, str]
+    variables: Mapping[str, Json]
     settle: float
     lock: LockTerms | None
     problems: tuple[Problem, ...]
     dialect_at: Mapping[str, Where] = field(default_factory=dict)
+    ignores: tuple[Ignore, ...] = ()
 
 
 def load(
@@ -101,6 +104,7 @@ def load(
         lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
         dialect_at=project.places_of("dialect", chosen.name),
+        ignores=tuple(project.ignores(chosen.name)),
     )
 
 

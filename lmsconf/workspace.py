@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from lmsconf.comparing import Base, Version, compared, joined, let_go
 from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.address import Address
-from lmsconf.core.apply import Run, Tell
+from lmsconf.core.apply import Begin, Run, Tell
+from lmsconf.core.drift import Drift
+from lmsconf.core.drifting import Evidence, make_drift, touched
+from lmsconf.core.drifting import outlived as ignores_outlived
+from lmsconf.core.freshness import stale
 from lmsconf.core.guard import judge, protected
 from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan, outlived
 from lmsconf.core.planfile import plan_digest
-from lmsconf.core.policy import Consent, Policy
+from lmsconf.core.policy import Consent, Guards, Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import ApplyReport, Change, Outcome, Plan, Status
+from lmsconf.core.values import ApplyReport, Call, Change, Outcome, Plan, Status
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, Severity, StalePlan, Terminated
+from lmsconf.journal.reading import runs
+from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.edits import edits_of
+from lmsconf.kinds.pseudonyms import recognised
 from lmsconf.kinds.reading import Wanted, read_workspace
 from lmsconf.kinds.replay import as_manifests
 from lmsconf.kinds.terms import ServiceTerms
-from lmsconf.manifest.load import load
+from lmsconf.manifest.load import Keep, load
 from lmsconf.project import ENV_WORKSPACE
 from lmsconf.sending import Sender, send_all
 from lmsconf.settings import Settings
@@ -32,8 +41,13 @@ Reading = Callable[[int, int], None]
 """Hears how many requests are done, of how many."""
 
 
-def read_manifests(settings: Settings) -> Manifests:
-    """What the manifests of the project say, and every problem of every file."""
+def read_manifests(
+    settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
+) -> Manifests:
+    """What the manifests of the project say, and every problem of every file. keep: hears each entry written out.
+
+    drafts: by path in the project, what files are taken to hold whatever is on the disk.
+    """
     found = load(
         settings.manifests,
         settings.root,
@@ -41,14 +55,16 @@ def read_manifests(settings: Settings) -> Manifests:
         timezone=settings.policy.timezone,
         variables=settings.variables,
         workspaces=(*settings.workspaces, ENV_WORKSPACE),
+        keep=keep,
+        drafts=drafts,
     )
     return replace(found, problems=(*settings.problems, *found.problems))
 
 
-def validate(settings: Settings) -> Manifests:
+def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
     """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
-    found = read_manifests(settings)
-    late = outlived(found.absent, settings.policy)
+    found = read_manifests(settings, keep)
+    late = (*outlived(found.absent, settings.policy), *ignores_outlived(settings.ignores, settings.policy.today))
     return replace(found, problems=(*dialect_problems(settings), *found.problems, *late))
 
 
@@ -96,12 +112,88 @@ class Workspace:
         snapshot = self._read(wanted, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
+    def drift(
+        self, manifests: Manifests, *, count_unmanaged: bool = False, progress: Reading | None = None
+    ) -> Drift:
+        """What differs between manifests and workspace, as far as it can be told; the rest is an error in it.
+
+        Raises ProblemsFound where nothing can be told at all.
+        """
+        refuse_errors(manifests)
+        return self.drift_from(self.compared(manifests, progress), manifests, count_unmanaged=count_unmanaged)
+
+    def compared(self, manifests: Manifests, progress: Reading | None = None) -> Snapshot:
+        """All that manifests are compared with when drift is looked for."""
+        return self._read(replace(_for(manifests, self.settings.policy), everything=True, edits=True), progress)
+
+    def drift_from(self, snapshot: Snapshot, manifests: Manifests, *, count_unmanaged: bool = False) -> Drift:
+        """What differs between manifests and what was read."""
+        refuse_errors(manifests)
+        policy = self.settings.policy
+        plan, broken = self._as_far_as_it_goes(manifests, policy, snapshot)
+        if broken:
+            # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
+            plan, more = self._as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
+            broken = tuple(dict.fromkeys((*broken, *more)))
+        evidence = Evidence(
+            touched=touched(runs(self.settings.root), self.connection.url),
+            edits=edits_of(snapshot, policy.timezone),
+            broken=broken,
+        )
+        return make_drift(
+            plan,
+            snapshot,
+            [one for one in manifests.declared if one.only_in is None or policy.workspace in one.only_in],
+            evidence,
+            ignores=self.settings.ignores,
+            today=policy.today,
+            count_unmanaged=count_unmanaged,
+        )
+
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """The plan against a workspace as it once was; it can be shown, not applied."""
         refuse_errors(manifests)
-        return make_plan(
-            all_kinds(), manifests, snapshot, policy, self.terms, created_at=snapshot.taken_at, offline=True
-        )
+        seen = recognised(snapshot, manifests, all_kinds())
+        return make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+
+    def plan_beside(
+        self,
+        manifests: Manifests,
+        policy: Policy,
+        base: Base,
+        *,
+        snapshot: Snapshot | None = None,
+        progress: Reading | None = None,
+    ) -> Plan:
+        """The plan whose changes say whether they come from what differs between the manifests and their base.
+
+        snapshot: what both are planned against; left out, the workspace is read for both at once.
+        """
+        refuse_errors(manifests)
+        theirs = base.version.manifests
+        both = replace(manifests, declared=joined(manifests, theirs), absent=(*manifests.absent, *theirs.absent))
+        if snapshot is None:
+            owned = {**base.version.policy.ownership, **policy.ownership}
+            seen = self._read(_for(both, replace(policy, ownership=owned)), progress)
+        else:
+            seen = recognised(snapshot, both, all_kinds())
+        at = self.now() if snapshot is None else snapshot.taken_at
+        offline = snapshot is not None
+        made = make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=at, offline=offline)
+        made = compared(made, base, lambda version: self._changes_of(version, seen))
+        if policy.only or policy.excluded:
+            return made
+        return replace(made, let_go=let_go(all_kinds(), Version(manifests, policy), base.version, seen, self.terms))
+
+    def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
+        """What other manifests would change; None where they cannot be planned."""
+        try:
+            refuse_errors(version.manifests)
+            return self._as_far_as_it_goes(version.manifests, version.policy, snapshot)[0].changes
+        except ProblemsFound as found:
+            # What only this change names, another version need not know.
+            unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
+            return () if unknown else None
 
     def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
         """A plan under the guards of today: a saved one is judged again by what the project file says now."""
@@ -125,47 +217,110 @@ class Workspace:
                 f"{self.connection.name} ({self.connection.url})",
                 hint="Choose the workspace with --workspace, or plan again.",
             )
-        try:
-            now = self._replayed(plan, progress)
-        except ProblemsFound as found:
-            raise _stale(problem.message for problem in found.problems if problem.is_error) from found
-        changed = [
-            address
-            for address in sorted({*plan.fingerprints, *now.fingerprints})
-            if plan.fingerprints.get(address) != now.fingerprints.get(address)
-        ]
-        if changed:
-            raise _stale(f"{address} is not as it was" for address in changed)
+        manifests, policy = self._again(plan)
+        snapshot = self._read(_for(manifests, policy), progress)
+        now, broken = self._as_far_as_it_goes(manifests, policy, snapshot)
+        if found := stale(plan, now, broken):
+            changed = ", ".join(dict.fromkeys(one.address for one in found if one.address))
+            raise StalePlan(
+                f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
+                hint="Plan again and review it.",
+                found=found,
+            )
 
-    def _settling(self, plan: Plan) -> Settling:
+    def _as_far_as_it_goes(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
+        """The plan of all that can be planned, and the errors of what cannot. Raises ProblemsFound for any other."""
+        broken: list[Problem] = []
+        while True:
+            try:
+                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+            except ProblemsFound as failed:
+                errors = [problem for problem in failed.problems if problem.is_error]
+                left = _without(manifests, {problem.address for problem in errors})
+                if left == manifests:
+                    raise
+                manifests = left
+                broken.extend(errors)
+            else:
+                return plan, tuple(dict.fromkeys(broken))
+
+    def _settling(self, plan: Plan, again: Begin) -> Settling:
         return Settling(
-            look=lambda address: self._replayed(plan, only=address), seconds=self.settings.settle, timing=self.timing
+            look=lambda address: self._looked(plan, address),
+            seconds=self.settings.settle,
+            timing=self.timing,
+            again=again,
         )
+
+    def _looked(self, plan: Plan, address: Address) -> Plan:
+        """What one resource's own changes come to now; all changes where it makes no sense without the others."""
+        try:
+            return self._replayed(plan, only=address)
+        except ProblemsFound:
+            # One of a circle of names has to step aside, which shows only beside the one that has its name.
+            return self._replayed(plan)
 
     def _replayed(self, plan: Plan, progress: Reading | None = None, *, only: Address | None = None) -> Plan:
         """What the plan's own changes come to now: all of them before it is applied, none of them after.
 
         only: of this resource alone, and of what it needs.
         """
-        manifests = as_manifests(plan, all_kinds())
+        manifests, policy = self._again(plan, only)
+        snapshot = self._read(_for(manifests, policy), progress)
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+
+    def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
+        """A plan's own changes as manifests, and the policy to plan them under: nothing is owned, nothing left out."""
         mine = self.settings.policy
         policy = Policy(
             workspace=mine.workspace,
             today=mine.today,
             timezone=mine.timezone,
             create_people=True,
+            guards=Guards(min_admins=mine.guards.min_admins),
             only=() if only is None else (exactly(str(only)),),
         )
-        wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
-        snapshot = self._read(wanted, progress)
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+        return as_manifests(plan, all_kinds()), policy
 
-    def apply(self, plan: Plan, *, meta: Mapping[str, str], tell: Tell | None = None) -> ApplyReport:
-        """Carries a plan out, reads back what it touched, and reports. The caller has asked, checked and judged."""
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        meta: Mapping[str, str],
+        tell: Tell | None = None,
+        journal: Journal | None = None,
+        keep: Begin | None = None,
+    ) -> ApplyReport:
+        """Carries a plan out, reads back what it touched, and reports. The caller has asked, checked and judged.
+
+        journal: where each call is written down before it is sent, and what became of it after. keep: hears of each
+        call before that, and stops the run by raising LmsconfError.
+        """
+        if journal is None:
+            return self._carried_out(plan, meta, tell, keep)
+        told = tell or (lambda _: None)
+
+        def begin(call: Call) -> None:
+            if keep is not None:
+                keep(call)
+            journal.intent(call)
+
+        def note(outcome: Outcome) -> None:
+            journal.outcome(outcome)
+            told(outcome)
+
+        report = self._carried_out(plan, meta, note, begin)
+        return replace(report, problems=(*report.problems, *journal.end(report)))
+
+    def _carried_out(
+        self, plan: Plan, meta: Mapping[str, str], tell: Tell | None, begin: Begin | None = None
+    ) -> ApplyReport:
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
-            sender = Sender(crew, all_kinds(), self._settling(plan))
-            run = send_all(plan, sender, width=self.parallelism, tell=tell)
+            sender = Sender(crew, all_kinds(), self._settling(plan, begin or (lambda _: None)))
+            run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         residue: tuple[Change, ...] = ()
         problems: tuple[Problem, ...] = ()
         converged: bool | None = None
@@ -255,9 +410,16 @@ def refuse_errors(manifests: Manifests) -> None:
         raise ProblemsFound(manifests.problems)
 
 
-def _stale(reasons: Iterable[str]) -> StalePlan:
-    return StalePlan(
-        "the workspace has changed since the plan was made: " + "; ".join(reasons), hint="Plan again and review it."
+def _for(manifests: Manifests, policy: Policy) -> Wanted:
+    return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+
+
+def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
+    """The manifests but for what they say of these."""
+    return replace(
+        manifests,
+        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
+        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
     )
 
 

@@ -15,7 +15,6 @@ import click
 
 from lmsconf import __version__
 
-
 _COLLECT_EVERY = 100_000
 """How many more values there must be before Python looks for rings of them."""
 
@@ -30,15 +29,23 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "init": Entry("lmsconf.cli.init", "init", "Begin a project: a project file, a first manifest, a workflow."),
     "validate": Entry("lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."),
     "plan": Entry("lmsconf.cli.plan", "plan", "Show what apply would change."),
     "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
+    "drift": Entry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
+    "runs": Entry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
+    "unlock": Entry("lmsconf.cli.unlock", "unlock", "Take away the lock of a run that is dead."),
+    "export": Entry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
+    "explain": Entry("lmsconf.cli.explain", "explain", "Tell what a manifest key means."),
+    "graph": Entry("lmsconf.cli.graph", "graph", "Draw what the manifests say leans on what."),
     "doctor": Entry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
     ),
     "api": Entry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
+    "completion": Entry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
     "sandbox": Entry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }
 
@@ -95,8 +102,9 @@ def app(ctx: click.Context, directory: str, workspace: str | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command and exits with its code."""
-    from lmsconf.cli.frame import run
+    from lmsconf.cli.frame import crashed, run
 
+    sys.excepthook = crashed
     # Manifests and answers are many small values that live until the end: looking for rings among them every few
     # hundred takes a tenth of a large plan, and finds none.
     gc.set_threshold(_COLLECT_EVERY)

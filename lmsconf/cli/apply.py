@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, colored, emit, output_options, pass_context, progress
+from lmsconf.cli.frame import Context, Output, colored, emit, output_options, pass_context, progress, say
 from lmsconf.cli.planning import (
     allow,
     consents_of,
     make,
+    max_rate,
     opened,
     parallelism,
+    plan_key,
     policy_of,
     reading,
     selection,
@@ -26,8 +29,11 @@ from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lmsconf.core.apply import Begin
     from lmsconf.core.policy import Consent
     from lmsconf.core.values import ApplyReport, Outcome, Plan
+    from lmsconf.journal.writing import Journal
+    from lmsconf.settings import Settings
     from lmsconf.workspace import Workspace
 
 
@@ -39,7 +45,8 @@ if TYPE_CHECKING:
 @allow
 @click.option("--meta", metavar="K=V", multiple=True, help="Put this into the report: commit=4f1d2a.")
 @parallelism
-@output_options(["text", "json"])
+@max_rate
+@output_options(["text", "json", "markdown", "html"])
 @pass_context
 def apply(
     context: Context,
@@ -53,6 +60,7 @@ def apply(
     allow: tuple[str, ...],
     meta: tuple[str, ...],
     parallelism: int,
+    max_rate: float | None,
     output: Output,
 ) -> Exit:
     """Change the workspace to match the manifests.
@@ -67,9 +75,9 @@ def apply(
     if asks and digest is None and not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on", hint="Say --auto-approve, or apply a plan file.")
     settings = settings_of(context)
-    with opened(settings, parallelism) as workspace:
+    with _alone(settings), opened(settings, parallelism, max_rate) as workspace, ExitStack() as locks:
         if planfile is not None:
-            plan = _from_file(workspace, planfile, consents)
+            plan = _from_file(workspace, planfile, consents, plan_key(context))
         else:
             plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
             emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
@@ -82,12 +90,15 @@ def apply(
             if plan.calls and asks and digest is None:
                 _ask(plan)
                 _check_fresh(workspace, plan)
+            keep = locks.enter_context(_locked(workspace, plan))
+            journal = _journal(settings, plan, noted)
         except LmsconfError as error:
-            if output.format == "json":
-                # There is a plan, so the document that a script waits for is the report, of calls not attempted.
+            if output.format != "text":
+                # There is a plan, so the document that somebody waits for is the report, of calls not attempted.
                 _finish(output, workspace.untouched(plan, error, meta=noted))
             raise
-        report = _carry_out(workspace, plan, noted)
+        with journal or nullcontext():
+            report = _carry_out(workspace, plan, noted, journal, keep)
     return _finish(output, report)
 
 
@@ -102,11 +113,11 @@ def _meta(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _from_file(workspace: Workspace, path: Path, consents: tuple[Consent, ...]) -> Plan:
+def _from_file(workspace: Workspace, path: Path, consents: tuple[Consent, ...], key: bytes | None) -> Plan:
     from lmsconf.core.planfile import loads
     from lmsconf.files import read_text
 
-    return workspace.judged(loads(read_text(path)), consents)
+    return workspace.judged(loads(read_text(path), key), consents)
 
 
 def _shown(plan: Plan) -> str:
@@ -161,7 +172,48 @@ def _ask(plan: Plan) -> None:
         raise LmsconfError("declined: nothing was changed")
 
 
-def _carry_out(workspace: Workspace, plan: Plan, meta: dict[str, str]) -> ApplyReport:
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Keeps every other run off the workspace, once nothing that an earlier one has sent can arrive any more."""
+    from lmsconf.journal.arrivals import let_arrive
+    from lmsconf.journal.lock import locked
+
+    chosen = settings.workspace
+    with locked(settings.root, chosen.name):
+        # The embedded workspace is in this process: what another one was doing has ended with it.
+        if not chosen.embedded:
+            let_arrive(settings.root, chosen.url, settings.settle, tell=say)
+        yield
+
+
+@contextmanager
+def _locked(workspace: Workspace, plan: Plan) -> Iterator[Begin | None]:
+    """Keeps runs on other machines off the workspace too, where the project asks for that."""
+    terms = workspace.settings.lock
+    if terms is None or not plan.calls:
+        yield None
+        return
+    from lmsconf.locking import Locksmith
+
+    smith = Locksmith(workspace.connection)
+    with smith.held(terms) as holding:
+        # Whoever had it before may have changed what was planned.
+        _check_fresh(workspace, plan)
+        yield holding.keep
+    if smith.left:
+        say(smith.left)
+
+
+def _journal(settings: Settings, plan: Plan, meta: dict[str, str]) -> Journal | None:
+    """Where the run is written down; a plan without calls leaves nothing to write."""
+    from lmsconf.journal.writing import Journal
+
+    return Journal.begin(settings.root, plan, meta=meta) if plan.calls else None
+
+
+def _carry_out(
+    workspace: Workspace, plan: Plan, meta: dict[str, str], journal: Journal | None, keep: Begin | None
+) -> ApplyReport:
     with progress() as tell:
         done = 0
 
@@ -170,13 +222,11 @@ def _carry_out(workspace: Workspace, plan: Plan, meta: dict[str, str]) -> ApplyR
             done += outcome.status is not Status.NOT_ATTEMPTED
             tell(done, len(plan.calls), "Applying")
 
-        return workspace.apply(plan, meta=meta, tell=count)
+        return workspace.apply(plan, meta=meta, tell=count, journal=journal, keep=keep)
 
 
 def _finish(output: Output, report: ApplyReport) -> Exit:
     from lmsconf.views import APPLY_VIEWS
 
-    output.write(APPLY_VIEWS[output.format](report))
+    output.show(APPLY_VIEWS, report)
     return Exit(report.exit)
-
-

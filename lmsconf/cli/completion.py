@@ -14,7 +14,7 @@ from lmsconf.errors import Exit, LmsconfError
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> Exit:
-    """Print what a shell needs to complete commands and options.
+    """Print the completion script of a shell.
 
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.

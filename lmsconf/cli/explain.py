@@ -12,9 +12,10 @@ from lmsconf.errors import Exit
 @click.argument("key", metavar="[KIND[.FIELD]]", default="")
 @output_options(["text", "json"])
 def explain(*, key: str, output: Output) -> Exit:
-    """Tell what a manifest key means, from the schema that manifests are checked by.
+    """Tell what a manifest key means.
 
-    For example: lmsconf explain smart_group.conditions. Without a word, all sections are listed.
+    It is told from the schema that manifests are checked by. For example: lmsconf explain smart_group.conditions.
+    Without a word, all sections are listed.
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained

@@ -12,9 +12,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO
 
 import click
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.cli.progress import Tell
+    from lmsconf.views.ladder import Budget
 
 P = ParamSpec("P")
 
@@ -60,9 +61,10 @@ def interrupted(error: BaseException) -> Exit:
 class Output:
     """Where a command's result goes, and in which format. There is one result, so what comes after it goes nowhere."""
 
-    def __init__(self, format: str, path: str) -> None:
+    def __init__(self, format: str, path: str, limit: Budget | None = None) -> None:
         self.format = format
         self.path = path
+        self._limit = limit
         self._written = False
 
     def check(self) -> None:
@@ -74,6 +76,15 @@ class Output:
             hint = "Its folder must exist and be writable; it must not be a folder itself."
             raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
 
+    def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
+        """The value as its format words it, as long as the place that it goes to allows."""
+        self.write(self.worded(views, value))
+
+    def worded(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
+        """The text that `show` would write."""
+        view = views[self.format]
+        return view(value) if self._limit is None else view(value, limit=self._limit)
+
     def write(self, text: str) -> None:
         """The result, whole: to the file atomically, or to stdout."""
         if self.path == "-":
@@ -82,8 +93,9 @@ class Output:
             from pathlib import Path
 
             from lmsconf.files import write_atomically
+            from lmsconf.redact import without_tokens
 
-            write_atomically(Path(self.path), text)
+            write_atomically(Path(self.path), without_tokens(text))
         self._written = True
 
     def fail(self, problems: Sequence[Problem]) -> None:
@@ -93,7 +105,7 @@ class Output:
 
 
 def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
-    """Adds `--format` and `--output`; the command gets them as `output: Output`.
+    """Adds `--format` and `--output`, and `--limit` beside markdown; the command gets them as `output: Output`.
 
     With `--format json` an error that the command raises becomes the one document of the output.
     """
@@ -103,9 +115,11 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]
                       help="The format of the result.")  # fmt: skip
         @click.option("--output", "output_", metavar="FILE", default="-", show_default=True,
                       help="Write the result to this file; - is stdout.")  # fmt: skip
+        @_limit_beside("markdown" in formats)
         @functools.wraps(command)
         def framed(*args: P.args, **kwargs: P.kwargs) -> Exit | None:
-            output = Output(str(kwargs.pop("format_")), str(kwargs.pop("output_")))
+            format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
+            output = Output(str(format), str(path), _budget(str(format), limit))
             output.check()
             kwargs["output"] = output
             try:
@@ -121,6 +135,33 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]
         return framed
 
     return decorate
+
+
+def _limit_beside(markdown: bool) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
+    """Adds `--limit` to a command that can write markdown."""
+    if not markdown:
+        return lambda command: command
+    return click.option(
+        "--limit",
+        "limit_",
+        metavar="PLACE",
+        help="Shorten markdown to what a comment holds: github (the default), gitlab, azure, bitbucket, summary (a "
+        "job's on GitHub), or a number of bytes; none leaves it whole.",
+    )
+
+
+def _budget(format: str, limit: object) -> Budget | None:
+    """What `--limit` names; markdown is for a comment on GitHub unless it says otherwise. Raises click's UsageError."""
+    if format != "markdown":
+        if limit is not None:
+            raise click.UsageError("--limit is for --format markdown")
+        return None
+    from lmsconf.views.ladder import budget
+
+    try:
+        return budget("github" if limit is None else str(limit))
+    except ValueError as error:
+        raise click.UsageError(f"--limit: {error}") from error
 
 
 def run(app: click.Command, arguments: list[str]) -> int:
@@ -189,23 +230,49 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: Exit) -
 def _document(problems: Sequence[Problem]) -> str:
     from lmsconf.views.json import problems_json
 
-    return problems_json(problems)
+    return problems_json([_clean(problem) for problem in problems])
 
 
 def report(problems: Sequence[Problem]) -> None:
     """Problems, for a person, on stderr."""
     from lmsconf.views.text import problems_text
 
-    emit(problems_text(problems), sys.stderr, color=colored(sys.stderr))
+    emit(problems_text([_clean(problem) for problem in problems]), sys.stderr, color=colored(sys.stderr))
+
+
+def _clean(problem: Problem) -> Problem:
+    """The problem without keys: whatever it quotes, a service may have said it."""
+    from lmsconf.redact import redacted
+
+    hint = None if problem.hint is None else redacted(problem.hint)
+    return replace(problem, message=redacted(problem.message), hint=hint)
+
+
+def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Tells of a mistake of lmsconf's own, for whoever mends it, without the keys that its words may hold."""
+    from traceback import format_exception
+
+    from lmsconf.redact import redacted
+
+    sys.stderr.write(redacted("".join(format_exception(kind, error, trace))))
 
 
 def say(text: str) -> None:
-    """A line for a person, on stderr."""
-    emit(f"{text}\n", sys.stderr)
+    """Lines for a person, on stderr."""
+    from lmsconf.views.escape import safe
+
+    emit("".join(f"{safe(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
-def emit(text: str, stream: TextIO, *, color: bool = False) -> None:
-    """The text on a stream. A reader that went away, as `head` does, does not end the run."""
+def emit(text: str, stream: TextIO, *, color: bool = False, whole: bool = False) -> None:
+    """The text on a stream, without the tokens that are known, unless it is to stay whole.
+
+    A reader that went away, as `head` does, does not end the run.
+    """
+    if not whole:
+        from lmsconf.redact import without_tokens
+
+        text = without_tokens(text)
     if color:
         from lmsconf.views.paint import paint
 

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context
-from lmsconf.cli.planning import make, opened, parallelism, policy_of, selection, settings_of
+from lmsconf.cli.planning import (
+    make,
+    max_rate,
+    opened,
+    parallelism,
+    plan_key,
+    policy_of,
+    reading,
+    selection,
+    settings_of,
+)
 from lmsconf.errors import Exit
+
+if TYPE_CHECKING:
+    from lmsconf.core.policy import Policy
+    from lmsconf.core.snapshot import Snapshot
+    from lmsconf.core.values import Plan
+    from lmsconf.workspace import Workspace
 
 
 @click.command()
@@ -21,9 +38,15 @@ from lmsconf.errors import Exit
     metavar="FILE",
     help="Plan against a saved snapshot, without a connection; such a plan cannot be applied.",
 )
+@click.option(
+    "--base",
+    metavar="DIR|REF",
+    help="Compare with other manifests, of a folder or a commit: each change says whether it is from this change.",
+)
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
-@output_options(["text", "json"])
+@max_rate
+@output_options(["text", "json", "markdown", "html"])
 @pass_context
 def plan(
     context: Context,
@@ -33,29 +56,61 @@ def plan(
     additive: bool,
     out: Path | None,
     snapshot_file: Path | None,
+    base: str | None,
     detailed: bool,
     parallelism: int,
+    max_rate: float | None,
     output: Output,
 ) -> Exit:
     """Show what apply would change.
 
     Nothing is written to the workspace. Exit 0, or 2 with --detailed-exitcode when there are changes.
+
+    With --base, the manifests that these are to replace are planned on the same workspace. A change that only these
+    want is from this change. What both want is already pending or, where the versions before wanted it too, repairs an
+    edit by hand. What the base declared and these let go of is listed.
     """
     from lmsconf.core.planfile import dumps
-    from lmsconf.files import read_text, write_atomically
+    from lmsconf.files import write_atomically
     from lmsconf.views import PLAN_VIEWS
     from lmsconf.workspace import read_manifests
 
     settings = settings_of(context)
     policy = policy_of(settings, only, excluded, additive)
-    with opened(settings, parallelism) as workspace:
-        if snapshot_file is None:
+    snapshot = None if snapshot_file is None else _loaded(snapshot_file)
+    with opened(settings, parallelism, max_rate) as workspace:
+        if base is not None:
+            made = _beside(workspace, policy, base, snapshot, context)
+        elif snapshot is None:
             made = make(workspace, policy)
         else:
-            from lmsconf.kinds.snapshotfile import loads
+            made = workspace.plan_offline(read_manifests(settings), policy, snapshot)
+        if snapshot is not None:
+            from lmsconf.offline import with_age
 
-            made = workspace.plan_offline(read_manifests(settings), policy, loads(read_text(snapshot_file)))
+            made = with_age(made, snapshot, policy.workspace, workspace.clock())
     if out is not None:
-        write_atomically(out, dumps(made))
-    output.write(PLAN_VIEWS[output.format](made))
+        write_atomically(out, dumps(made, plan_key(context)))
+    output.show(PLAN_VIEWS, made)
     return Exit.CHANGES if detailed and made.changes else Exit.OK
+
+
+def _loaded(file: Path) -> Snapshot:
+    from lmsconf.files import read_text
+    from lmsconf.kinds.snapshotfile import loads
+
+    return loads(read_text(file))
+
+
+def _beside(workspace: Workspace, policy: Policy, said: str, snapshot: Snapshot | None, context: Context) -> Plan:
+    """The plan beside that of the base, on a snapshot or on the workspace as it is."""
+    from lmsconf.basis import base_of
+    from lmsconf.workspace import read_manifests, refuse_errors
+
+    manifests = read_manifests(workspace.settings)
+    refuse_errors(manifests)
+    base = base_of(said, workspace.settings, policy, context.environ)
+    if snapshot is not None:
+        return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)
+    with reading("Reading") as tell:
+        return workspace.plan_beside(manifests, policy, base, progress=tell)

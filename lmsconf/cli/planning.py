@@ -34,6 +34,12 @@ parallelism = click.option(
     show_default=True,
     help="How many requests may be under way at a time.",
 )
+max_rate = click.option(
+    "--max-rate",
+    type=click.FloatRange(min=0.1),
+    metavar="N",
+    help="Send at most N requests a second; without it, as many as the service takes.",
+)
 allow = click.option(
     "--allow", metavar="GUARD=N", multiple=True, help="Let a guard pass, if its total is exactly N: removals=214."
 )
@@ -77,7 +83,7 @@ def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
     found = []
     for text in allowed:
         guard, _, number = text.partition("=")
-        if guard not in NAMES or not number.isdigit():
+        if guard not in NAMES or not (number.isascii() and number.isdigit()):
             raise UsageError(
                 f"--allow {text}: that is no guard and number",
                 hint=f"Write --allow removals=214; guards are {', '.join(NAMES)}.",
@@ -86,13 +92,19 @@ def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
     return tuple(found)
 
 
+def plan_key(context: Context) -> bytes | None:
+    """The key that plan files are signed with; None where the environment has none."""
+    key = context.environ.get("LMSCONF_PLAN_KEY")
+    return key.encode("utf-8", "surrogateescape") if key else None
+
+
 @contextmanager
-def opened(settings: Settings, parallelism: int) -> Iterator[Workspace]:
+def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[Workspace]:
     """The workspace of the settings, for as long as the `with` lasts."""
     from lmsconf.connect import Connection
     from lmsconf.workspace import Workspace
 
-    with Connection(settings) as connection:
+    with Connection(settings, max_rate=max_rate) as connection:
         yield Workspace(settings=settings, connection=connection, parallelism=parallelism)
 
 

@@ -4,57 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
 from lmsconf.cli.frame import Output, output_options
 from lmsconf.core import planfile, reportfile
 from lmsconf.core.document import parse
-from lmsconf.errors import Exit, LmsconfError
+from lmsconf.errors import Exit, LmsconfError, UsageError
 from lmsconf.files import read_text
 from lmsconf.kinds import snapshotfile
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS
-from lmsconf.views.text import snapshot_text
+from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, SNAPSHOT_VIEWS
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options(list(PLAN_VIEWS))
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS])
 def show(file: Path, output: Output) -> Exit:
     """Show a saved plan, snapshot or apply report.
 
     FILE is what `plan --out` or `snapshot` wrote, or `plan` and `apply` with `--format json`. A plan or report that was
     changed since is refused.
+
+    Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
+    that GitLab shows on a merge request as a report of the type terraform.
     """
-    output.write(render(read_text(file), output.format))
+    text = read_text(file)
+    value, views = read(text)
+    if output.format == "json":
+        # The document is its own JSON; made anew it would name this version of lmsconf as the one that wrote it.
+        output.write(text)
+    elif output.format not in views:
+        raise UsageError(f"--format {output.format} is for plans", hint=f"Choose one of {', '.join(views)}.")
+    else:
+        output.show(views, value)
     return Exit.OK
 
 
-def render(text: str, format: str) -> str:
-    """A document's text in that format. Raises LmsconfError for a document that lmsconf did not write."""
+Views: TypeAlias = Mapping[str, Callable[..., str]]
+
+
+def read(text: str) -> tuple[object, Views]:
+    """The value of a document, and what shows it. Raises LmsconfError for one that lmsconf did not write."""
     found = str(parse(text)["format"])
     if found not in _DOCUMENTS:
         known = " or ".join(_DOCUMENTS)
         raise LmsconfError(f"the file has the format {found!r}, which cannot be shown", hint=f"Give one in {known}.")
-    rendered = _DOCUMENTS[found](text, format)
-    # The document is its own JSON; made anew it would name this version of lmsconf as the one that wrote it.
-    return text if format == "json" else rendered
+    loads, views = _DOCUMENTS[found]
+    return loads(text), views
 
 
-def _plan(text: str, format: str) -> str:
-    return PLAN_VIEWS[format](planfile.loads(text))
-
-
-def _report(text: str, format: str) -> str:
-    return APPLY_VIEWS[format](reportfile.loads(text))
-
-
-def _snapshot(text: str, format: str) -> str:
-    return text if format == "json" else snapshot_text(snapshotfile.loads(text))
-
-
-_DOCUMENTS: Mapping[str, Callable[[str, str], str]] = {
-    planfile.FORMAT: _plan,
-    reportfile.FORMAT: _report,
-    snapshotfile.FORMAT: _snapshot,
+_DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
+    planfile.FORMAT: (planfile.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS}),
+    reportfile.FORMAT: (reportfile.loads, APPLY_VIEWS),
+    snapshotfile.FORMAT: (snapshotfile.loads, SNAPSHOT_VIEWS),
 }

@@ -6,28 +6,38 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context, report
 from lmsconf.cli.planning import settings_of
-from lmsconf.errors import Exit, ProblemsFound
+from lmsconf.errors import Exit, ProblemsFound, UsageError
 
 
 @click.command()
+@click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
 @output_options(["text", "json"])
 @pass_context
-def validate(context: Context, *, output: Output) -> Exit:
+def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
     """Check the manifests without looking at the workspace.
 
     Every problem of every file is reported, each with its place. Exit 1 when there is an error.
+
+    With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
     from lmsconf import workspace
+    from lmsconf.exporting.expanded import Expanded
     from lmsconf.views.json import problems_json
 
+    if expanded and output.format == "json":
+        raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
-    found = workspace.validate(settings)
+    plain = Expanded()
+    found = workspace.validate(settings, plain.take if expanded else None)
     if any(problem.is_error for problem in found.problems):
         raise ProblemsFound(found.problems)
     if output.format == "json":
         output.write(problems_json(found.problems))
         return Exit.OK
     report(found.problems)
+    if expanded:
+        output.write(plain.text())
+        return Exit.OK
     count, files = len(found.declared), len(found.files)
     output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")
     return Exit.OK

@@ -100,6 +100,19 @@ def shown_time(moment: datetime, zone: tzinfo | None) -> str:
     return local.isoformat(timespec="seconds")
 
 
+def shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
+    """The shortest text that means the moment in a manifest: a date, a local time, or a time with its offset."""
+    whole = shown_time(moment, zone)
+    local = whole[:19]
+    for text in (whole[:10], local.removesuffix(":00"), local):
+        try:
+            if manifest_time(text, zone, end_of_day=end_of_day) == moment:
+                return text
+        except BadTime:
+            continue
+    return whole
+
+
 def wire_time(moment: datetime, form: str) -> Json:
     """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
     if form == "iso":

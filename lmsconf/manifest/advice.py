@@ -11,6 +11,8 @@ _INDICATORS = "*&@%!`"
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
+_LONG = 300
+"""A line that nobody would read again is not shown corrected; taking it apart could take long."""
 
 
 class Complaint(NamedTuple):
@@ -39,6 +41,8 @@ def advise(found: Complaint, text: str) -> Advice:
 
 def quoted(line: str) -> str:
     """The way out for a text that YAML would read as something else: the line with its value in quotes."""
+    if len(line) > _LONG:
+        return f"{_QUOTE}."
     lead, value = _parts(line)
     if not value or value[0] in "{[\"'|>" or "{" in line or "[" in line:
         return f"{_QUOTE}."
@@ -94,6 +98,7 @@ def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
 
 def _parts(line: str) -> tuple[str, str]:
     """A line before its value, `  - name: `, and the value without a comment."""
+    line = line[:_LONG]
     found = _LEAD.match(line)
     lead, value = (found[1], found[2]) if found else ("", line)
     return lead, _COMMENT.sub("", value).strip()

@@ -266,6 +266,12 @@ def _empty(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     yield Fault("empty", f"{label(finding.path)} is an empty {what}", hint, places.at(*finding.path))
 
 
+def _long(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+    found = len(str(finding.value))
+    message = f"{label(finding.path)} may have {finding.wanted} characters, and has {found:,}"
+    yield Fault("too-long", message, "Write a shorter one.", places.at(*finding.path))
+
+
 def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     shown = json.dumps(finding.value, ensure_ascii=False)
     hint = finding.schema.get("description")
@@ -289,6 +295,7 @@ _WORDINGS: Final[dict[str, Callable[[Finding, EntryPlaces], Iterator[Fault]]]] =
     "minItems": _empty,
     "minLength": _empty,
     "minProperties": _empty,
+    "maxLength": _long,
     "pattern": _pattern,
     "minimum": _bound,
     "maximum": _bound,

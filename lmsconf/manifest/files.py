@@ -6,18 +6,17 @@ YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, cast
 
 import yaml
 
-from lmsconf.core.names import did_you_mean
 from lmsconf.core.values import Json
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, Where
 from lmsconf.manifest.advice import Complaint, advise, quoted
 from lmsconf.manifest.nodes import Map, Mark, Seq, Source, mark, settle
-from lmsconf.manifest.scalars import FORBIDDEN, is_endless, meaning, substitute
+from lmsconf.manifest.scalars import FORBIDDEN, is_endless, meaning
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out
@@ -37,8 +36,13 @@ DEPTH: Final = 50
 """How deep lists and mappings may stand in one another."""
 EXPANDED: Final = 100_000
 """How many values aliases may stand for, in all files together."""
+LONGEST: Final = 100_000
+"""How many characters one text may have."""
+ENOUGH: Final = 100
+"""How many problems of one file are told before it is given up: who reads that many?"""
 
 _TAG = "tag:yaml.org,2002:"
+_SHOWN = 60
 _FIRST = mark(1, 1)
 _NEW: Final = object()
 
@@ -117,15 +121,13 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read(path: str, text: str, *, variables: Mapping[str, str] | None = None, budget: Budget | None = None) -> Reading:
-    """The documents of a YAML text; empty ones are left out. `variables` None: `$(` has no meaning in this file."""
+def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
+    """The documents of a YAML text; empty ones are left out."""
     source, reading = Source(path, text), Reading()
-    # After this the parser has no character left to refuse, and every error of it has a place.
-    if _forbidden(source, reading):
-        return reading
-    builder = _Builder(source, reading, variables, budget or Budget())
     try:
-        builder.run()
+        # After this the parser has no character left to refuse, and every error of it has a place.
+        if not _forbidden(source, reading):
+            _Builder(source, reading, budget or Budget()).run()
     except _Refused as refused:
         reading.problems.append(refused.problem)
     except yaml.MarkedYAMLError as error:
@@ -136,10 +138,9 @@ def read(path: str, text: str, *, variables: Mapping[str, str] | None = None, bu
 class _Builder:
     """Turns events into values. `run` sees each event once and holds nothing but what is still open."""
 
-    def __init__(self, source: Source, reading: Reading, variables: Mapping[str, str] | None, budget: Budget) -> None:
+    def __init__(self, source: Source, reading: Reading, budget: Budget) -> None:
         self._source = source
         self._reading = reading
-        self._variables = variables
         self._budget = budget
         self._anchors: dict[str, _Anchored] = {}
         self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
@@ -186,8 +187,8 @@ class _Builder:
                 value = self._words[text] = self._plain(text, at)
         else:
             value = self._marked(event, at)
-        if "$(" in text and self._variables is not None and not self._wants_key():
-            value = substitute(text, self._variables, lambda name: self._undefined(name, at))
+        if len(text) > LONGEST:
+            raise _Refused(too_long(self._source.where(at)))
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(cast(Json, value))
             if event.implicit[0]:
@@ -197,7 +198,9 @@ class _Builder:
     def _plain(self, text: str, at: Mark) -> Json:
         value = meaning(text)
         if is_endless(value):
-            self._report("yaml/number", f"{text} is no number that can be compared", at, f'Write it as text: "{text}".')
+            shown = _clipped(text)
+            message = f"{shown} is no number that can be compared"
+            self._report("yaml/number", message, at, f'Write it as text: "{shown}".')
             return text
         return value
 
@@ -293,27 +296,15 @@ class _Builder:
         word = self._source.rest(at).split(":", 1)[0].strip()
         self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
 
-    def _wants_key(self) -> bool:
-        return self._top.node.__class__ is Map and self._top.key is None
-
-    def _undefined(self, found: str, at: Mark) -> None:
-        name = found.removeprefix("$(").removesuffix(")")
-        if not found.endswith(")"):
-            self._report("variable/syntax", f"{found} is never closed", at, 'For a literal "$(" write "$$(".')
-            return
-        near = did_you_mean(name, self._variables or ())
-        hint = near or f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-        self._report("variable/undefined", f"the variable $({name}) is not defined", at, hint)
-
     def _tag(self, tag: str, at: Mark) -> None:
         shown = tag.replace(_TAG, "!!")
         self._report("yaml/tag", f"the tag {shown} means nothing here", at, quoted(self._line(at)))
 
     def _report_character(self, char: str, at: Mark) -> None:
-        self._reading.problems.append(_character(char, self._source, at))
+        _tell(self._reading, _character(char, self._source, at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
-        self._reading.problems.append(Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+        _tell(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
 
     def _line(self, at: Mark) -> str:
         return self._source.rest(at >> 32 << 32)
@@ -331,14 +322,33 @@ class _Builder:
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
 
 
+def too_long(where: Where) -> Problem:
+    """The problem of a text that nobody would read to its end."""
+    message = f"this text is longer than {LONGEST:,} characters"
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=where)
+
+
 def _forbidden(source: Source, reading: Reading) -> bool:
     """Whether the text holds characters that have no place in a file: the first of each line is told."""
     if not FORBIDDEN.search(source.text):
         return False
     for number, line in enumerate(source.text.split("\n"), start=1):
         if found := FORBIDDEN.search(line):
-            reading.problems.append(_character(found[0], source, mark(number, found.start() + 1)))
+            _tell(reading, _character(found[0], source, mark(number, found.start() + 1)))
     return True
+
+
+def _tell(reading: Reading, problem: Problem) -> None:
+    """Keeps a problem. Raises _Refused where there are so many that the file is something else than a manifest."""
+    reading.problems.append(problem)
+    if len(reading.problems) == ENOUGH:
+        message = f"this file has {ENOUGH} problems and more; it was read no further"
+        raise _Refused(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+
+
+def _clipped(text: str) -> str:
+    """A text that may be very long, as far as a person needs it to find it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _character(char: str, source: Source, at: Mark) -> Problem:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from lmsconf.errors import Problem, Where
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 50 * 1024 * 1024
+FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 _ENDINGS: Final = (".yaml", ".yml")
 
@@ -27,8 +29,10 @@ class Unreadable(Exception):
 class Shelf:
     """Reads the files of one project, each path as seen from its root, and remembers what was read."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, drafts: Mapping[str, bytes] | None = None) -> None:
+        """drafts: by path from the root, what files are taken to hold whatever they hold."""
         self.root = root
+        self._drafts = drafts or {}
         self._digests: dict[str, str] = {}
         self._total = 0
 
@@ -39,7 +43,9 @@ class Shelf:
     def text(self, path: Path, *, limit: int = FILE_LIMIT) -> str:
         """The text of a file, UTF-8 with or without a byte order mark. Raises Unreadable."""
         name = self.name(path)
-        data = self._bytes(path, name, limit)
+        data = self._drafts[name] if name in self._drafts else self._bytes(path, name, limit)
+        if len(self._digests) >= FILES_LIMIT:
+            raise Unreadable("manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=Where(name))
         self._digests[name] = hashlib.sha256(data).hexdigest()
         try:
             return data.decode("utf-8-sig")
@@ -50,18 +56,28 @@ class Shelf:
             raise Unreadable("manifest/encoding", message, hint=hint, source=Where(name, line)) from error
 
     def _bytes(self, path: Path, name: str, limit: int) -> bytes:
+        """What the file holds. It is asked for one byte more than it may have, since its size is only a promise."""
         try:
-            size = path.stat().st_size
-            self._total += size
-            if size > limit:
-                raise Unreadable("manifest/too-large", f"larger than {limit >> 20} MiB", source=Where(name))
-            if self._total > TOTAL_LIMIT:
-                message = f"with this file the manifests are larger than {TOTAL_LIMIT >> 20} MiB"
-                raise Unreadable("manifest/too-large", message, source=Where(name))
-            return path.read_bytes()
-        except OSError as error:
-            message = f"cannot be read: {error.strerror or error}"
-            raise Unreadable("manifest/unreadable", message, source=Where(name)) from error
+            # Without waiting: a pipe would keep a reader until somebody writes.
+            with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise Unreadable("manifest/unreadable", "is a pipe or a device, not a file", source=Where(name))
+                data = file.read(limit + 1)
+        except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=Where(name)) from error
+        if len(data) > limit:
+            raise Unreadable("manifest/too-large", f"larger than {limit >> 20} MiB", source=Where(name))
+        self._total += len(data)
+        if self._total > TOTAL_LIMIT:
+            message = f"with this file the manifests are larger than {TOTAL_LIMIT >> 20} MiB"
+            raise Unreadable("manifest/too-large", message, source=Where(name))
+        return data
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path leads, through all links, to a place inside the project."""
+        # Unlike Path.resolve, this takes links that lead around in a circle.
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,32 +88,68 @@ class Shelf:
     def digest(self) -> str:
         """sha256 over path and content of all files, whatever the order in which they were read."""
         lines = (f"{name}\0{self._digests[name]}\n" for name in self.names)
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        # A file system may hold names that are no text.
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def manifest_files(folder: Path, shelf: Shelf) -> list[Path]:
-    """All manifests below a folder, sorted by path. Raises Unreadable where there is no folder."""
+    """All manifests below a folder, sorted by path. Raises Unreadable where there is no folder.
+
+    What cannot be walked into is among them, so that reading it says why: nothing that may declare something is passed
+    over, since what nobody declares may be deleted.
+    """
     if not folder.is_dir():
-        name = shelf.name(folder)
         message = "is not a folder" if folder.exists() else "there is no such folder"
-        hint = "`manifests:` in the project file names the folder with the manifests."
-        raise Unreadable("manifest/no-folder", message, hint=hint, source=Where(name))
+        raise Unreadable("manifest/no-folder", message, hint=_NAMED, source=Where(shelf.name(folder)))
+    if not shelf.holds(folder):
+        message = "lies outside the project"
+        raise Unreadable("manifest/outside", message, hint=_NAMED, source=Where(shelf.name(folder)))
     # Where the manifests lie beside the project file, that is still none of them.
-    return sorted((path for path in _below(folder, shelf) if shelf.name(path) != PROJECT_FILE), key=shelf.name)
+    return sorted((path for path in _below(folder) if shelf.name(path) != PROJECT_FILE), key=shelf.name)
 
 
-def _below(folder: Path, shelf: Shelf) -> Iterator[Path]:
-    """The manifests of a folder and of those in it. Skips `.` and `_` names and linked folders."""
+_NAMED: Final = "`manifests:` in the project file names the folder with the manifests, inside the project."
+
+
+def manifest_text(path: Path, shelf: Shelf) -> str:
+    """The text of one of those. Raises Unreadable, for links that lead out of the project too."""
+    where = Where(shelf.name(path))
+    if path.is_dir():
+        return _refuse_folder(path, where)
+    if not shelf.holds(path):
+        hint = "Put the file itself here."
+        raise Unreadable("manifest/outside", "is a link that leads out of the project", hint=hint, source=where)
+    return shelf.text(path)
+
+
+def _refuse_folder(path: Path, where: Where) -> NoReturn:
+    """Says why a folder was not walked into."""
+    if path.is_symlink():
+        message = "is a link to a folder, and such links are not followed"
+        hint = "Put the folder itself here, or give the link a name that begins with . or _ if it is none of yours."
+        raise Unreadable("manifest/linked-folder", message, hint=hint, source=where)
     try:
-        entries = list(folder.iterdir())
+        os.scandir(path).close()
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
-        raise Unreadable("manifest/unreadable", message, source=Where(shelf.name(folder))) from error
-    for entry in entries:
-        if entry.name.startswith((".", "_")):
+        raise Unreadable("manifest/unreadable", message, source=where) from error
+    raise Unreadable("manifest/unreadable", "cannot be read: it changed meanwhile", hint="Try again.", source=where)
+
+
+def _below(top: Path) -> Iterator[Path]:
+    """The manifests of a folder and of those in it, and the folders that cannot be walked into. Skips `.` and `_`."""
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = [entry for entry in listing if not entry.name.startswith((".", "_"))]
+        except OSError:
+            yield folder
             continue
-        if entry.is_dir():
-            if not entry.is_symlink():
-                yield from _below(entry, shelf)
-        elif entry.suffix in _ENDINGS:
-            yield entry
+        for entry in entries:
+            path = folder / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(path)
+            elif path.suffix in _ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
+                yield path

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Final, TypeAlias, cast
 
+from lmsconf.core import kind as core
 from lmsconf.core.address import Address
-from lmsconf.core.kind import Entry, Kind
+from lmsconf.core.kind import Kind
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.errors import Problem, Severity, Where
 from lmsconf.manifest import cross, faults
 from lmsconf.manifest.check import Shape
+from lmsconf.manifest.each import Entry, Writer
+from lmsconf.manifest.expand import Expander
 from lmsconf.manifest.files import Budget, Document, read
-from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files
+from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files, manifest_text
 from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Trail, settle
-from lmsconf.manifest.people import PeopleFiles, people_trails
-from lmsconf.manifest.schemas import ABSENT, absent_entry_schema, outline_schema, short_key
+from lmsconf.manifest.people import people_trails
+from lmsconf.manifest.schemas import (
+    ABSENT,
+    absent_entry_schema,
+    entry_schema,
+    has_conditions,
+    names_choices,
+    outline_schema,
+    set_schemas,
+    short_key,
+)
+from lmsconf.manifest.sets import SET_SECTIONS
+from lmsconf.manifest.variables import OPENS, Exhausted, Variables
+
+Keep: TypeAlias = Callable[[Trail, Json], None]
+"""Hears what each entry says once all is written out, with the keys that lead to its section."""
+ENOUGH: Final = 1_000
+"""How many errors are told before the manifests are given up: who reads that many?"""
 
 
 def load(
@@ -30,27 +50,34 @@ def load(
     kinds: Mapping[str, Kind],
     *,
     timezone: tzinfo | None = None,
-    variables: Mapping[str, str] | None = None,
+    variables: Mapping[str, Json] | None = None,
     workspaces: Collection[str] | None = None,
+    keep: Keep | None = None,
+    drafts: Mapping[str, bytes] | None = None,
 ) -> Manifests:
     """Everything below `folder`; paths are relative to `root`. What is wrong is told in `problems`, not raised.
 
-    variables: what `$(name)` stands for. workspaces: those that an entry may name; left out, any.
+    variables: what `$(name)` stands for. workspaces: those that an entry may name; left out, any. keep: hears what
+    each entry says once everything is written out. drafts: by path, what files hold whatever is on the disk.
     """
-    loading = _Loading(Shelf(root), kinds, timezone, variables or {}, workspaces)
+    loading = _Loading(Shelf(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
     loading.run(folder)
-    told = [*loading.problems, *cross.problems(loading.declared, loading.absent, kinds)]
+    told = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
-        problems=tuple(sorted(dict.fromkeys(told), key=_order)),
+        problems=tuple(_ordered(told)),
         files=loading.shelf.names,
         digest=loading.shelf.digest,
     )
 
 
-def _order(problem: Problem) -> tuple[Where, str]:
-    return problem.source or Where(""), problem.message
+def _ordered(told: Iterable[Problem]) -> list[Problem]:
+    """The problems in the order of the files; of too many the first, and that there are more."""
+    ordered = sorted(told, key=lambda problem: (problem.source or Where(""), problem.message))
+    if sum(problem.is_error for problem in ordered) <= ENOUGH:
+        return ordered
+    return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +99,12 @@ class _Section:
 def _sections(of: Hashable) -> tuple[_Section, _Section]:
     """What a kind's entries look like, declared and absent. Kept, since compiling a schema takes a while."""
     kind = cast(Kind, of)
-    declared = _Section(kind, (kind.section,), Shape(kind.schema), people_trails(kind.schema), gone=False)
+    declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), gone=False)
     absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), gone=True)
     return declared, absent
+
+
+_Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
 
 
 @dataclass(slots=True)
@@ -84,26 +114,67 @@ class _Loading:
     shelf: Shelf
     kinds: Mapping[str, Kind]
     timezone: tzinfo | None
-    variables: Mapping[str, str]
+    known: Mapping[str, Json]
     workspaces: Collection[str] | None
+    keep: Keep | None
     declared: list[Declared] = field(default_factory=list)
     absent: list[Absent] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    _errors: int = 0
+    _counted: int = 0
 
     def run(self, folder: Path) -> None:
-        """Reads, checks and parses every manifest."""
+        """Reads, writes out, checks and parses every manifest."""
         documents = self._documents(folder)
         outline = Shape(outline_schema(self.kinds))
+        for document in documents:
+            if self._is_enough():
+                return
+            self._check_outline(document, outline)
+        try:
+            self._entries_of(documents)
+        except Exhausted as exhausted:
+            self.problems.append(exhausted.problem)
+
+    def crossed(self) -> Iterator[Problem]:
+        """What is wrong between declarations, as far as anybody would read."""
+        if not self._is_enough():
+            yield from islice(cross.problems(self.declared, self.absent, self.kinds), ENOUGH + 1)
+
+    def _is_enough(self) -> bool:
+        """Whether there are so many errors that nobody would read more. Counts only what is new since it was asked."""
+        self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
+        self._counted = len(self.problems)
+        return self._errors > ENOUGH
+
+    def _entries_of(self, documents: Sequence[Document]) -> None:
+        """All entries and sets of all files. Parsing begins once all are read, since they may stand in any order."""
+        variables = Variables(self.known, self.problems.append)
+        expander = Expander(self.shelf, set_schemas(self.kinds), self.problems.append)
+        expander.gather(documents, variables)
+        sound = list(self._sound(documents, Writer(variables, self.problems.append)))
+        for section, body, _ in sound:
+            if not section.gone and names_choices(section.kind):
+                expander.declare(body)
+        for section, body, places in sound:
+            if self._is_enough():
+                return
+            conditions = not section.gone and has_conditions(section.kind)
+            plain = expander.expand(body, section.people, places, conditions=conditions)
+            if plain is not None:
+                self._parse(section, plain, places.of(plain))
+        if not any(problem.is_error for problem in self.problems):
+            self.problems += expander.unused()
+
+    def _sound(self, documents: Iterable[Document], writer: Writer) -> Iterator[_Sound]:
+        """Every entry that has the right shape, as a plain manifest would say it but for sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in _sections(cast(Hashable, kind))
         }
-        people = PeopleFiles(self.shelf, self.problems.append)
         for document in documents:
-            self._check_outline(document, outline)
-            if isinstance(document.value, Map):
-                for path, items in _lists(document.value):
-                    if path in sections:
-                        self._entries(sections[path], items, people)
+            for path, items in _lists(document.value) if isinstance(document.value, Map) else ():
+                if path in sections:
+                    yield from self._entries(sections[path], items, writer)
 
     def _documents(self, folder: Path) -> list[Document]:
         documents: list[Document] = []
@@ -115,48 +186,74 @@ class _Loading:
             return documents
         for path in paths:
             try:
-                text = self.shelf.text(path)
+                text = manifest_text(path, self.shelf)
             except Unreadable as unreadable:
                 self.problems.append(unreadable.problem)
                 continue
-            reading = read(self.shelf.name(path), text, variables=self.variables, budget=budget)
+            reading = read(self.shelf.name(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
-        if not documents and not self.problems:
+        if not any(map(_says_something, documents)) and not self.problems:
             self.problems.append(_nothing(self.shelf.name(folder)))
         return documents
 
     def _check_outline(self, document: Document, outline: Shape) -> None:
         places = EntryPlaces(document.value, document.source, document.at)
         for finding in outline.findings(document.value):
-            self.problems += faults.problems(finding, places, within=None, area="manifest", address=None)
+            found = faults.problems(finding, places, within=None, area="manifest", address=None)
+            self.problems += islice(found, ENOUGH + 1)
 
-    def _entries(self, section: _Section, items: Seq, people: PeopleFiles) -> None:
+    def _entries(self, section: _Section, items: Seq, writer: Writer) -> Iterator[_Sound]:
         for number, item in enumerate(items):
+            if self._is_enough():
+                return
             at = cast(int, items.mark(number))
-            places = EntryPlaces(item, items.source, at)
-            if findings := section.shape.findings(item):
-                self._tell(section, item, findings, places)
-                continue
-            body = item if isinstance(item, Map) else _named(short_key(section.kind) or "name", item, items, at)
-            if people.expand(body, section.people, places):
-                self._parse(section, body, EntryPlaces(body, items.source, at))
+            seen: set[Hashable] = set()
+            for entry in writer.entries(item, items.source, at, section.name):
+                findings = section.shape.findings(entry.body)
+                if findings or not entry.is_whole:
+                    self._tell(section, entry, _new(findings, seen))
+                elif isinstance(entry.body, Map):
+                    yield section, entry.body, entry.places
+                else:
+                    body = _named(short_key(section.kind) or "name", entry.body, items, at)
+                    yield section, body, entry.places.of(body)
 
     def _parse(self, section: _Section, body: Map, places: EntryPlaces) -> None:
+        if self.keep is not None:
+            self.keep(section.path, body)
         self.problems += _unknown_workspaces(body, places, self.workspaces)
-        entry = Entry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
+        entry = core.Entry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
         if section.gone:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
             self.declared.extend(section.kind.parse(entry))
 
-    def _tell(self, section: _Section, item: Json, findings: list[faults.Finding], places: EntryPlaces) -> None:
-        name = item.get("name") if isinstance(item, dict) else None
+    def _tell(self, section: _Section, entry: Entry, findings: Iterable[faults.Finding]) -> None:
+        name = entry.body.get("name") if isinstance(entry.body, dict) else None
         address = str(Address.of(section.kind.name, name)) if isinstance(name, str) and name else None
         for finding in findings:
-            self.problems += faults.problems(
-                finding, places, within=address or section.name, area="manifest", address=address
-            )
+            if entry.is_whole or not (isinstance(finding.value, str) and OPENS in finding.value):
+                found = faults.problems(
+                    finding, entry.places, within=address or section.name, area="manifest", address=address
+                )
+                self.problems += islice(found, ENOUGH + 1)
+
+
+def _new(findings: Iterable[faults.Finding], seen: set[Hashable]) -> Iterator[faults.Finding]:
+    """The findings that no other copy of the same entry has: what is wrong with all of them is told once."""
+    for finding in findings:
+        value = None if isinstance(finding.value, dict | list) else finding.value
+        key = (finding.path, finding.keyword, value)
+        if key not in seen:
+            seen.add(key)
+            yield finding
+
+
+def _says_something(document: Document) -> bool:
+    """Whether a document has a section; without any, what is owned would go because nothing was said."""
+    said = document.value
+    return not isinstance(said, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in said)
 
 
 def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
@@ -191,6 +288,11 @@ def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] |
                     hint=did_you_mean(name, known) or f"There is {', '.join(known)}.",
                     source=places.key(key, name) if isinstance(said, dict) else places.find(name, key),
                 )
+
+
+def _too_many(source: Where | None) -> Problem:
+    message = f"the manifests have more than {ENOUGH:,} errors; the others are not told"
+    return Problem(code="manifest/too-many-problems", message=message, source=source)
 
 
 def _nothing(folder: str) -> Problem:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -47,6 +48,18 @@ class Source:
     @cached_property
     def _lines(self) -> list[str]:
         return self.text.splitlines()
+
+
+class Gathered(Source):
+    """Stands for the files that the items of one list come from: each mark is the number of an item."""
+
+    def __init__(self, places: list[Where]) -> None:
+        super().__init__(places[0].file if places else "")
+        self._places = places
+
+    def where(self, at: Mark) -> Where:
+        """The place of the item with that number."""
+        return self._places[at]
 
 
 class _Finder:
@@ -136,26 +149,46 @@ def settle(node: Map | Seq, marks: list[Mark]) -> None:
     node.source.marks.extend(marks)
 
 
+def gathered(items: Iterable[tuple[Json, Where]]) -> Seq:
+    """A list whose items come from several places."""
+    listed = list(items)
+    found = Seq(Gathered([where for _, where in listed]))
+    found.extend(item for item, _ in listed)
+    settle(found, list(range(len(listed))))
+    return found
+
+
 class EntryPlaces:
-    """Where the parts of one entry stand. Nothing is looked up before somebody asks."""
+    """Where the parts of one entry stand. Nothing is looked up before somebody asks.
 
-    __slots__ = ("_mark", "_node", "_source")
+    each: the values of `for_each` for which the entry was written out.
+    """
 
-    def __init__(self, node: Json, source: Source, at: Mark) -> None:
+    __slots__ = ("_each", "_mark", "_node", "_source")
+
+    def __init__(self, node: Json, source: Source, at: Mark, each: str = "") -> None:
         self._node = node
         self._source = source
         self._mark = at
+        self._each = each
+
+    def of(self, node: Json) -> EntryPlaces:
+        """The places of what the entry has become."""
+        return EntryPlaces(node, self._source, self._mark, self._each)
 
     def at(self, *path: str | int) -> Where:
         """The place of the value at `path`, or the nearest one above it that has a place."""
-        return self._walk(path)[1]
+        where = self._walk(path)[1]
+        return replace(where, each=self._each) if self._each else where
 
     def key(self, *path: str | int) -> Where:
         """The place of the last key of `path`; of its value where it is an item of a list."""
         node = self._walk(path[:-1])[0]
         step = path[-1]
         found = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
-        return self.at(*path) if found is None or not isinstance(node, Map) else node.source.where(found)
+        if found is None or not isinstance(node, Map):
+            return self.at(*path)
+        return replace(node.source.where(found), each=self._each)
 
     def written(self, *path: str | int) -> str:
         """The plain word at `path` as the file spells it: `010` where the value is 10; empty for nothing at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from lmsconf.manifest.scalars import FORBIDDEN
 ANY_ITEM: Final = "*"
 _SEPARATORS: Final = (",", ";", "\t")
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_LONGEST_ADDRESS = 320
 
 
 _HEADER = 1
@@ -55,7 +57,7 @@ class PeopleFiles:
         """Puts e-mails in place of every CSV file that the entry names; False if one of them could not be read."""
         whole = True
         for trail in trails:
-            for node, step, path in _reached(body, trail, ()):
+            for node, step, path in reached(body, trail, ()):
                 said = node[step]
                 if isinstance(said, Map) and "file" in said:
                     try:
@@ -90,8 +92,9 @@ class PeopleFiles:
         if not address:
             message = "this row has no address, so it adds nobody"
             self.report(Problem(code="people/no-address", message=message, severity=Severity.WARNING, source=where))
-        elif not _ADDRESS.fullmatch(address):
-            self.report(Problem(code="people/address", message=f'"{address}" is no e-mail address', source=where))
+        elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
+            shown = address[:_LONGEST_ADDRESS]
+            self.report(Problem(code="people/address", message=f'"{shown}" is no e-mail address', source=where))
         else:
             return True
         return False
@@ -99,19 +102,19 @@ class PeopleFiles:
     def _table(self, said: Map, path: Trail, places: EntryPlaces) -> _Table:
         """The CSV file that is named, from inside the project."""
         name, where = str(said["file"]), places.at(*path, "file")
-        root = self.shelf.root.resolve()
         target = (self.shelf.root / places.at().file).parent / name
-        if Path(name).is_absolute() or not target.resolve().is_relative_to(root):
+        if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
             hint = "Name a file inside the project, relative to this manifest."
             message = f"{name} lies outside the project"
             raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
-        if not target.is_file():
+        if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             shown = self.shelf.name(target)
             hint = "The path is relative to this manifest."
             raise _Wrong(Problem(code="people/no-file", message=f"there is no file {shown}", hint=hint, source=where))
-        if target.resolve() not in self._tables:
-            self._tables[target.resolve()] = self._read(target)
-        table = self._tables[target.resolve()]
+        real = Path(os.path.realpath(target))
+        if real not in self._tables:
+            self._tables[real] = self._read(target)
+        table = self._tables[real]
         if table is None:
             raise _Wrong(None)
         return table
@@ -145,15 +148,15 @@ def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
         yield from _trails(branch, path)
 
 
-def _reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
+def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
     """Every mapping and key that a trail leads to in this entry."""
     step, rest = trail[0], trail[1:]
     if step == ANY_ITEM:
         for number, item in enumerate(node if isinstance(node, list) else ()):
-            yield from _reached(item, rest, (*path, number))
+            yield from reached(item, rest, (*path, number))
     elif isinstance(node, Map) and isinstance(step, str) and step in node:
         if rest:
-            yield from _reached(node[step], rest, (*path, step))
+            yield from reached(node[step], rest, (*path, step))
         else:
             yield node, step, (*path, step)
 
@@ -176,10 +179,10 @@ def _parsed(path: str, text: str) -> _Table:
 def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Rows that hold anything, with the line on which each begins."""
     header = next((line for line in text.splitlines() if line.strip()), "")
-    separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     line = 1
     try:
+        separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         for cells in reader:
             trimmed = tuple(cell.strip() for cell in cells)
             if any(trimmed):

@@ -1,10 +1,9 @@
-"""What a plain word of a manifest means (YAML 1.2 core schema), variables, and characters that have no place in it."""
+"""What a plain word of a manifest means (YAML 1.2 core schema), and characters that have no place in it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
 
 from lmsconf.core.values import Json
 
@@ -23,8 +22,6 @@ FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 )
 """Control characters other than tab and line breaks, and those that change the direction in which text is read."""
-
-_VARIABLE = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 
 
 def meaning(word: str) -> Json:
@@ -45,18 +42,3 @@ def meaning(word: str) -> Json:
 def is_endless(value: Json) -> bool:
     """Whether a number has no end or is none, so that JSON cannot hold it."""
     return isinstance(value, float) and not math.isfinite(value)
-
-
-def substitute(text: str, variables: Mapping[str, str], undefined: Callable[[str], None]) -> str:
-    """The text with `$(name)` replaced and `$$(` as a literal `$(`. What is not known is reported and left as it is."""
-
-    def replaced(found: re.Match[str]) -> str:
-        escaped, name, closed = found.groups()
-        if escaped:
-            return found[0][1:]
-        if closed and name.strip() in variables:
-            return variables[name.strip()]
-        undefined(found[0])
-        return found[0]
-
-    return _VARIABLE.sub(replaced, text)

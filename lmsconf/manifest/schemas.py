@@ -1,40 +1,109 @@
-"""The JSON Schema of a whole manifest, put together from the kinds: for checking, and written out for editors."""
+"""The JSON Schema of a whole manifest, put together from the kinds: for checking, and written out for editors.
+
+A kind's schema says what a plain manifest may say; what makes manifests shorter is added to it here.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias, cast
 
 from lmsconf.core.kind import Kind
 from lmsconf.core.values import Json
+from lmsconf.manifest.conditions import CHOICES, CONDITIONS, EXCEPT, USE
+from lmsconf.manifest.each import FOR_EACH, FOR_EACH_SCHEMA
+from lmsconf.manifest.sets import CONDITION_SETS, PEOPLE_SETS, SET
 
 ABSENT: Final = "absent"
+_Schema: TypeAlias = "Mapping[str, Json]"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _HOME: Final = {"^x-": {"description": "Ignored, so that anchors have a home."}}
+_TEXT: Final[dict[str, Json]] = {"type": "string", "minLength": 1}
+_SET: Final[dict[str, Json]] = {
+    "type": "object",
+    "description": f"The people of a set that stands under {PEOPLE_SETS}.",
+    "properties": {SET: {**_TEXT, "description": "The name of the set."}},
+    "required": [SET],
+    "additionalProperties": False,
+}
+_USE: Final[dict[str, Json]] = {
+    "description": f"Adds the conditions of sets that stand under {CONDITION_SETS}: one name, or a list of names.",
+    "oneOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
+}
+_EXCEPT: Final[dict[str, Json]] = {
+    "type": "array",
+    "items": _TEXT,
+    "minItems": 1,
+    "description": "All choices but these. The field must be declared with the whole list of its choices.",
+}
+_SET_WORDS: Final = {
+    PEOPLE_SETS: "Lists of people by name, for {set: NAME} wherever people are listed.",
+    CONDITION_SETS: "Lists of conditions by name, for `use: NAME` beside the conditions of smart groups.",
+}
+_VARIABLE: Final[dict[str, Json]] = {
+    "type": "string",
+    "pattern": "^\\$\\([^()]+\\)$",
+    "description": "A variable, as a whole: $(name).",
+}
+_OF_VARIABLES: Final = "#/$defs/variable"
 
 
 def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """The schema of one manifest document, whole."""
-    sections = {kind.section: _list(kind.schema) for kind in kinds.values()}
+    sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
     gone = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
-    return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **_document(sections, gone)}
+    sets = {
+        section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
+        for section, schema in set_schemas(kinds).items()
+    }
+    whole = _document(sections, gone, cast("dict[str, Json]", sets))
+    return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
 def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
-    """What belongs into `schemas/manifest.schema.json`."""
-    return json.dumps(manifest_schema(kinds), indent=2, ensure_ascii=False) + "\n"
+    """What belongs into `schemas/manifest.schema.json`: editors see variables, lmsconf what they stand for."""
+    schema = _with_variables(manifest_schema(kinds))
+    whole = {**schema, "$defs": {"variable": _VARIABLE}}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
 def outline_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
-    """The sections alone: each a list, whatever is in it."""
+    """The sections alone: each a list, or a mapping of sets, whatever is in it."""
     sections: dict[str, Json] = {kind.section: {"type": "array"} for kind in kinds.values()}
-    return _document(sections, sections)
+    return _document(sections, sections, {section: {"type": "object"} for section in set_schemas(kinds)})
+
+
+def entry_schema(kind: Kind) -> dict[str, Json]:
+    """One entry of a section, with all that makes it shorter."""
+    return _may_repeat(_shortened(kind.schema))
+
+
+def set_schemas(kinds: Mapping[str, Kind]) -> dict[str, Mapping[str, Json]]:
+    """Section of sets → what one set of it may be, as far as any kind has a list of that sort."""
+    found: dict[str, Mapping[str, Json]] = {}
+    for kind in kinds.values():
+        for part in _parts(kind.schema):
+            if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
+                found.setdefault(PEOPLE_SETS, part)
+            if part.get("x-conditions"):
+                found.setdefault(CONDITION_SETS, _shortened(part))
+    return found
+
+
+def names_choices(kind: Kind) -> bool:
+    """Whether the entries of this kind declare what people can choose from."""
+    return bool(_property(kind.schema, CHOICES).get("x-choices"))
+
+
+def has_conditions(kind: Kind) -> bool:
+    """Whether the entries of this kind have conditions."""
+    return bool(_property(kind.schema, CONDITIONS).get("x-conditions"))
 
 
 def absent_entry_schema(kind: Kind) -> dict[str, Json]:
     """One entry under `absent`: where one text says it all, the text alone will do."""
-    schema = dict(kind.absent_schema)
+    schema = _may_repeat(_shortened(kind.absent_schema))
     key = short_key(kind)
     if key is None:
         return schema
@@ -46,7 +115,7 @@ def short_key(kind: Kind) -> str | None:
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
-def _document(sections: Mapping[str, Json], gone: Mapping[str, Json]) -> dict[str, Json]:
+def _document(sections: _Schema, gone: _Schema, sets: _Schema) -> dict[str, Json]:
     absent: Json = {
         "type": "object",
         "description": "What is deleted if it is there.",
@@ -55,11 +124,105 @@ def _document(sections: Mapping[str, Json], gone: Mapping[str, Json]) -> dict[st
     }
     return {
         "type": "object",
-        "properties": {**sections, ABSENT: absent},
+        "properties": {**sections, ABSENT: absent, **sets},
         "patternProperties": cast(Json, _HOME),
         "additionalProperties": False,
     }
 
 
-def _list(entry: Mapping[str, Json]) -> dict[str, Json]:
+def _list(entry: _Schema) -> dict[str, Json]:
     return {"type": "array", "items": dict(entry)}
+
+
+def _may_repeat(entry: _Schema) -> dict[str, Json]:
+    """An entry that may be written out for several values. That is done before anything looks at its shape."""
+    return {**entry, "properties": {**_properties(entry), FOR_EACH: FOR_EACH_SCHEMA}}
+
+
+def _shortened(schema: _Schema) -> dict[str, Json]:
+    """A kind's schema with sets, and with all choices but some."""
+    found = {key: _rebuilt(part, key) for key, part in schema.items()}
+    if schema.get("x-people"):
+        branches = cast("list[dict[str, Json]]", found["oneOf"])
+        found["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
+    if schema.get("x-conditions"):
+        found["items"] = _may_except(cast("dict[str, Json]", found["items"]))
+    if _property(schema, CONDITIONS).get("x-conditions"):
+        found["properties"] = {**_properties(found), USE: _USE}
+    return found
+
+
+def _rebuilt(part: Json, key: str) -> Json:
+    if key == "properties":
+        return {name: _shortened(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
+    if key in ("oneOf", "anyOf"):
+        return [_shortened(branch) for branch in cast("list[_Schema]", part)]
+    return _shortened(cast(_Schema, part)) if key == "items" else part
+
+
+def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
+    """A list of people in which sets may stand too."""
+    return {**branch, "items": {"oneOf": [branch["items"], _SET]}} if "items" in branch else branch
+
+
+def _may_except(condition: dict[str, Json]) -> dict[str, Json]:
+    needs = cast("list[Json]", condition["anyOf"])
+    properties = {**_properties(condition), EXCEPT: _EXCEPT}
+    return {**condition, "properties": properties, "anyOf": [*needs, {"required": [EXCEPT]}]}
+
+
+def _with_variables(schema: _Schema) -> dict[str, Json]:
+    """The schema with a variable allowed wherever another value than a free text is wanted."""
+    found: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key == "properties":
+            found[key] = {name: _or_variable(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
+        elif key in ("oneOf", "anyOf"):
+            found[key] = [_with_variables(branch) for branch in cast("list[_Schema]", part)]
+        elif key in ("items", "additionalProperties") and isinstance(part, dict):
+            found[key] = _or_variable(part)
+        else:
+            found[key] = part
+    return found
+
+
+def _or_variable(schema: _Schema) -> Json:
+    """A value, or the variable that is such a value. Mappings and what takes any text stay as they are."""
+    built = _with_variables(schema)
+    if "oneOf" in built:
+        branches = cast("list[_Schema]", built["oneOf"])
+        return built if any(map(_is_free, branches)) else {**built, "oneOf": [*map(dict, branches), _REFERENCE]}
+    if _is_free(schema) or schema.get("type") == "object" or not {"type", "enum"} & schema.keys():
+        return built
+    about = {key: built.pop(key) for key in ("description",) if key in built}
+    return {**about, "oneOf": [built, _REFERENCE]}
+
+
+_REFERENCE: Final[dict[str, Json]] = {"$ref": _OF_VARIABLES}
+
+
+def _is_free(schema: _Schema) -> bool:
+    """Whether any text will do, so that a variable does too."""
+    types = schema.get("type")
+    return "pattern" not in schema and ("string" in types if isinstance(types, list) else types == "string")
+
+
+def _parts(schema: _Schema) -> Iterator[_Schema]:
+    """A schema and everything below it."""
+    yield schema
+    yield from _below(schema)
+
+
+def _below(schema: _Schema) -> Iterator[_Schema]:
+    inner = [*_properties(schema).values(), *cast("list[Json]", schema.get("oneOf", [])), schema.get("items")]
+    for part in inner:
+        if isinstance(part, dict):
+            yield from _parts(part)
+
+
+def _properties(schema: _Schema) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", schema.get("properties", {}))
+
+
+def _property(schema: _Schema, key: str) -> _Schema:
+    return cast(_Schema, _properties(schema).get(key, {}))

@@ -5,28 +5,83 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from lmsconf.core.drift import Drift
+from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Problem
+from lmsconf.views.drift_json import drift_json
+from lmsconf.views.drift_text import drift_text
+from lmsconf.views.extracts import plan_gitlab, plan_line
+from lmsconf.views.html import apply_html, plan_html, snapshot_html
+from lmsconf.views.html_drift import drift_html
 from lmsconf.views.json import apply_json, plan_json, problems_json
-from lmsconf.views.text import apply_line, apply_text, plan_text, problems_text
+from lmsconf.views.junit import drift_junit
+from lmsconf.views.markdown import apply_markdown, plan_markdown, snapshot_markdown
+from lmsconf.views.markdown_drift import drift_markdown
+from lmsconf.views.sarif import drift_sarif
+from lmsconf.views.text import apply_line, apply_text, plan_text, problems_text, snapshot_text
 
 PlanView: TypeAlias = Callable[[Plan], str]
 ApplyView: TypeAlias = Callable[[ApplyReport], str]
+DriftView: TypeAlias = Callable[[Drift], str]
+SnapshotView: TypeAlias = Callable[[Snapshot], str]
 ProblemsView: TypeAlias = Callable[[Sequence[Problem]], str]
 
-PLAN_VIEWS: Mapping[str, PlanView] = {"text": plan_text, "json": plan_json}
-APPLY_VIEWS: Mapping[str, ApplyView] = {"text": apply_text, "json": apply_json}
+PLAN_VIEWS: Mapping[str, PlanView] = {
+    "text": plan_text,
+    "json": plan_json,
+    "markdown": plan_markdown,
+    "html": plan_html,
+}
+PLAN_EXTRACTS: Mapping[str, PlanView] = {"digest": plan_line, "gitlab": plan_gitlab}
+"""Single facts of a plan, for scripts."""
+APPLY_VIEWS: Mapping[str, ApplyView] = {
+    "text": apply_text,
+    "json": apply_json,
+    "markdown": apply_markdown,
+    "html": apply_html,
+}
+DRIFT_VIEWS: Mapping[str, DriftView] = {
+    "text": drift_text,
+    "json": drift_json,
+    "junit": drift_junit,
+    "sarif": drift_sarif,
+    "markdown": drift_markdown,
+    "html": drift_html,
+}
+SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
+    "text": snapshot_text,
+    "markdown": snapshot_markdown,
+    "html": snapshot_html,
+}
+"""A snapshot's JSON is the file itself."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {"text": problems_text, "json": problems_json}
 
 __all__ = [
     "APPLY_VIEWS",
+    "DRIFT_VIEWS",
+    "PLAN_EXTRACTS",
     "PLAN_VIEWS",
     "PROBLEMS_VIEWS",
+    "SNAPSHOT_VIEWS",
+    "apply_html",
     "apply_json",
     "apply_line",
+    "apply_markdown",
     "apply_text",
+    "drift_html",
+    "drift_json",
+    "drift_junit",
+    "drift_markdown",
+    "drift_sarif",
+    "drift_text",
+    "plan_html",
     "plan_json",
+    "plan_markdown",
     "plan_text",
     "problems_json",
     "problems_text",
+    "snapshot_html",
+    "snapshot_markdown",
+    "snapshot_text",
 ]

@@ -1,16 +1,32 @@
-"""One resource of a plan in text: a headline, its place, its reasons, and what changes."""
+"""What texts are made of: a page of blocks, and the block of one resource with its place, reasons and changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lmsconf.core.address import Address
 from lmsconf.core.values import Action, Change, FieldChange, Json
 from lmsconf.errors import Problem
 from lmsconf.views import wording
 from lmsconf.views.escape import safe
+from lmsconf.views.paint import paint
 
 SHOWN_ITEMS = 20
+SHOWN_UNMANAGED = 10
+
+
+def page(blocks: Iterable[Iterable[str]], color: bool) -> str:
+    """Blocks of lines with an empty line between them; empty blocks vanish."""
+    text = "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
+    return paint(text) if color else text
+
+
+def listed(addresses: Sequence[Address]) -> Iterator[str]:
+    """The first of many resources, and how many more there are."""
+    yield from (f"    {safe(wording.title(address))}" for address in addresses[:SHOWN_UNMANAGED])
+    hidden = len(addresses) - SHOWN_UNMANAGED
+    if hidden > 0:
+        yield f"    … and {hidden:,} more"
 
 
 def change_lines(change: Change) -> Iterator[str]:
@@ -21,6 +37,8 @@ def change_lines(change: Change) -> Iterator[str]:
         yield safe(f"      {change.source}")
     if change.reason is not None:
         yield safe(f"      {change.reason}")
+    if change.origin is not None:
+        yield f"      {change.origin.value}"
     yield from (safe(f"      about {line}") for line in wording.about(change))
     yield from _details(change)
     for problem in change.problems:
@@ -58,7 +76,7 @@ def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
             continue
         if isinstance(value, list) and value:
             yield safe(f"      {sign} {path}:")
-            yield from _items(value, sign)
+            yield from item_lines(value, sign)
         else:
             yield safe(f"      {sign} {path}: {wording.quoted(value)}")
 
@@ -66,13 +84,14 @@ def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
 def _field(field: FieldChange) -> Iterator[str]:
     if field.added or field.removed:
         yield safe(f"      ~ {field.path}: {wording.set_counts(field)}")
-        yield from _items(field.added, "+")
-        yield from _items(field.removed, "-")
+        yield from item_lines(field.added, "+")
+        yield from item_lines(field.removed, "-")
     else:
         yield safe(f"      ~ {field.path}: {wording.quoted(field.before)} → {wording.quoted(field.after)}")
 
 
-def _items(items: Sequence[Json], sign: str) -> Iterator[str]:
+def item_lines(items: Sequence[Json], sign: str) -> Iterator[str]:
+    """The items of a list, the first of many."""
     yield from (f"          {sign} {safe(wording.words(item))}" for item in items[:SHOWN_ITEMS])
     hidden = len(items) - SHOWN_ITEMS
     if hidden > 0:

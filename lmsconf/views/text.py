@@ -11,21 +11,19 @@ from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Outcome, Plan, Status
 from lmsconf.errors import Problem
 from lmsconf.views import wording
-from lmsconf.views.blocks import change_lines, paragraph, problem_lines
+from lmsconf.views.blocks import change_lines, listed, page, paragraph, problem_lines
 from lmsconf.views.escape import safe
-from lmsconf.views.paint import paint
-
-SHOWN_UNMANAGED = 10
 
 
 def plan_text(plan: Plan, *, color: bool = False) -> str:
     """What apply would do, and all that a reviewer must know before."""
-    return _text(
+    return page(
         [
-            [safe(wording.first_line(plan.workspace, plan.url, plan.people)), *wording.scope(plan)],
+            [safe(wording.first_line(plan.workspace, plan.url, plan.people)), *map(safe, wording.scope(plan))],
             _problems(plan.problems),
             *(change_lines(change) for change in plan.changes),
             _left_out(plan.left_out),
+            _let_go(plan),
             _unmanaged(plan),
             _guards(plan),
             [wording.closing(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
@@ -36,7 +34,7 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
 
 def apply_text(report: ApplyReport, *, color: bool = False) -> str:
     """What was done and what was not, why, and what is left."""
-    return _text(
+    return page(
         [
             [safe(wording.first_line(report.workspace, report.url, report.people)), *_meta(report)],
             _problems(report.problems),
@@ -54,7 +52,7 @@ def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
     """What a snapshot holds: how many of each kind, and which listing is not whole."""
     taken = [safe(wording.first_line(snapshot.workspace, snapshot.url, snapshot.people)), f"Taken {snapshot.taken_at}."]
     counts = [safe(f"  {wording.listing(kind, listing)}") for kind, listing in snapshot.listings.items()]
-    return _text([taken, counts], color)
+    return page([taken, counts], color)
 
 
 def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
@@ -62,7 +60,7 @@ def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
     if not problems:
         return ""
     counts = [f"{wording.problem_counts(problems)}."] if len(problems) > 1 else []
-    return _text([_problems(problems), counts], color)
+    return page([_problems(problems), counts], color)
 
 
 def apply_line(outcome: Outcome) -> str:
@@ -73,12 +71,6 @@ def apply_line(outcome: Outcome) -> str:
     return safe(f"{wording.title(outcome.address)}: {outcome.operation} {status}{made}{reason}")
 
 
-def _text(blocks: Iterable[Iterable[str]], color: bool) -> str:
-    """Blocks of lines with an empty line between them; empty blocks vanish."""
-    text = "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
-    return paint(text) if color else text
-
-
 def _problems(problems: Iterable[Problem]) -> Iterator[str]:
     for problem in problems:
         yield from problem_lines(problem)
@@ -87,21 +79,22 @@ def _problems(problems: Iterable[Problem]) -> Iterator[str]:
 def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
     if addresses:
         yield f"Left out, because this plan only adds: {wording.count(len(addresses), 'change')}."
-        yield from _listed(addresses)
+        yield from listed(addresses)
+
+
+def _let_go(plan: Plan) -> Iterator[str]:
+    if plan.let_go:
+        yield safe(wording.let_go(plan))
+    for one in plan.let_go:
+        yield f"    {safe(wording.title(one.address))}"
+        yield f"      {safe(one.absent)}"
 
 
 def _unmanaged(plan: Plan) -> Iterator[str]:
     for group in plan.unmanaged:
         if group.addresses or group.left_alone:
             yield safe(wording.unmanaged(group))
-            yield from _listed(group.addresses)
-
-
-def _listed(addresses: Sequence[Address]) -> Iterator[str]:
-    yield from (f"    {safe(wording.title(address))}" for address in addresses[:SHOWN_UNMANAGED])
-    hidden = len(addresses) - SHOWN_UNMANAGED
-    if hidden > 0:
-        yield f"    … and {hidden:,} more"
+            yield from listed(group.addresses)
 
 
 def _guards(plan: Plan) -> Iterator[str]:

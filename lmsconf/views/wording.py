@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.core.address import Address, unescape
 from lmsconf.core.snapshot import Listing
-from lmsconf.core.values import Action, ApplyReport, Change, FieldChange, Guard, Json, Plan, Status, Unmanaged
+from lmsconf.core.values import Action, ApplyReport, Change, FieldChange, Guard, Json, Origin, Plan, Status, Unmanaged
 from lmsconf.errors import Problem, Severity
 
 SERVICE_DEFAULT = "(service default)"
@@ -48,6 +49,14 @@ def title(address: Address) -> str:
     if joined is None or address.kind not in _SPOKEN:
         return str(address)
     return f"{noun(address.kind)} of {name(unescape(joined[1]))} to {joined[2]}"
+
+
+def short(address: Address) -> str:
+    """A resource where its kind stands beside it: `Sales`, `GDPR basics to group/Sales`."""
+    joined = _JOINED.fullmatch(address.text)
+    if joined is None or address.kind not in _SPOKEN:
+        return name(address.name)
+    return f"{name(unescape(joined[1]))} to {joined[2]}"
 
 
 def told_by_title(address: Address) -> frozenset[str]:
@@ -134,6 +143,38 @@ def scope(plan: Plan) -> Iterator[str]:
         yield "This plan is partial: it looks only at the resources named on the command line and what they need."
     if plan.offline:
         yield "This plan was made from a snapshot file: it can be shown, not applied."
+    if plan.base is not None:
+        yield origins(plan)
+
+
+def origins(plan: Plan) -> str:
+    """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
+    counts = Counter(change.origin for change in plan.changes)
+    verbs = {one: _FROM[one] if counts[one] == 1 else _FROM_SEVERAL[one] for one in Origin}
+    said = [f"{counts[one]:,} {verbs[one]}" for one in Origin if counts[one]]
+    return f"Compared with {_base(plan)}: {', '.join(said) or 'nothing changes'}."
+
+
+_FROM = {
+    Origin.THIS_CHANGE: "is from this change",
+    Origin.PENDING: "is already pending",
+    Origin.REPAIR: "repairs an edit by hand",
+}
+_FROM_SEVERAL = {
+    Origin.THIS_CHANGE: "are from this change",
+    Origin.PENDING: "are already pending",
+    Origin.REPAIR: "repair edits by hand",
+}
+
+
+def _base(plan: Plan) -> str:
+    """What the base is called, as far as its characters mean nothing in any format."""
+    return re.sub(r"[^\w./~^+ -]", "?", plan.base or "")
+
+
+def let_go(plan: Plan) -> str:
+    """What stands above the things that a change lets go of."""
+    return f"{_base(plan)} declares these, and the manifests do not any more. They stay; the line below deletes each:"
 
 
 def closing(plan: Plan) -> str:
@@ -189,12 +230,16 @@ def consent(guards: Iterable[Guard]) -> str | None:
 def problem(value: Problem, *, inside: Address | None = None) -> str:
     """`groups.yaml:3:5: error: message [code]`, with the address unless the text stands inside its block."""
     place = f"{value.source}: " if value.source else ""
-    message = value.message
+    return f"{place}{value.severity.value}: {message(value, inside=inside)} [{value.code}]"
+
+
+def message(value: Problem, *, inside: Address | None = None) -> str:
+    """What a problem says, with the address unless the text stands inside its block."""
     if inside is not None:
-        message = message.removeprefix(f"{inside}: ")
-    elif value.address and value.address not in message:
-        message = f"{value.address}: {message}"
-    return f"{place}{value.severity.value}: {message} [{value.code}]"
+        return value.message.removeprefix(f"{inside}: ")
+    if value.address and value.address not in value.message:
+        return f"{value.address}: {value.message}"
+    return value.message
 
 
 def problem_counts(problems: Sequence[Problem]) -> str:

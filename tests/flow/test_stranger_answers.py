@@ -21,7 +21,7 @@ UNFIT = {
                                   "choices": 7}]}, "where the list choices should be"),
     "a smart group without conditions": ("/smart-groups/sm-501", {"smartGroupId": "sm-501"}, "without its conditions"),
     "a condition without its field": ("/smart-groups/sm-501", {"conditions": [{"choiceIds": []}]}, "customFieldId"),
-    "targets that are no list": ("/content/targets", {"targets": True}, "where the list targets should be"),
+    "targets that are no list": ("/content/targets", {"targets": True}, "without its list of targets"),
     "a target for nobody": ("/content/targets", {"targets": [{"mandatory": True}]}, "targetId"),
     "a group whose name is no text": ("/groups", {"groups": [{"groupId": "1", "name": {}}]}, "name"),
     "members that are missing": ("/groups/gr-1/members", {}, "without its list of userIds"),

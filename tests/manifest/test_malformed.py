@@ -17,14 +17,20 @@ from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.resources import schema_text
 from manifest.cases import Case, cases, shown
 
-CASES = cases(Path(__file__).parent / "malformed.txt")
+CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]
+VARIABLES: dict[str, Json] = {
+    "region": "Nordics",
+    "nordics": ["SE", "NO"],
+    "strict": True,
+    "tens": list("0123456789"),
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_malformed_manifest(case: Case, tmp_path: Path) -> None:
     """A malformed manifest is told about at file, line and column, with the reason and the way out."""
     (tmp_path / "a.yaml").write_text(case.text, encoding="utf-8")
-    found = load(tmp_path, tmp_path, all_kinds(), variables={"region": "Nordics"})
+    found = load(tmp_path, tmp_path, all_kinds(), variables=VARIABLES)
     assert shown(found.problems) == case.told
     assert found.problems
 

@@ -182,22 +182,6 @@ def test_texts_of_several_lines() -> None:
     assert one("a: 1\r\nb: [x,\r\n  y]\r\n") == {"a": 1, "b": ["x", "y"]}
 
 
-def test_variables() -> None:
-    """Variables are put into texts, not into keys; a doubled dollar sign is literal; what is put in is text."""
-    variables = {"year": "2026", "team": "Sales"}
-    reading = read(
-        "a.yaml", 'n: $(team) $(year)\nm: $(year)\nl: $$(team)\n$(team): ["$( year )"]\n', variables=variables
-    )
-    assert reading.problems == []
-    assert reading.documents[0].value == {"n": "Sales 2026", "m": "2026", "l": "$(team)", "$(team)": ["2026"]}
-
-
-def test_an_alias_has_the_variable_put_in() -> None:
-    """A value with a variable in it has it put in also where an alias stands for it."""
-    reading = read("a.yaml", "a: &a $(team)\nb: *a\n", variables={"team": "Sales"})
-    assert reading.documents[0].value == {"a": "Sales", "b": "Sales"}
-
-
 def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (

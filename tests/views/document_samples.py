@@ -374,7 +374,36 @@ HOSTILE = replace(
     guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=None, reason=EVIL),),
 )
 
-PLANS = {"empty": EMPTY, "create": CREATE, "update": UPDATE, "delete": DELETE, "hostile": HOSTILE}
+MIXED = replace(
+    EMPTY,
+    changes=(
+        CREATE.changes[0],
+        replace(UPDATE.changes[1], fields=UPDATE.changes[1].fields[:2]),
+        replace(CREATE.changes[2], action=Action.UPDATE, fields=UPDATE.changes[0].fields[:1]),
+        replace(CREATE.changes[3], reason="its audience is made anew"),
+        *DELETE.changes,
+    ),
+    calls=(
+        *CREATE.calls[:1],
+        call(2, COACHES, "manual-groups.rename", "POST", "/groups/g-1/rename", {"name": "Onboarding coaches"}),
+        *CREATE.calls[3:],
+        call(6, INTRO, "content-targets.delete", "DELETE", "/content/targets", {"contentId": "k-2"}, needs=("c5",)),
+    ),
+    guards=(*DELETE.guards, *UPDATE.guards),
+    unmanaged=UPDATE.unmanaged,
+    problems=(
+        Problem(
+            code="refusal/protected",
+            message="group/All staff: it is protected, and the plan would rename it",
+            hint="Take that out of the manifests, or the resource out of `guards.protect`.",
+            source=Where("manifests/people.yaml", 50, 5),
+            address="group/All staff",
+        ),
+        *UPDATE.problems,
+    ),
+)
+
+PLANS = {"empty": EMPTY, "create": CREATE, "update": UPDATE, "delete": DELETE, "mixed": MIXED, "hostile": HOSTILE}
 
 
 def outcome(

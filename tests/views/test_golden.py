@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
 from document_samples import PLANS, REPORTS
+from drift_samples import DRIFTS
 from jsonschema import Draft202012Validator
 
 from lmsconf.resources import schema_text
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, problems_json, problems_text
+from lmsconf.views import APPLY_VIEWS, DRIFT_VIEWS, PLAN_VIEWS, problems_json, problems_text
 
 Compare = Callable[[str, str], None]
-SUFFIX = {"text": "txt"}
+SUFFIX = {"text": "txt", "markdown": "md"}
+ASSETS = re.compile(r"<(style|script)>.*?</\1>|sha256-[\w+/=]+", re.DOTALL)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -28,6 +31,13 @@ def test_plans_read_as_they_did(name: str, view: str, golden: Compare) -> None:
 def test_reports_read_as_they_did(name: str, view: str, golden: Compare) -> None:
     """Each apply report reads in each format as its golden file does."""
     golden(f"apply_{name}.{SUFFIX.get(view, view)}", _stable(APPLY_VIEWS[view](REPORTS[name])))
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+@pytest.mark.parametrize("view", ["markdown", "html"])
+def test_drift_reads_as_it_did(name: str, view: str, golden: Compare) -> None:
+    """Each drift report reads in the formats for comments and browsers as its golden file does."""
+    golden(f"drift_{name}.{SUFFIX.get(view, view)}", _stable(DRIFT_VIEWS[view](DRIFTS[name])))
 
 
 def test_problems_read_as_they_did(golden: Compare) -> None:
@@ -56,7 +66,9 @@ def test_documents_fit_their_schemas(schema: str, text: str) -> None:
 
 
 def _stable(text: str) -> str:
-    """The text without what a release changes: the version, and with it the seal."""
+    """The text without what a release changes: the version, and with it the seal; in a page its style and script."""
+    if text.startswith("<!doctype html>"):
+        return ASSETS.sub("…", text).replace("><", ">\n<")
     if not text.startswith("{"):
         return text
     document = json.loads(text)

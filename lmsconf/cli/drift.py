@@ -1,0 +1,79 @@
+"""`lmsconf drift`: what differs between the workspace and the manifests."""
+
+from __future__ import annotations
+
+import click
+
+from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
+from lmsconf.errors import Exit, UsageError
+
+
+@click.command()
+@click.option(
+    "--accept",
+    "accepted",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Edit the manifests to say what the workspace has, and show the lines that change; * fits any text.",
+)
+@click.option("--unmanaged", "count_unmanaged", is_flag=True, help="Count also what no manifest speaks of.")
+@parallelism
+@max_rate
+@output_options(["text", "json", "markdown", "html", "junit", "sarif"])
+@pass_context
+def drift(
+    context: Context,
+    *,
+    accepted: tuple[str, ...],
+    count_unmanaged: bool,
+    parallelism: int,
+    max_rate: float | None,
+    output: Output,
+) -> Exit:
+    """Show where the workspace differs from the manifests.
+
+    Nothing is written to the workspace. Drift is what is live and not as declared, what is declared and not live, and
+    what lmsconf owns and no manifest declares. What `ignore:` in the project file fits is listed and does not count.
+    Exit 2 when there is drift, else 0; 1 when something could not be compared.
+
+    With --accept, what fits is taken over instead: the manifests are edited in place, comments and order stay, and
+    the changed lines go to stdout. Where one cannot be edited safely, that is told and no file is written.
+    """
+    if accepted:
+        return _accept(context, accepted, parallelism, max_rate, output)
+    from lmsconf.views import DRIFT_VIEWS
+    from lmsconf.workspace import read_manifests, refuse_errors
+
+    settings = settings_of(context)
+    manifests = read_manifests(settings)
+    refuse_errors(manifests)
+    with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
+        found = workspace.drift(manifests, count_unmanaged=count_unmanaged, progress=tell)
+    output.show(DRIFT_VIEWS, found)
+    return found.exit
+
+
+def _accept(
+    context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
+) -> Exit:
+    """Edits the manifests, once it is sure that nothing of what is accepted differs any more."""
+    from lmsconf.editing.accepting import accept, still_different
+    from lmsconf.editing.saving import save
+    from lmsconf.errors import ProblemsFound
+    from lmsconf.workspace import read_manifests
+
+    if output.format != "text":
+        raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")
+    settings = settings_of(context)
+    manifests = read_manifests(settings)
+    with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
+        snapshot = workspace.compared(manifests, tell)
+        before = workspace.drift_from(snapshot, manifests)
+        draft = accept(before, patterns, manifests, settings.root, settings.policy.timezone)
+        after = workspace.drift_from(snapshot, read_manifests(settings, drafts=draft.after))
+    if unsettled := tuple(still_different(draft, before, after)):
+        raise ProblemsFound(unsettled)
+    save(settings.root, draft.before, draft.after)
+    output.write(draft.diff)
+    return Exit.OK

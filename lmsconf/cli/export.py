@@ -1,0 +1,167 @@
+"""`lmsconf export`: manifests for the live workspace, which then plan empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import Context, pass_context, report, say
+from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
+from lmsconf.errors import Exit, LmsconfError, ProblemsFound, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.core.plan import Manifests
+    from lmsconf.core.snapshot import Snapshot
+    from lmsconf.exporting.export import Export
+    from lmsconf.settings import Settings
+    from lmsconf.workspace import Workspace
+
+_READABLE = 0o644
+"""Manifests are for a repository, as other sources are."""
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option(
+    "--kind", "sections", metavar="KIND", multiple=True,
+    help="Export only this kind: custom_fields, groups, smart_groups, content_targets or users. Without it, all but "
+    "users.",
+)  # fmt: skip
+@click.option("--into", is_flag=True, help="Add to manifests that are there what they do not speak of yet.")
+@click.option(
+    "--snapshot", "snapshot_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Export what a saved snapshot holds, without a connection.",
+)  # fmt: skip
+@parallelism
+@max_rate
+@pass_context
+def export(
+    context: Context,
+    *,
+    folder: Path | None,
+    sections: tuple[str, ...],
+    into: bool,
+    snapshot_file: Path | None,
+    parallelism: int,
+    max_rate: float | None,
+) -> Exit:
+    """Write manifests for the live workspace.
+
+    They go to DIR, or to the project's folder of manifests: one file a kind, with names and e-mails, and without what
+    is the default. A plan made right afterwards is empty. What cannot be said in a manifest is left out and told.
+
+    With --into, a folder that has manifests gets files of its own beside them, with only what is not declared yet;
+    what is there is not touched.
+    """
+    from lmsconf.exporting.export import USUAL
+    from lmsconf.exporting.export import export as exported
+    from lmsconf.kinds import all_kinds
+
+    settings = settings_of(context)
+    target = settings.manifests if folder is None else folder
+    kinds = _chosen(sections) or USUAL
+    existing = _existing(settings, target, into)
+    with opened(settings, parallelism, max_rate) as workspace:
+        snapshot = _held(workspace) if snapshot_file is None else _loaded(snapshot_file)
+        terms = workspace.terms
+    found = exported(snapshot, all_kinds(), settings.policy, terms, only=kinds, existing=existing)
+    report(found.problems)
+    paths = _write(target, found.files, "exported-" if existing is not None else "")
+    _tell(found, paths)
+    return Exit.OK
+
+
+def _held(workspace: Workspace) -> Snapshot:
+    """All that the workspace holds now."""
+    with reading("Reading") as tell:
+        return workspace.snapshot(tell)
+
+
+def _loaded(file: Path) -> Snapshot:
+    """What a file says that it held. Raises LmsconfError for a snapshot without people."""
+    from lmsconf.files import read_text
+    from lmsconf.kinds.snapshotfile import loads
+
+    found = loads(read_text(file))
+    if found.salt is not None:
+        hint = "Export the workspace itself, or a snapshot that was taken without --redact."
+        raise LmsconfError("no manifest can name the people of this snapshot, who are pseudonymous", hint=hint)
+    return found
+
+
+def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
+    """Sections as kinds. Raises UsageError."""
+    from lmsconf.kinds import all_kinds
+
+    known = {kind.section: name for name, kind in all_kinds().items()}
+    for section in sections:
+        if section not in known:
+            raise UsageError(f"--kind {section}: there is no such kind", hint=f"There are {', '.join(known)}.")
+    return tuple(known[section] for section in sections)
+
+
+def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
+    """The manifests that the new ones will stand among; None where there are none.
+
+    Raises LmsconfError where there are, and nobody said --into.
+    """
+    from dataclasses import replace
+
+    from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files
+    from lmsconf.workspace import read_manifests, refuse_errors
+
+    inside = target.resolve().is_relative_to(settings.manifests.resolve())
+    base = settings.manifests if inside else target
+    try:
+        if not base.is_dir() or not manifest_files(base, Shelf(settings.root if inside else base)):
+            return None
+    except Unreadable as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+    if not into:
+        hint = "Say --into to add what they do not speak of yet, or name another folder."
+        raise LmsconfError(f"{base} has manifests already", hint=hint)
+    found = read_manifests(settings if inside else replace(settings, root=base, manifests=base))
+    refuse_errors(found)
+    return found
+
+
+def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
+    """Writes each section to a new file of its name."""
+    from lmsconf.files import why, write_atomically
+
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LmsconfError(f"{target} cannot be made: {why(error)}", hint="Name another folder.") from error
+    paths = []
+    for section, text in files.items():
+        paths.append(_unused(target, f"{prefix}{section}"))
+        write_atomically(paths[-1], text, mode=_READABLE)
+    return paths
+
+
+def _unused(target: Path, stem: str) -> Path:
+    """A file of that name, numbered where there is one already."""
+    path, number = target / f"{stem}.yaml", 1
+    while path.exists() or path.is_symlink():
+        number += 1
+        path = target / f"{stem}-{number}.yaml"
+    return path
+
+
+def _tell(found: Export, paths: Sequence[Path]) -> None:
+    from lmsconf.views.wording import count, noun
+
+    for path in paths:
+        say(f"Wrote {path}")
+    counts = ", ".join(count(number, noun(kind)) for kind, number in found.said.items() if number)
+    say(f"Exported {counts}." if counts else "There is nothing to export.")
+    if found.declared:
+        say(f"{found.declared:,} {'is' if found.declared == 1 else 'are'} declared already.")
+    if found.left_alone:
+        say(f"{found.left_alone:,} left out, as `leave_alone:` in the project file says.")
+    if paths and not any(problem.code == "export/owned" for problem in found.problems):
+        say("By themselves they change nothing: `lmsconf plan` shows what does from now on.")

@@ -1,0 +1,210 @@
+"""`lmsconf init`: a project to begin with, by asking where somebody can answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import click
+
+from lmsconf.cli.frame import Context, pass_context, say
+from lmsconf.errors import Exit, LmsconfError, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.starting.project import Answers
+
+_CI = ("github", "gitlab", "none")
+_LOCALTIME = Path("/etc/localtime")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option("--url", metavar="URL", help="The workspace's API, https://…; sandbox is an embedded one to try with.")
+@click.option("--workspace-name", metavar="NAME", help="What to call the workspace.")
+@click.option("--token-env", metavar="VARIABLE", help="The environment variable that will hold the token.")
+@click.option("--timezone", metavar="ZONE", help="For times that name no offset: Europe/Stockholm.")
+@click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
+@click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for editors to complete and explain by.")
+@pass_context
+def init(
+    context: Context,
+    *,
+    folder: Path | None,
+    url: str | None,
+    workspace_name: str | None,
+    token_env: str | None,
+    timezone: str | None,
+    ci: str | None,
+    schemas: bool,
+) -> Exit:
+    """Begin a project: a project file, a first manifest, a workflow.
+
+    On a terminal, what the options leave open is asked; elsewhere it is a sandbox, in this machine's time zone, and no
+    workflow. What is there already is never overwritten.
+    """
+    from lmsconf import __version__
+    from lmsconf.starting.project import PROJECT_FILE, Answers, Ci, files, next_commands
+
+    target = context.directory if folder is None else context.directory / folder
+    if os.path.lexists(target / PROJECT_FILE):
+        raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
+    ask = _Questions(sys.stdin.isatty())
+    address = ask(url, "URL of the workspace's API, or sandbox", "sandbox", _url)
+    live = not address.startswith("sandbox:")
+    answers = Answers(
+        url=address,
+        workspace=ask(workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
+        token_env=ask(token_env, "Environment variable for its token" if live else "", "LMSCONF_TOKEN", _variable),
+        timezone=ask(timezone, "Time zone, for times that name no offset", _local_zone(context.environ), _zone),
+        ci=Ci(ask(ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
+        export=live and ask.whether("Make manifests of what is live?"),
+        schemas=schemas,
+    )
+    _write(target, files(answers, __version__))
+    _tell(target, answers, next_commands(answers))
+    return Exit.OK
+
+
+class _Questions:
+    """Options that were left out are asked for where somebody can answer; elsewhere the defaults hold."""
+
+    def __init__(self, answered: bool) -> None:
+        self._answered = answered
+
+    def __call__(self, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
+        """What was given or is answered, as `check` takes it. An answer that it refuses is asked for again.
+
+        Without a question it is the default. Raises UsageError for what was given and cannot be taken.
+        """
+        if given is not None or not question or not self._answered:
+            return check(default if given is None else given)
+
+        def checked(text: str) -> str:
+            try:
+                return check(text)
+            except UsageError as error:
+                raise click.UsageError(f"{error.message}. {error.hint or ''}") from error
+
+        return str(click.prompt(question, default=default, value_proc=checked, err=True))
+
+    def whether(self, question: str) -> bool:
+        """A yes, which only somebody who answers can say."""
+        return self._answered and click.confirm(question, default=True, err=True)
+
+
+def _url(text: str) -> str:
+    """The address as the project file says it. Raises UsageError."""
+    from lmsconf.project import url_problem
+    from lmsconf.starting.project import SANDBOX
+
+    if text in ("sandbox", "sandbox:"):
+        return SANDBOX
+    if wrong := url_problem(text):
+        raise UsageError(wrong[0], hint=wrong[1])
+    return text
+
+
+def _ci(text: str) -> str:
+    """A CI system that is known. Raises UsageError."""
+    if text not in _CI:
+        raise UsageError(f"there is no workflow for {text}", hint=f"There are {', '.join(_CI)}.")
+    return text
+
+
+def _name(text: str) -> str:
+    """A name that a workspace can have. Raises UsageError."""
+    from lmsconf.project import ENV_WORKSPACE
+
+    if text == ENV_WORKSPACE:
+        raise UsageError(f"a workspace cannot be called {text}", hint="That is the one that LMSCONF_URL names.")
+    if not text.strip() or not text.isprintable():
+        raise UsageError("the workspace has no name", hint="Choose a word such as production.")
+    return text
+
+
+def _variable(text: str) -> str:
+    """The name of an environment variable. Raises UsageError, without the text: it may be the token itself."""
+    if not _VARIABLE.fullmatch(text):
+        hint = "Name the variable, such as LMSCONF_TOKEN; the token itself stands in no file."
+        raise UsageError("that is not the name of an environment variable", hint=hint)
+    return text
+
+
+def _zone(text: str) -> str:
+    """An IANA name. Raises UsageError."""
+    if not _is_zone(text):
+        raise UsageError(f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm.")
+    return text
+
+
+def _is_zone(text: str) -> bool:
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _local_zone(environ: Mapping[str, str]) -> str:
+    """This machine's time zone by its IANA name; UTC where it has none that is known."""
+    linked = str(_LOCALTIME.resolve()).partition("/zoneinfo/")[2]
+    found = environ.get("TZ", "").removeprefix(":") or linked
+    return found if found and _is_zone(found) else "UTC"
+
+
+def _write(target: Path, texts: Mapping[str, str]) -> None:
+    """Writes what is not there yet. Raises LmsconfError where the folder cannot be written to."""
+    from lmsconf.files import why
+    from lmsconf.starting.project import MANIFESTS
+
+    manifests = target / MANIFESTS
+    begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
+    for name, text in texts.items():
+        path = target / name
+        if begun and path.parent == manifests:
+            say(f"{manifests} has manifests already, so no first one was written.")
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            say(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
+        except OSError as error:
+            raise LmsconfError(f"{path} cannot be written: {why(error)}", hint="Name another folder.") from error
+        else:
+            say(f"Wrote {path}")
+
+
+def _lacking(path: Path, text: str) -> str:
+    """What a file of lines, such as .gitignore, should have beside what it has."""
+    if path.name not in (".gitignore", "requirements.txt") or not path.is_file():
+        return ""
+    has = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lacking = [line for line in text.splitlines() if line not in has and not line.startswith("#")]
+    return f" Add to it: {' '.join(lacking)}" if lacking else ""
+
+
+def _tell(target: Path, answers: Answers, commands: Sequence[str]) -> None:
+    """What to do next, in the folder where somebody is."""
+    from lmsconf.starting.project import Ci
+
+    if answers.ci is Ci.GITHUB:
+        say("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
+        if not (target / ".git").exists():
+            say("GitHub takes workflows from .github in the root of the repository.")
+    if answers.ci is Ci.GITLAB:
+        say("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
+    if answers.embedded and answers.ci is not Ci.NONE:
+        say("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
+    if not answers.embedded:
+        say(f"Put the token of the workspace into the environment variable {answers.token_env}.")
+    at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
+    say("\nNext:\n" + "\n".join(f"  lmsconf{at} {command}" for command in commands))

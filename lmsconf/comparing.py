@@ -1,0 +1,123 @@
+"""A plan beside that of the manifests which it is to replace, both on one snapshot: what comes from the change itself,
+what was to be done anyway, what repairs an edit by hand, and what the change lets go of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lmsconf.core.address import Address
+from lmsconf.core.kind import Kind
+from lmsconf.core.plan import Manifests
+from lmsconf.core.planning import Planning, Terms
+from lmsconf.core.policy import Policy
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import Change, Declared, LetGo, Origin, Plan
+from lmsconf.errors import Problem, Severity
+from lmsconf.exporting.absent import absent_line
+from lmsconf.kinds.names import USER
+
+
+class Version(NamedTuple):
+    """Manifests as they were at some time, and the policy that the project file of that time makes."""
+
+    manifests: Manifests
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What manifests are compared with. older: versions before it, the latest first, as far as the history goes."""
+
+    name: str
+    version: Version
+    older: Sequence[Version] = ()
+
+
+Planned = Callable[[Version], "Sequence[Change] | None"]
+"""What a version would change on the snapshot; None where that cannot be told."""
+
+
+def joined(mine: Manifests, theirs: Manifests) -> tuple[Declared, ...]:
+    """What is to be read for both: all that either declares. Of a person, what this one wants to know."""
+    people = {one.address for one in mine.declared if one.address.kind == USER}
+    return (*mine.declared, *(one for one in theirs.declared if one.address not in people))
+
+
+def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
+    """The plan whose changes say where they come from."""
+    before = planned(base.version)
+    if before is None:
+        return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
+    shared = {_what(change) for change in plan.changes} & {_what(change) for change in before}
+    pending = shared - _lasting(shared, base.older, planned)
+    changes = tuple(replace(change, origin=_origin(_what(change), shared, pending)) for change in plan.changes)
+    return replace(plan, base=base.name, changes=changes)
+
+
+def _what(change: Change) -> str:
+    """What a change does, in a form that compares."""
+    return repr((change.address, change.action, change.id, change.before, change.after))
+
+
+def _lasting(shared: set[str], older: Sequence[Version], planned: Planned) -> set[str]:
+    """Of those changes, what every older version wanted too: it was so once, or the workspace was never as wanted."""
+    left, known = set(shared), False
+    for version in older:
+        if not left:
+            break
+        changes = planned(version)
+        if changes is not None:
+            known = True
+            left &= {_what(change) for change in changes}
+    return left if known else set()
+
+
+def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
+    if what not in shared:
+        return Origin.THIS_CHANGE
+    return Origin.PENDING if what in pending else Origin.REPAIR
+
+
+def let_go(
+    kinds: Mapping[str, Kind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
+) -> tuple[LetGo, ...]:
+    """What is live, was declared by the base, and is neither declared nor deleted any more."""
+    mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
+    left = (
+        one
+        for row, one in _spoken(kinds, base, snapshot, terms)
+        if one is not None and row not in mine and one.address.kind != USER
+    )
+    workspace = now.policy.workspace
+    found = {one.address: absent_line(kinds[one.address.kind], one, workspace) for one in left}
+    return tuple(LetGo(address=address, absent=found[address]) for address in sorted(found))
+
+
+def _spoken(
+    kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
+) -> Iterator[tuple[tuple[str, str], Declared | None]]:
+    """Kind and id of each live row that manifests speak of, with its declaration; without one where it is to go."""
+    manifests, policy = version
+    planning = Planning(snapshot, policy, terms, lambda _: True)
+    for name, kind in kinds.items():
+        declared = [one for one in manifests.declared if _is_of(one.address, one.only_in, name, policy)]
+        absent = [one for one in manifests.absent if _is_of(one.address, one.only_in, name, policy)]
+        found = kind.identify(planning, declared, absent)
+        yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
+        yield from (((name, gone.row.id), None) for gone in found.gone)
+
+
+def _is_of(address: Address, only_in: frozenset[str] | None, kind: str, policy: Policy) -> bool:
+    return address.kind == kind and (only_in is None or policy.workspace in only_in)
+
+
+def _unplannable(name: str) -> Problem:
+    return Problem(
+        code="base/not-planned",
+        message=f"the manifests of {name} cannot be planned, so changes do not say where they come from",
+        severity=Severity.WARNING,
+        hint="See what is wrong with them: check them out and run `lmsconf plan`.",
+    )

@@ -1,0 +1,124 @@
+"""What the formats of a drift report share: states, fields, counts and ways out in words. Nothing is escaped yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lmsconf.core.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.core.values import Json
+from lmsconf.views import wording
+
+SHOWN_ITEMS: Final = 20
+SIGNS: Final = {
+    State.CHANGED: "~",
+    State.MISSING: "-",
+    State.NEVER_APPLIED: "-",
+    State.UNDECLARED: "+",
+    State.UNMANAGED: "+",
+}
+"""What a report puts before a finding: the workspace has it otherwise, lacks it, or has it beyond the manifests."""
+
+IS: Final = {
+    State.CHANGED: "is not as the manifests say",
+    State.MISSING: "is declared and not live",
+    State.NEVER_APPLIED: "is declared, and no run has ever made it",
+    State.UNDECLARED: "is live and should not be",
+    State.UNMANAGED: "is live and not declared",
+}
+
+COUNTED: Final = {
+    State.CHANGED: "changed",
+    State.MISSING: "missing",
+    State.NEVER_APPLIED: "never applied",
+    State.UNDECLARED: "undeclared",
+    State.UNMANAGED: "unmanaged",
+}
+
+MEANS: Final = {
+    State.CHANGED: "It is live, and differs from what the manifests say.",
+    State.MISSING: "The manifests declare it, and the workspace does not have it.",
+    State.NEVER_APPLIED: "The manifests declare it, and no run that was written down in this project has ever made it.",
+    State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
+    "it and no manifest declares it.",
+    State.UNMANAGED: "The workspace has it, and no manifest speaks of it.",
+}
+
+
+def headline(finding: Finding) -> str:
+    """`group/Coaches is not as the manifests say`."""
+    return f"{wording.title(finding.address)} {IS[finding.state]}"
+
+
+def why(finding: Finding) -> Iterator[str]:
+    """What is known of how it came about."""
+    if finding.reason is not None:
+        yield finding.reason
+    elif finding.state is State.UNDECLARED:
+        yield "it stands under `absent`"
+    if finding.edit is not None:
+        by = f" by {finding.edit.by}" if finding.edit.by else ""
+        at = f" at {finding.edit.at}" if finding.edit.at else ""
+        yield f"last changed{by}{at}"
+
+
+def field(one: FieldDrift) -> str:
+    """`mandatory: the manifests say true, the workspace has false`, or for a list how much is missing and extra."""
+    if one.missing or one.extra:
+        return f"{one.path}: {_counts(one)}"
+    return (
+        f"{one.path}: the manifests say {wording.quoted(one.declared)}, the workspace has {wording.quoted(one.live)}"
+    )
+
+
+def _counts(one: FieldDrift) -> str:
+    """`the workspace lacks 1, and has 2 more`."""
+    parts = [f"lacks {len(one.missing):,}"] if one.missing else []
+    if one.extra:
+        parts.append(f"has {len(one.extra):,} {'more' if one.missing else 'that no manifest lists'}")
+    return f"the workspace {', and '.join(parts)}"
+
+
+def field_items(one: FieldDrift) -> str:
+    """The key with the items of a list, the first of many: what a view says that has one line for it."""
+    parts = [("lacks", one.missing), ("has beyond", one.extra)]
+    told = [f"{verb}: {_first(items)}" for verb, items in parts if items]
+    return f"{field(one)} ({'; '.join(told)})" if told else field(one)
+
+
+def _first(items: Sequence[Json]) -> str:
+    hidden = len(items) - SHOWN_ITEMS
+    return ", ".join([*map(wording.words, items[:SHOWN_ITEMS]), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+
+
+def ways_out(finding: Finding) -> Iterator[str]:
+    """What to do about it: one line for each of the two ways."""
+    if finding.restore is not None:
+        yield f"to put it back: {finding.restore}"
+    if finding.accept is not None:
+        yield f"to keep it: {finding.accept}"
+
+
+def ignored(one: Ignored) -> str:
+    """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
+    until = f" until {one.entry.until}" if one.entry.until else ""
+    return f"{headline(one.finding)}. Ignored{until}: {one.entry.reason}"
+
+
+def coverage(one: Coverage) -> str:
+    """`12 of 25 groups (48.0 %), 3 left alone`."""
+    share = "" if one.percent is None else f" ({one.percent:.1f} %)"
+    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
+    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
+    return f"{one.managed:,} of {wording.count(one.live, wording.noun(one.kind))}{share}{alone}{rest}"
+
+
+def closing(drift: Drift) -> str:
+    """The sentence that everybody reads."""
+    counts = [f"{number:,} {COUNTED[state]}" for state in State if (number := drift.count(state))]
+    rest = f" {len(drift.ignored):,} more ignored." if drift.ignored else ""
+    if counts:
+        return f"Drift: {', '.join(counts)}.{rest}"
+    if any(problem.is_error for problem in drift.problems):
+        return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
+    return f"No drift. The workspace matches the manifests.{rest}"

@@ -1,0 +1,208 @@
+"""Plans and reports as one page that opens anywhere and asks nobody for anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import ApplyReport, Change, Outcome, Plan, Status
+from lmsconf.views import wording
+from lmsconf.views.html_calls import ACTIONS, call_list, calls_of, graph
+from lmsconf.views.html_page import Child, Markup, join, page, tag
+from lmsconf.views.html_parts import (
+    Group,
+    Row,
+    cards,
+    change_row,
+    contents,
+    facts,
+    guards,
+    hint,
+    named,
+    note,
+    rows,
+    section,
+)
+from lmsconf.views.telling import Risk, apply_command, by_risk, kinds, present, removals, taken, worst_first
+
+
+def plan_html(plan: Plan) -> str:
+    """What apply would do, to look through."""
+    digest = plan_digest(plan)
+    sections = [
+        ("attention", "Look at this first", _attention(plan)),
+        ("changes", "Changes", _changes(plan)),
+        ("let-go", "Let go", _let_go(plan)),
+        ("left-out", "Left out", _left_out(plan)),
+        ("unmanaged", "Not managed", _unmanaged(plan)),
+        ("order", "What waits for what", graph(plan, _anchors(plan.changes)) if plan.calls else None),
+        ("calls", "Calls", _calls(plan)),
+    ]
+    top = header("plan", plan.workspace, wording.first_line(plan.workspace, plan.url, plan.people))
+    verdict = [
+        tag("p", wording.closing(plan), class_="verdict"),
+        [tag("p", line, class_="scope") for line in wording.scope(plan)],
+        _plan_cards(plan),
+    ]
+    command = apply_command(plan, digest)
+    footer = facts(
+        [
+            ("Made", plan.created_at),
+            ("Digest", tag("code", digest)),
+            *([("To apply exactly this plan", tag("code", command))] if command else []),
+            ("Manifests", f"{wording.count(len(plan.manifests_files), 'file')}, sha256 {plan.manifests_digest}"),
+        ]
+    )
+    return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer)
+
+
+def apply_html(report: ApplyReport) -> str:
+    """What was done and what was not, to look through."""
+    sections = [
+        ("attention", "Look at this first", [note(problem) for problem in worst_first(report.problems)]),
+        ("calls", "Calls", rows(list(_outcomes(report)), _STATUSES, word="result") if report.outcomes else None),
+        ("residue", "A fresh plan would still do this", _residue(report.residue)),
+    ]
+    top = header("apply", report.workspace, wording.first_line(report.workspace, report.url, report.people))
+    verdict = [
+        tag("p", wording.ending(report), class_="verdict"),
+        tag("p", wording.convergence(report), class_="scope"),
+        cards((status, report.count(Status(status)), label.lower()) for status, label in _STATUSES.items()),
+    ]
+    times = (("Started", report.started_at), ("Finished", report.finished_at))
+    footer = facts([*times, ("Plan", tag("code", report.plan_digest)), *sorted(report.meta.items())])
+    return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer)
+
+
+def snapshot_html(snapshot: Snapshot) -> str:
+    """What a snapshot holds, kind by kind."""
+    items = [tag("li", wording.listing(kind, found)) for kind, found in snapshot.listings.items()]
+    where = wording.first_line(snapshot.workspace, snapshot.url, snapshot.people)
+    top = header("snapshot", snapshot.workspace, where)
+    sections = [("holds", "What it holds", tag("ul", items) if items else None)]
+    return sections_page(f"Snapshot of {snapshot.workspace}", top, sections, facts([("Taken", snapshot.taken_at)]))
+
+
+def sections_page(title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child) -> str:
+    """The page with those of its sections that hold something."""
+    held = [(anchor, heading, join(body)) for anchor, heading, body in sections]
+    held = [one for one in held if one[2]]
+    links = contents((anchor, heading) for anchor, heading, _ in held) if len(held) > 1 else None
+    return page(title, header=[top, links], main=[section(*one) for one in held], footer=footer)
+
+
+def header(kind: str, workspace: str, first_line: str) -> list[Child]:
+    return [
+        tag("p", tag("b", "lmsconf"), f" {kind}", class_="brand"),
+        tag("button", "Dark", type="button", id="theme", hidden=True, title="Dark or light"),
+        tag("h1", workspace),
+        tag("p", first_line, class_="where"),
+    ]
+
+
+def _plan_cards(plan: Plan) -> Markup:
+    counts = plan.summary
+    replaced = [("replace", counts.replace, "to replace")] if counts.replace else []
+    return cards(
+        [
+            ("delete", counts.delete, "to delete"),
+            ("taken", removals(plan) or sum(map(taken, plan.changes)), "taken away"),
+            *replaced,
+            ("update", counts.update, "to change"),
+            ("create", counts.create, "to create"),
+            ("calls", counts.calls, "API calls"),
+        ]
+    )
+
+
+def _attention(plan: Plan) -> list[Child]:
+    return [*guards(plan.guards), *(note(problem) for problem in worst_first(plan.problems))]
+
+
+def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:
+    """Address → the name by which the page links to its row."""
+    return {str(change.address): f"change-{number}" for number, change in enumerate(changes, 1)}
+
+
+def _changes(plan: Plan) -> Child:
+    if not plan.changes:
+        return tag("p", wording.closing(plan))
+    anchors, calls = _anchors(plan.changes), calls_of(plan)
+    groups = [
+        Group(_heading(risk, group), [change_row(anchors[at := str(one.address)], one, calls.get(at)) for one in group])
+        for risk, group in by_risk(plan.changes).items()
+    ]
+    return rows(groups, ACTIONS, word="action")
+
+
+def _heading(risk: Risk, changes: Sequence[Change]) -> str:
+    what = f"{wording.count(sum(map(taken, changes)), 'item')} from " if risk is Risk.TAKEN else ""
+    return f"{risk.value}: {what}{kinds(changes)}"
+
+
+def _calls(plan: Plan) -> Child:
+    if not plan.calls:
+        return None
+    heading = f"{wording.count(len(plan.calls), 'API call')}, in the order in which they are sent"
+    return tag("details", tag("summary", heading), call_list(plan.calls, _anchors(plan.changes)), class_="fold")
+
+
+def _let_go(plan: Plan) -> Child:
+    """What a change lets go of, and what would delete it."""
+    if not plan.let_go:
+        return None
+    items = [tag("li", wording.title(one.address), " ", tag("code", one.absent)) for one in plan.let_go]
+    return [tag("p", wording.let_go(plan)), tag("ul", items, class_="plain")]
+
+
+def _left_out(plan: Plan) -> Child:
+    if not plan.left_out:
+        return None
+    return named(f"This plan only adds; {wording.count(len(plan.left_out), 'change')} left out.", plan.left_out)
+
+
+def _unmanaged(plan: Plan) -> list[Child]:
+    return [named(wording.unmanaged(group), group.addresses) for group in present(plan.unmanaged)]
+
+
+def _residue(changes: Sequence[Change]) -> Child:
+    if not changes:
+        return None
+    return tag("ul", [tag("li", f"{wording.title(one.address)} {wording.WILL_BE[one.action]}") for one in changes])
+
+
+_STATUSES = {
+    Status.FAILED.value: "Failed",
+    Status.BLOCKED.value: "Skipped",
+    Status.NOT_ATTEMPTED.value: "Not attempted",
+    Status.DONE.value: "Done",
+}
+_SIGNS = {Status.DONE: "✓", Status.FAILED: "✗", Status.BLOCKED: "–", Status.NOT_ATTEMPTED: "…"}  # noqa: RUF001  # a dash
+
+
+def _outcomes(report: ApplyReport) -> Iterator[Group]:
+    """The calls by what became of them, failures first."""
+    numbered = list(enumerate(report.outcomes, 1))
+    for status, label in _STATUSES.items():
+        found = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
+        if found:
+            yield Group(f"{label}: {wording.count(len(found), 'API call')}", found)
+
+
+def _outcome(number: int, outcome: Outcome) -> Row:
+    made = tag("p", "The service calls it ", tag("code", outcome.id)) if outcome.id is not None else None
+    return Row(
+        anchor=f"call-{number}",
+        address=outcome.address,
+        state=outcome.status.value,
+        sign=_SIGNS[outcome.status],
+        facts=outcome.operation,
+        source=None,
+        body=[
+            tag("p", f"{wording.title(outcome.address)}: ", tag("code", outcome.operation)),
+            tag("p", outcome.reason) if outcome.reason is not None else None,
+            hint(outcome.hint),
+            made,
+        ],
+    )

@@ -1,0 +1,111 @@
+"""A drift report as Markdown: the text of an issue that is opened, or written anew, when somebody changed things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from lmsconf.core.drift import Coverage, Drift, Finding, Ignored, State
+from lmsconf.views import drift_words, wording
+from lmsconf.views.escape import code, fence, md
+from lmsconf.views.ladder import WHOLE, Budget
+from lmsconf.views.markdown import (
+    first_line,
+    fitted,
+    marker,
+    paragraphs,
+    problem_section,
+    section_of,
+    unmanaged_sections,
+)
+from lmsconf.views.markdown_parts import (
+    NAME_SIZE,
+    SHOWN_ITEMS,
+    Entry,
+    Section,
+    diff,
+    fold,
+    place,
+    row,
+    summary,
+    within,
+)
+from lmsconf.views.telling import differs, kinds, ways_out, worst_first
+
+
+def drift_markdown(drift: Drift, *, limit: Budget = WHOLE) -> str:
+    """What differs, by what is wrong with it; all of it is counted whatever the limit."""
+    head = paragraphs(
+        marker("drift", drift.workspace, limit),
+        f"### lmsconf drift: {within(drift.workspace, code)}",
+        f"**{drift_words.closing(drift)}**",
+        first_line(drift.workspace, drift.url, drift.people),
+        _coverage(drift),
+        "`-` is what the manifests say, `+` what the workspace has." if drift.findings else "",
+    )
+    problems = worst_first(drift.problems)
+    sections = [
+        *problem_section([problem for problem in problems if problem.is_error]),
+        *_findings(drift, limit),
+        *problem_section([problem for problem in problems if not problem.is_error]),
+        *section_of("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
+        *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
+    ]
+    return fitted(head, sections, f"Looked at {md(drift.created_at)}", limit)
+
+
+def _coverage(drift: Drift) -> str:
+    """How much of each kind the manifests speak of, as a table."""
+    rows = [_covered(one) for one in drift.coverage]
+    return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
+
+
+def _covered(one: Coverage) -> str:
+    share = "" if one.percent is None else f"{one.percent:.1f} %"
+    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
+    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
+    of = within(f"{wording.count(one.live, wording.noun(one.kind))}{alone}{rest}", md)
+    return f"| {one.managed:,} | {of} | {share} |"
+
+
+def _findings(drift: Drift, limit: Budget) -> Iterator[Section]:
+    for state in State:
+        found = [finding for finding in drift.findings if finding.state is state]
+        heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(found)}"
+        yield from section_of(heading, [_entry(finding, limit) for finding in found])
+
+
+def _entry(finding: Finding, limit: Budget) -> Entry:
+    whole = partial(_finding, finding, limit)
+    return Entry(
+        wording.noun(finding.address.kind),
+        (
+            lambda: row(_headline(finding), differs(finding), finding.source),
+            lambda: whole(SHOWN_ITEMS),
+            lambda: whole(None),
+        ),
+    )
+
+
+def _headline(finding: Finding) -> str:
+    return f"{within(wording.title(finding.address), code)} {drift_words.IS[finding.state]}"
+
+
+def _finding(finding: Finding, limit: Budget, most: int | None) -> str:
+    body = "\n\n".join(filter(None, _body(finding, most)))
+    if not limit.folds:
+        return f"\n{_headline(finding)}\n\n{body}\n"
+    return fold(summary(drift_words.SIGNS[finding.state], finding.address, differs(finding)), f"{body}\n")
+
+
+def _body(finding: Finding, most: int | None) -> Iterator[str]:
+    yield " · ".join(filter(None, (drift_words.IS[finding.state].capitalize(), place(finding.source))))
+    yield "".join(f"- {md(line or wording.NOTHING)}\n" for line in drift_words.why(finding))
+    yield diff(differs(finding), most)
+    ways = [part for does, line in ways_out(finding) for part in (f"# {does}", line.replace("\n", "\\n"))]
+    yield fence("\n".join(ways), "sh") if ways else ""
+
+
+def _ignored(one: Ignored) -> Entry:
+    noun = wording.noun(one.finding.address.kind)
+    return Entry(noun, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))

@@ -1,0 +1,200 @@
+"""`lmsconf init`: what it begins validates and plans at once, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lmsconf import __version__
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.errors import Exit
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "ci"
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
+        monkeypatch.delenv(name)
+
+
+def files(folder: Path) -> dict[str, str]:
+    """All files below a folder, with their texts."""
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a word, the project has an embedded workspace, and the three commands that it prints go through."""
+    assert run(app, ["init", str(tmp_path / "lms")]) == Exit.OK
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    project = f"-C {tmp_path / 'lms'}"
+    assert shown.err.endswith(f"Next:\n  lmsconf {project} plan\n  lmsconf {project} apply\n  lmsconf {project} drift\n")
+    project = str(tmp_path / "lms")
+    assert run(app, ["-C", project, "validate"]) == Exit.OK
+    assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.CHANGES
+    assert run(app, ["-C", project, "apply", "--auto-approve"]) == Exit.OK
+    assert run(app, ["-C", project, "drift"]) == Exit.OK
+
+
+def test_a_real_workspace_plans_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first manifest of a workspace that exists wants nothing, and export adds to it."""
+    (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    project = str(tmp_path / "lms")
+    monkeypatch.setenv("LMS_KEY", "sandbox")
+    try:
+        with serve(sandbox) as server:
+            options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMS_KEY", "--timezone", "UTC"]
+            assert run(app, ["init", project, *options]) == Exit.OK
+            assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.OK
+            assert run(app, ["-C", project, "export", "--into"]) == Exit.OK
+            assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.OK
+    finally:
+        sandbox.shut()
+    assert not any(call.writes for call in sandbox.log)
+    assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
+    assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
+        "workspaces": {"no": {"url": server.url, "token": {"env": "LMS_KEY"}}},
+        "default_workspace": "no",
+        "timezone": "UTC",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ci", "written"),
+    [
+        ("github", {f".github/workflows/lmsconf-{job}.yml": f"github/lmsconf-{job}.yml" for job in ("plan", "apply", "drift")}),
+        ("gitlab", {".gitlab-ci.yml": "gitlab/gitlab-ci.yml"}),
+        ("none", {}),
+    ],
+)  # fmt: skip
+def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: dict[str, str]) -> None:
+    """`--ci` writes the same texts that examples/ci has, and pins this version of lmsconf for them."""
+    assert run(app, ["init", str(tmp_path), "--ci", ci]) == Exit.OK
+    found = files(tmp_path)
+    usual = {"lmsconf.yaml", "workspace.yaml", "manifests/first.yaml", ".gitignore"}
+    assert set(found) == usual | set(written) | ({"requirements.txt"} if written else set())
+    assert {path: found[path] for path in written} == {
+        path: (EXAMPLES / name).read_text(encoding="utf-8") for path, name in written.items()
+    }
+    assert found.get("requirements.txt") == (f"lmsconf=={__version__}\n" if written else None)
+
+
+def test_editors_find_the_schemas(tmp_path: Path) -> None:
+    """With `--schemas` each YAML file names, in its first line, a schema that is there."""
+    assert run(app, ["init", str(tmp_path), "--schemas"]) == Exit.OK
+    for name in ("lmsconf.yaml", "manifests/first.yaml"):
+        key, _, schema = (tmp_path / name).read_text().splitlines()[0].partition("$schema=")
+        assert key == "# yaml-language-server: "
+        assert yaml.safe_load(((tmp_path / name).parent / schema).read_text())["$schema"]
+    assert run(app, ["-C", str(tmp_path), "validate"]) == Exit.OK
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is there stays byte for byte, and is told; manifests that are there get no first one beside them."""
+    (tmp_path / "manifests").mkdir()
+    mine = {".gitignore": "*.db\n", "requirements.txt": "x\n", "manifests/mine.yml": "groups: []\n"}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "workspace.yaml").symlink_to("elsewhere.yaml")
+    assert run(app, ["init", str(tmp_path), "--ci", "gitlab"]) == Exit.OK
+    shown = capsys.readouterr().err
+    assert f"{tmp_path / 'workspace.yaml'} is there already, and stays as it is.\n" in shown
+    assert f"Add to it: lmsconf=={__version__}\n" in shown
+    assert "Add to it: .lmsconf/ *.db-shm" in shown
+    found = files(tmp_path)
+    assert {name: found[name] for name in mine} == mine
+    assert set(found) - set(mine) == {"lmsconf.yaml", ".gitlab-ci.yml"}
+    assert not (tmp_path / "elsewhere.yaml").exists()
+
+
+def test_a_project_is_not_begun_twice(tmp_path: Path) -> None:
+    """Where there is a project file, nothing at all is written."""
+    assert run(app, ["init", str(tmp_path)]) == Exit.OK
+    before = files(tmp_path)
+    assert run(app, ["init", str(tmp_path), "--ci", "github"]) == Exit.ERROR
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--url", "http://lms.example/api"], "would send the token in the clear"),
+        (["--url", "https://anna:secret@lms.example"], "must not hold a name or a password"),
+        (["--timezone", "Europe/Stokholm"], "there is no time zone Europe/Stokholm"),
+        (["--timezone", "../etc/passwd"], "there is no time zone"),
+        (["--token-env", "eyJhbGciOi.J9"], "not the name of an environment variable"),
+        (["--workspace-name", "env"], "cannot be called env"),
+        (["--workspace-name", " "], "has no name"),
+        (["--ci", "jenkins"], "'jenkins' is not one of"),
+    ],
+)
+def test_wrong_answers_are_refused(
+    tmp_path: Path, options: Sequence[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be a project is said at once, and nothing is written. What may be a token is not repeated."""
+    assert run(app, ["init", str(tmp_path), *options]) == Exit.USAGE
+    shown = capsys.readouterr().err
+    assert reason in shown
+    assert "eyJ" not in shown
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["true", "prod: {x", "Växjö", "a#b", '"', "null", "42", "- x"])
+def test_any_name_is_written_as_a_name(tmp_path: Path, name: str) -> None:
+    """A workspace may have any name: it is quoted where YAML would read something else."""
+    assert run(app, ["init", str(tmp_path), "--workspace-name", name]) == Exit.OK
+    assert list(yaml.safe_load((tmp_path / "lmsconf.yaml").read_text())["workspaces"]) == [name]
+    assert run(app, ["-C", str(tmp_path), "validate"]) == Exit.OK
+
+
+def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
+    """What the options leave open is asked; a wrong answer is explained and asked for again; export is the way on."""
+    answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "y"]
+    code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms")
+    assert code == Exit.OK, shown
+    assert "would send the token in the clear" in shown
+    assert "there is no time zone Mars/Olympus" in shown
+    assert "export --into" in shown
+    assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
+        "workspaces": {"live": {"url": "https://lms.example/api", "token": {"env": "LMSCONF_TOKEN"}}},
+        "default_workspace": "live",
+        "timezone": "Europe/Oslo",
+    }
+
+
+def test_an_end_of_input_is_a_no(tmp_path: Path) -> None:
+    """Whoever goes away in the middle of the questions has begun nothing."""
+    code, shown = at_a_terminal(["sandbox", "\x04"], "-C", str(tmp_path), "init")
+    assert code == Exit.ERROR, shown
+    assert files(tmp_path) == {}
+
+
+def at_a_terminal(answers: Sequence[str], *arguments: str) -> tuple[int, str]:
+    """Runs lmsconf on a terminal of its own, where somebody types; gives its exit code and all that was shown."""
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lmsconf", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    os.write(mine, "".join(f"{answer}\n" for answer in answers).encode())
+    shown = b""
+    try:
+        while part := os.read(mine, 4096):
+            shown += part
+    except OSError:  # the other side is closed: the program has ended
+        pass
+    finally:
+        os.close(mine)
+    return process.wait(timeout=30), shown.decode()

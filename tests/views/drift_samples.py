@@ -1,0 +1,199 @@
+"""Drift reports that show every form a view must word, built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO, NORDICS
+
+from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.core.drifting import TAKE_OVER
+from lmsconf.core.values import Unmanaged
+from lmsconf.errors import Problem, Severity, Where
+
+FILE = "manifests/people.yaml"
+INTERNS = Address.of("group", "Summer interns 2024")
+TEAM = Address.of("group", "Team 1")
+
+NONE = Drift(
+    workspace="production",
+    url="https://lms.example/api",
+    people=412,
+    created_at="2026-03-01T08:00:00Z",
+    timezone="Europe/Stockholm",
+    manifests_digest="ab" * 32,
+    manifests_files=(FILE, "manifests/targets.yaml"),
+    managed=(Managed(BASICS, Where(FILE, 31, 5)), Managed(COACHES, Where(FILE, 12, 5))),
+    findings=(),
+    ignored=(),
+    coverage=(
+        Coverage(kind="content_target", managed=1, live=1),
+        Coverage(kind="group", managed=1, live=3, left_alone=1),
+    ),
+    unmanaged=(Unmanaged(kind="group", addresses=(TEAM,), left_alone=1),),
+    counts_unmanaged=False,
+    problems=(),
+)
+
+ALL = replace(
+    NONE,
+    managed=tuple(
+        sorted(
+            Managed(address, Where(FILE, line, 5))
+            for address, line in ((DEPARTMENT, 3), (COACHES, 12), (NORDICS, 20), (BASICS, 31), (INTERNS, 40))
+        )
+    ),
+    findings=(
+        Finding(
+            address=BASICS,
+            state=State.CHANGED,
+            id=RemoteId("k-1/SMART_GROUP/s-1"),
+            about={"owner": "compliance"},
+            source=Where(FILE, 31, 5),
+            declared={"mandatory": True, "visible_until": None},
+            live={"mandatory": False, "visible_until": "2026-06-30T23:59:59+02:00"},
+            fields=(
+                FieldDrift(path="mandatory", declared=True, live=False),
+                FieldDrift(path="visible_until", declared=None, live="2026-06-30T23:59:59+02:00"),
+            ),
+            edit=Edit("eva@acme.example", "2026-02-28T17:05:00+01:00"),
+            restore=f"lmsconf apply --only '{BASICS}'",
+            accept=f"lmsconf drift --accept '{BASICS}'",
+        ),
+        Finding(
+            address=INTRO,
+            state=State.UNDECLARED,
+            id=RemoteId("k-2/EVERYONE/EVERYONE"),
+            live={"mandatory": False},
+            reason="it is owned, and no manifest declares it",
+            edit=Edit(None, "2026-02-28T17:05:00+01:00"),
+            restore="lmsconf apply",
+            accept=TAKE_OVER,
+        ),
+        Finding(
+            address=COACHES,
+            state=State.CHANGED,
+            id=RemoteId("g-1"),
+            source=Where(FILE, 12, 5),
+            declared={"name": "Onboarding coaches"},
+            live={"name": "Coaches"},
+            fields=(
+                FieldDrift(path="name", declared="Onboarding coaches", live="Coaches"),
+                FieldDrift(path="members", missing=("bo.ek@acme.example",), extra=("cy.dahl@acme.example",)),
+                FieldDrift(path="managers", extra=tuple(f"m{n:02}@acme.example" for n in range(24))),
+            ),
+            restore="lmsconf apply --only 'group/Onboarding coaches'",
+            accept="lmsconf drift --accept 'group/Onboarding coaches'",
+        ),
+        Finding(
+            address=INTERNS,
+            state=State.NEVER_APPLIED,
+            source=Where(FILE, 40, 5),
+            declared={"name": "Summer interns 2024"},
+            restore="lmsconf apply --only 'group/Summer interns 2024'",
+            accept="lmsconf drift --accept 'group/Summer interns 2024'",
+        ),
+        Finding(address=TEAM, state=State.UNMANAGED, accept=TAKE_OVER),
+        Finding(
+            address=NORDICS,
+            state=State.MISSING,
+            source=Where(FILE, 20, 5),
+            declared={"name": "Sales Nordics"},
+            restore="lmsconf apply --only 'smart_group/Sales Nordics'",
+            accept="lmsconf drift --accept 'smart_group/Sales Nordics'",
+        ),
+    ),
+    ignored=(
+        Ignored(
+            finding=Finding(
+                address=DEPARTMENT,
+                state=State.CHANGED,
+                id=RemoteId("f-1"),
+                source=Where(FILE, 3, 5),
+                declared={"choices": ["Sales", "Legal"]},
+                live={"choices": ["Sales"]},
+                fields=(FieldDrift(path="choices", missing=("Legal",)),),
+            ),
+            entry=Ignore(
+                pattern="custom_field/*",
+                reason="HR is moving fields over",
+                until=date(2027, 1, 1),
+                source=Where("lmsconf.yaml", 9, 5),
+            ),
+        ),
+    ),
+    coverage=(
+        Coverage(kind="content_target", managed=2, live=2),
+        Coverage(kind="custom_field", managed=1, live=1),
+        Coverage(kind="group", managed=1, live=3, left_alone=1),
+        Coverage(kind="smart_group", managed=0, live=0),
+    ),
+    counts_unmanaged=True,
+    problems=(
+        Problem(
+            code="drift/ignore-expired",
+            severity=Severity.WARNING,
+            message="ignore: group/UI * held until 2026-01-01 and hides nothing any more (course builders)",
+            hint="Take it out of the project file, or give it a later date.",
+            source=Where("lmsconf.yaml", 10, 5),
+        ),
+    ),
+)
+
+BROKEN = replace(
+    NONE,
+    people=None,
+    coverage=(
+        Coverage(kind="group", managed=0, live=2, incomplete="a page brought only known ids"),
+        Coverage(kind="smart_group", managed=0, live=0),
+    ),
+    problems=(
+        Problem(
+            code="read/incomplete",
+            message=f"{COACHES}: whether it exists is not known",
+            hint="Nothing is created from an incomplete listing. Try again.",
+            source=Where(FILE, 12, 5),
+            address=str(COACHES),
+        ),
+        Problem(code="select/nothing", message="nothing to compare with"),
+    ),
+)
+
+_EVIL = Address.of("group", EVIL)
+HOSTILE = replace(
+    NONE,
+    workspace=EVIL,
+    url=f"https://lms.example/{EVIL}",
+    managed=(Managed(_EVIL, Where(EVIL, 1, 1)), Managed(Address.of("group", f"{EVIL}!"), Where(EVIL, 2, 1))),
+    findings=(
+        Finding(
+            address=_EVIL,
+            state=State.CHANGED,
+            about={EVIL: EVIL},
+            source=Where(EVIL, 1, 1),
+            declared={EVIL: EVIL},
+            live={EVIL: [EVIL]},
+            fields=(
+                FieldDrift(path=EVIL, declared=EVIL, live="]]> --> [click](https://evil.example)"),
+                FieldDrift(path="members", missing=(EVIL,), extra=("::warning::x", "")),
+            ),
+            reason=EVIL,
+            edit=Edit(EVIL, EVIL),
+            restore=f"lmsconf apply --only '{EVIL}'",
+            accept=f"lmsconf drift --accept '{EVIL}'",
+        ),
+    ),
+    ignored=(
+        Ignored(
+            finding=Finding(address=Address("content_target", f"{_EVIL.text} -> {EVERYONE}"), state=State.UNDECLARED),
+            entry=Ignore(pattern=EVIL, reason=EVIL, until=None, source=Where(EVIL, 3, 1)),
+        ),
+    ),
+    coverage=(Coverage(kind=EVIL, managed=1, live=3, incomplete=EVIL),),
+    unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
+    problems=(Problem(code="x", message=EVIL, hint=f"{EVIL}\n::stop-commands::x", source=Where(EVIL, 4)),),
+)
+
+DRIFTS = {"none": NONE, "all": ALL, "broken": BROKEN, "hostile": HOSTILE}

@@ -1,0 +1,172 @@
+"""The page in a real browser. Without one on this machine these tests are skipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, Browser, browser
+from document_samples import MIXED, PLANS, REPORTS
+from drift_samples import DRIFTS
+from large import large
+
+from lmsconf.views import apply_html, drift_html, plan_html
+
+AXE = os.environ.get("LMSCONF_AXE", "")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+PAGES = {
+    "mixed": lambda: plan_html(MIXED),
+    "hostile": lambda: plan_html(PLANS["hostile"]),
+    "partial": lambda: apply_html(REPORTS["partial"]),
+    "drift": lambda: drift_html(DRIFTS["all"]),
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a plan of 1,000 changes."""
+    path = tmp_path_factory.mktemp("page") / "plan.html"
+    path.write_text(plan_html(large(1_000)), encoding="utf-8")
+    return path
+
+
+def shown(chromium: Browser) -> int:
+    """How many rows can be seen."""
+    chromium.settle()
+    return int(chromium.run("[...document.querySelectorAll('#rows .row')].filter(row => row.offsetParent).length"))
+
+
+def write(chromium: Browser, text: str) -> None:
+    chromium.run(
+        f"(s => {{ s.value = {text!r}; s.dispatchEvent(new Event('input')); }})(document.querySelector('#search'))"
+    )
+
+
+def choose(chromium: Browser, name: str, value: str) -> None:
+    chromium.run(
+        f"(s => {{ s.value = {value!r}; s.dispatchEvent(new Event('change')); }})"
+        f"(document.querySelector('select[name={name}]'))"
+    )
+
+
+def test_a_large_page_is_quick_and_alone(chromium: Browser, thousand: Path) -> None:
+    """A plan of 1,000 changes is painted within a second, asks for nothing but itself and complains of nothing."""
+    paints = []
+    for _ in range(3):
+        chromium.open(thousand)
+        chromium.settle()
+        paints.append(chromium.run("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        assert chromium.complaints == []
+        assert chromium.requests == [thousand.as_uri()]
+    assert min(paints) < 1_000
+
+
+def test_search_and_filters_find(chromium: Browser, thousand: Path) -> None:
+    """Words and choices narrow what is seen, together, and the count says how many are left."""
+    chromium.open(thousand)
+    assert shown(chromium) == 1_000
+    choose(chromium, "state", "delete")
+    assert shown(chromium) == 200
+    assert chromium.run("document.querySelector('#count').textContent") == "200 of 1,000"
+    assert chromium.run("[...document.querySelectorAll('.group')].filter(one => !one.hidden).length") == 1
+    choose(chromium, "kind", "content_target")
+    assert shown(chromium) == 100
+    write(chromium, "course 00020")
+    assert shown(chromium) == 1
+    write(chromium, "no such thing")
+    assert shown(chromium) == 0
+    assert not chromium.run("document.querySelector('#nothing').hidden")
+    choose(chromium, "state", "")
+    choose(chromium, "kind", "")
+    write(chromium, "people.yaml:7:5")
+    assert shown(chromium) == 1
+    choose(chromium, "file", "manifests/people.yaml")
+    write(chromium, "")
+    assert shown(chromium) == 1_000
+    assert chromium.complaints == []
+
+
+def test_keys_move_and_open(chromium: Browser, thousand: Path) -> None:
+    """`/` goes to the search, Escape clears and leaves it, j and k move from row to row, Enter opens."""
+    chromium.open(thousand)
+    chromium.press("/")
+    assert chromium.run("document.activeElement.id") == "search"
+    write(chromium, "team")
+    chromium.press("j")
+    assert chromium.run("document.activeElement.id") == "search"
+    chromium.press("Escape")
+    assert chromium.run("document.querySelector('#search').value") == ""
+    at = "[...document.querySelectorAll('#rows .row')].indexOf(document.activeElement.parentElement)"
+    places = []
+    for key in "jjjk":
+        chromium.press(key)
+        places.append(chromium.run(at))
+    assert places == [0, 1, 2, 1]
+    chromium.press("Enter")
+    assert chromium.run("document.activeElement.parentElement.open")
+    assert chromium.run("document.querySelectorAll('#rows .row[open]').length") == 1
+
+
+def test_links_open_what_they_lead_to(chromium: Browser, thousand: Path) -> None:
+    """A link to a call opens it, and what it is folded up in; one back to a resource shows it in spite of a filter."""
+    chromium.open(thousand)
+    chromium.run("document.querySelector('#change-1 .calls-of a').click()")
+    chromium.settle()
+    assert chromium.run("document.querySelector('#call-1').open && document.querySelector('#call-1').offsetHeight > 0")
+    write(chromium, "no such thing")
+    assert shown(chromium) == 0
+    chromium.run("document.querySelector('#call-1 .body a').click()")
+    chromium.settle()
+    assert chromium.run(
+        "document.querySelector('#change-1').open && document.querySelector('#change-1').offsetHeight > 0"
+    )
+
+
+def test_dark_and_light(chromium: Browser, thousand: Path) -> None:
+    """The page follows what its reader prefers, and a button changes it."""
+    paper = "getComputedStyle(document.body).backgroundColor"
+    papers = []
+    for scheme in ("light", "dark"):
+        chromium.open(thousand, scheme)
+        papers.append(chromium.run(paper))
+        chromium.run("document.querySelector('#theme').click()")
+        papers.append(chromium.run(paper))
+        chromium.run("localStorage.clear()")
+    light, dark, dark_again, light_again = papers
+    assert light != dark
+    assert (light, dark) == (light_again, dark_again)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_complain_of_nothing(name: str, chromium: Browser, tmp_path: Path) -> None:
+    """Plans, reports and drift, hostile names among them, load without a complaint or a request."""
+    path = tmp_path / "page.html"
+    path.write_text(PAGES[name](), encoding="utf-8")
+    chromium.open(path)
+    chromium.settle()
+    assert chromium.complaints == []
+    assert chromium.requests == [path.as_uri()]
+    assert chromium.run("document.querySelectorAll('#rows .row').length") > 0
+
+
+@pytest.mark.skipif(not AXE, reason="LMSCONF_AXE does not name axe-core's axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_everybody_can_read_it(name: str, scheme: str, chromium: Browser, tmp_path: Path) -> None:
+    """axe finds no violation, with every part of the page open."""
+    path = tmp_path / "page.html"
+    path.write_text(PAGES[name](), encoding="utf-8")
+    chromium.open(path, scheme)
+    chromium.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    chromium.run(Path(AXE).read_text(encoding="utf-8") + "; 1")
+    found = chromium.run("axe.run(document).then(told => [told.passes.length, told.violations.map(v => v.id)])")
+    assert found[0] > 20
+    assert found[1] == []

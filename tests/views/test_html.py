@@ -1,0 +1,172 @@
+"""The page as a file: its elements fit into each other, its links lead somewhere, and it asks nobody for anything."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import Counter
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call
+from drift_samples import DRIFTS
+from large import large
+
+from lmsconf.core.address import Address
+from lmsconf.core.values import LetGo, Origin, Plan
+from lmsconf.views import apply_html, drift_html, plan_html, wording
+from lmsconf.views.html_calls import DRAWN
+
+PAGES = {
+    **{f"plan-{name}": plan_html(plan) for name, plan in PLANS.items()},
+    **{f"apply-{name}": apply_html(report) for name, report in REPORTS.items()},
+    **{f"drift-{name}": drift_html(drift) for name, drift in DRIFTS.items()},
+}
+VOID = {"meta", "input"}
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(attrs) == len(dict(attrs))
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self._open):
+            self.words += data
+
+    def values(self, attribute: str) -> list[str]:
+        return [attrs[attribute] or "" for _, attrs in self.elements if attribute in attrs]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_elements_fit_and_links_lead_somewhere(name: str) -> None:
+    """Every element ends where it should, no two have one id, and each link leads to a place on the page."""
+    page = Page(PAGES[name])
+    ids = Counter(page.values("id"))
+    assert [one for one, number in ids.items() if number > 1] == []
+    assert [href for href in page.values("href") if href.removeprefix("#") not in ids] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_asked_for_and_nothing_acts(name: str) -> None:
+    """The policy allows the two inline parts by their hashes, and no element loads, embeds, sends, or has a handler."""
+    text, page = PAGES[name], Page(PAGES[name])
+    (policy,) = [attrs["content"] or "" for tag, attrs in page.elements if "http-equiv" in attrs]
+    assert policy.startswith("default-src 'none'; ")
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert f"{rule} 'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'" in policy
+    attributes = {key for _, attrs in page.elements for key in attrs}
+    assert not {key for key in attributes if key.startswith("on")}
+    assert not {"src", "srcset", "style", "action", "formaction", "data", "poster", "ping", "xlink:href"} & attributes
+    assert not {"link", "base", "form", "iframe", "object", "embed", "img"} & {tag for tag, _ in page.elements}
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|sendBeacon|innerHTML", text)
+
+
+def test_every_change_and_call_is_there() -> None:
+    """Resources, people and calls all stand on the page, and what is long is not cut."""
+    words = Page(PAGES["plan-update"]).words
+    for change in UPDATE.changes:
+        assert f"{wording.title(change.address)} {wording.WILL_BE[change.action]}" in words
+    assert all(f"m{n:04}@acme.example" in words for n in range(1_200))
+    assert "1,180 more" in words
+    assert wording.closing(UPDATE) in words
+    for one in CREATE.calls:
+        assert one.path in Page(PAGES["plan-create"]).words
+        assert one.operation in Page(PAGES["plan-create"]).words
+
+
+def test_without_its_script_all_can_be_read() -> None:
+    """What needs the script is hidden until there is one; everything else opens by itself."""
+    page = Page(PAGES["plan-mixed"])
+    tools = [attrs for _, attrs in page.elements if "data-script" in attrs]
+    assert len(tools) == 2
+    assert all("hidden" in attrs for attrs in tools)
+    rows = [tag for tag, attrs in page.elements if "row" in (attrs.get("class") or "").split()]
+    assert set(rows) == {"details"}
+    assert len(rows) == len(MIXED.changes) + len(MIXED.calls)
+
+
+def test_risk_comes_first() -> None:
+    """Guards and errors stand above the changes, and deletions above the rest."""
+    words = Page(PAGES["plan-mixed"]).words
+    marks = ["Stop · Guard deletes", "Error · refusal/protected", "Deleted: 1 assignment, 1 group",
+             "Taken away: 1 item from 1 group", "Created: 1 custom field, 1 assignment"]  # fmt: skip
+    places = [words.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert "lmsconf apply --allow deletes=2 --allow removals=27" in Page(PAGES["plan-delete"]).words
+
+
+def test_a_comparison_says_where_changes_come_from() -> None:
+    """Compared with a base, each change says whether it is new, and what is let go of is listed with its line."""
+    let_go = (LetGo(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),)
+    changes = tuple(replace(one, origin=Origin.PENDING) for one in MIXED.changes)
+    words = Page(plan_html(replace(MIXED, base="origin/main", changes=changes, let_go=let_go))).words
+    assert words.count("already pending") == len(MIXED.changes) + 1
+    assert "group/Old team absent: {groups: [Old team]}" in words
+
+
+def test_an_empty_plan_is_a_page_too() -> None:
+    """Where nothing changes the page says so, without tools for nothing."""
+    page = Page(plan_html(EMPTY))
+    assert "No changes. The workspace matches the manifests." in page.words
+    assert "search" not in page.values("id")
+
+
+def chained(changes: int) -> Plan:
+    """A plan in which each change has four calls, each of which waits for the one before."""
+    plan = large(changes)
+    calls = tuple(
+        call(4 * n + k, one.address, "a.b", "POST", "/", needs=(f"c{4 * n + k - 1}",))
+        for n, one in enumerate(plan.changes)
+        for k in range(4)
+    )
+    return replace(plan, calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [(large(200), "a call"), (chained(150), "is a resource"), (chained(400), "done to one kind")],
+    ids=["calls", "resources", "kinds"],
+)
+def test_the_picture_can_be_followed(plan: Plan, said: str) -> None:
+    """What waits for what is drawn call by call, or coarser where that would be too many boxes, and says which."""
+    text = plan_html(plan)
+    svg = text[text.index("<svg") : text.index("</svg>")]
+    assert 0 < svg.count("<title>") <= DRAWN
+    assert said in Page(text).words
+
+
+def test_boxes_stand_right_of_what_they_wait_for() -> None:
+    """Every line of the picture leads from left to right, and every wait is a line."""
+    text = PAGES["plan-create"]
+    edges = re.findall(r'<path class="edge" d="M(\d+) \d+C[\d ]+ (\d+) \d+">', text)
+    assert len(edges) == sum(len(call.needs) for call in CREATE.calls)
+    assert all(int(start) < int(end) for start, end in edges)
+
+
+def test_every_state_of_a_report_is_counted() -> None:
+    """An apply page shows how many calls came to what, failures first."""
+    words = Page(PAGES["apply-partial"]).words
+    assert words.index("Failed: 1 API call") < words.index("Skipped: 2 API calls") < words.index("Done: 1 API call")
+    assert "403: the field is in use" in words
+    assert "A fresh plan would still do this" in words
+    assert DELETE.changes[0].address.name.split(" -> ")[0] in words

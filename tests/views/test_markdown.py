@@ -1,0 +1,215 @@
+"""Markdown for a comment: what it tells first, how it shortens, and that CommonMark takes it as it is meant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from document_samples import CREATE, DELETE, EMPTY, EVIL, MIXED, PLANS, REPORTS, UPDATE
+from drift_samples import DRIFTS
+from large import large
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from lmsconf.core.address import Address
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.values import Action, LetGo, Origin
+from lmsconf.errors import Problem, Severity
+from lmsconf.views import apply_markdown, drift_markdown, plan_markdown, wording
+from lmsconf.views.ladder import BUDGETS, LEAST, Budget, budget
+from lmsconf.views.markdown import marker
+
+READER = MarkdownIt("commonmark").enable("table")
+TEN_THOUSAND = large(10_000)
+OPENING = re.compile(r"^```+(?=[a-z]+$)", re.MULTILINE)
+WRITTEN_ITSELF = {"diff", "sh"}
+
+
+def size(text: str) -> int:
+    return len(text.encode())
+
+
+def judged(text: str) -> list[Token]:
+    """The blocks of a text, in which every fence is one, ends, and what is folded up is folded up whole."""
+    tokens = READER.parse(text)
+    fences = [token for token in tokens if token.type == "fence"]
+    assert {token.info for token in fences} <= WRITTEN_ITSELF
+    assert len(fences) == len(OPENING.findall(text))
+    lines = text.splitlines()
+    for token in fences:
+        assert token.map is not None
+        assert lines[token.map[1] - 1] == token.markup, "a fence ends where its marks say so"
+        signs = {line[:1] for line in token.content.splitlines()}
+        assert token.info != "diff" or signs <= {"+", "-", " "}
+    depth = 0
+    for token in tokens:
+        if token.type == "html_block":
+            for tag in re.findall(r"</?details>", token.content):
+                depth += 1 if tag == "<details>" else -1
+                assert depth >= 0
+    assert depth == 0
+    assert not [token for token in tokens if token.type == "code_block"]
+    headings = sum(token.type == "heading_open" for token in tokens)
+    assert headings == len(re.findall(r"^#{3,4} ", text, re.MULTILINE)), "no heading is lost in another block"
+    return tokens
+
+
+@pytest.mark.parametrize("place", [place for place, room in BUDGETS.items() if room.size])
+def test_ten_thousand_changes_fit_every_place(place: str) -> None:
+    """Whatever the place, the comment is no longer than it may be, whole blocks, and counts every deletion."""
+    text = plan_markdown(TEN_THOUSAND, limit=BUDGETS[place])
+    assert size(text) <= (BUDGETS[place].size or 0)
+    judged(text)
+    deleted = Counter(change.address.kind for change in TEN_THOUSAND.changes if change.action is Action.DELETE)
+    for kind, number in deleted.items():
+        assert f"{number:,} {wording.plural(wording.noun(kind))}" in heading(text, "Deleted")
+        assert re.search(rf"^\| {wording.plural(wording.noun(kind))} \| {number:,} \|", text, re.MULTILINE)
+    assert wording.closing(TEN_THOUSAND) in text
+    assert plan_digest(TEN_THOUSAND) in text
+    assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
+
+
+def heading(text: str, word: str) -> str:
+    (found,) = re.findall(rf"^#### {word}.*", text, re.MULTILINE)
+    return str(found)
+
+
+def test_what_is_not_listed_is_counted() -> None:
+    """In a section that is cut short, rows and the rest that is only counted make up all of it."""
+    text = plan_markdown(TEN_THOUSAND, limit=BUDGETS["github"])
+    section = text.split("#### Deleted")[1].split("####")[0]
+    rows = section.count("will be deleted")
+    (rest,) = re.findall(r"… and (.*) not listed here", section)
+    assert rows > 300
+    assert rows + sum(int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= )", rest)) == 2_000
+
+
+@pytest.mark.parametrize("bytes_", [LEAST, 12_345, 30_000, 50_001, 100_000, 400_000])
+def test_any_number_of_bytes_is_kept(bytes_: int) -> None:
+    """A limit is a limit, also for a plan that nearly fits."""
+    for plan in (large(40), large(300)):
+        text = plan_markdown(plan, limit=Budget(bytes_))
+        assert size(text) <= bytes_
+        judged(text)
+
+
+def test_risk_gets_the_room() -> None:
+    """From detail to rows to counts: what is deleted is still told when what is created is only counted."""
+    plan = large(300)
+    sizes = [6_000, 20_000, 40_000, 80_000, 1_000_000]
+    texts = [plan_markdown(plan, limit=Budget(size)) for size in sizes]
+    told = [[text.count(f"will be {word}") + folded(text, sign) for text in texts]
+            for word, sign in (("deleted", "-"), ("created", "+"))]  # fmt: skip
+    assert told[0] == sorted(told[0])
+    assert told[1] == sorted(told[1])
+    for deleted, created in zip(*told, strict=True):
+        assert created == 0 or deleted == 60
+    assert told[1][-1] == 120
+
+
+def folded(text: str, sign: str) -> int:
+    return text.count(f"<summary><code>{sign}</code> <code>")
+
+
+def test_order_of_reading() -> None:
+    """Guards stand before errors, then deletions, what is taken away, warnings, and last what harms nobody."""
+    text = plan_markdown(MIXED)
+    marks = ["⛔ Guard", "#### 1 error", "#### Deleted", "#### Taken away", "#### 1 warning", "Changed:", "Created:",
+             "not managed", "Digest"]  # fmt: skip
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("limit", [BUDGETS["none"], BUDGETS["bitbucket"], Budget(LEAST)], ids=str)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *((plan_markdown, plan) for plan in PLANS.values()),
+        *((apply_markdown, report) for report in REPORTS.values()),
+        *((drift_markdown, drift) for drift in DRIFTS.values()),
+    ],
+    ids=[*PLANS, *REPORTS, *(f"drift-{name}" for name in DRIFTS)],
+)
+def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: Budget) -> None:
+    """Plans, reports and drift, hostile names among them, break no block, and are as short as they must be."""
+    view, value = text
+    shown = view(value, limit=limit)  # type: ignore[operator]  # each view with a value of its own
+    judged(shown)
+    assert limit.size is None or size(shown) <= limit.size
+    assert limit.folds or "<details>" not in shown
+
+
+def test_long_names_cost_no_deletion() -> None:
+    """Names of any length leave room for the counts."""
+    long = tuple(
+        replace(change, address=Address.of("group", f"{EVIL}{'@x ' * 5_000}{n}"))
+        for n, change in enumerate(DELETE.changes * 20)
+    )
+    plan = replace(DELETE, workspace="w" * 9_000, url="@" * 9_000, changes=long, calls=())
+    text = plan_markdown(plan, limit=Budget(LEAST))
+    assert size(text) <= LEAST
+    assert "40 groups" in heading(text, "Deleted")
+    judged(text)
+
+
+def test_the_marker_finds_the_comment_again() -> None:
+    """The first line is the same whenever the same workspace is planned, and never ends the comment that it is."""
+    first = f"{marker('plan', 'production')}\n"
+    assert plan_markdown(CREATE).startswith(first)
+    assert plan_markdown(UPDATE).startswith(first)
+    assert first == "<!-- lmsconf:plan:production -->\n"
+    for name in ("--> <b>", "a--b", "-", EVIL):
+        assert marker("plan", name).count("--") == 2
+        assert ">" not in marker("plan", name)[:-1]
+
+
+def test_a_plan_that_can_be_applied_says_how() -> None:
+    """The line names the digest and the consents; a plan that cannot be applied so has none."""
+    digest = plan_digest(CREATE)
+    assert f"\nlmsconf apply --expect-digest {digest}\n" in plan_markdown(CREATE)
+    refused = Problem(code="refusal/protected", message="it is protected")
+    warned = replace(refused, severity=Severity.WARNING)
+    for plan in (replace(DELETE, offline=False), replace(CREATE, problems=(warned,))):
+        assert "--expect-digest" in plan_markdown(plan)
+    for plan in (DELETE, UPDATE, EMPTY, replace(CREATE, problems=(refused,))):
+        assert "--expect-digest" not in plan_markdown(plan)
+
+
+COMPARED = replace(
+    MIXED,
+    base="origin/main",
+    changes=tuple(replace(one, origin=Origin.PENDING) for one in MIXED.changes),
+    let_go=(LetGo(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
+)
+
+
+def test_a_comparison_says_where_changes_come_from() -> None:
+    """Compared with a base, each change says whether it is new, and what is let go of is listed with its line."""
+    text = plan_markdown(COMPARED)
+    judged(text)
+    assert "6 are already pending" in text
+    assert text.count("· already pending") == len(MIXED.changes)
+    assert "- `group/Old team`\n  `absent: {groups: [Old team]}`\n" in text
+
+
+def test_nothing_to_do_is_short() -> None:
+    """A plan without changes is a comment of a few lines."""
+    assert len(plan_markdown(EMPTY).splitlines()) < 10
+    assert "No changes. The workspace matches the manifests." in plan_markdown(EMPTY)
+
+
+@pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(LEAST - 1)])
+def test_a_budget_is_a_place_or_a_number(text: str) -> None:
+    """Another word, or a number too small for a summary, is refused."""
+    with pytest.raises(ValueError, match=r"bytes"):
+        budget(text)
+    assert budget(str(LEAST)) == Budget(LEAST)
+
+
+def test_every_removal_is_in_the_details() -> None:
+    """Where there is room each of 1,200 removed managers is named, and where there is not they are counted."""
+    whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=Budget(LEAST))
+    assert len(set(re.findall(r"^-   m\d{4}@", whole, re.MULTILINE))) == 1_200
+    assert "managers: 1,200 removed" in short or "<b>−1,201</b>" in short  # noqa: RUF001  # as the view writes it
