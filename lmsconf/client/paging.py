@@ -135,13 +135,13 @@ def _end(pages: _Pages, listing: Listing, found: _Pass) -> str | None:
     """Why an empty page may not be the end; None where it is.
 
     Where nothing counts the rows and the page before was a full one, or there was none, an empty page is all that says
-    so. Then one more look, from the last row on, must bring that row alone.
+    so. Then one more look, from the last row on, must bring a row, and none that was not there.
     """
     full = found.sizes[0] if len(found.sizes) > 1 else listing.limit
     if not listing.paged or found.totals or (found.sizes and found.sizes[-1] < full):
         return None
     rows, _ = _page(pages[max(0, found.received - 1)], listing)
-    if [_id(row, listing) for row in rows] != list(found.rows)[-1:]:
+    if len(rows) != min(1, found.received) or any(_id(row, listing) not in found.rows for row in rows):
         return f"a page of {listing.rows} was empty, and there are more of them"
     return None
 

@@ -19,6 +19,7 @@ from lmsconf.errors import Exit
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
+JOBS = ("plan", "apply", "drift")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "ci"
 
 
@@ -38,9 +39,9 @@ def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytes
     assert run(app, ["init", str(tmp_path / "lms")]) == Exit.OK
     shown = capsys.readouterr()
     assert shown.out == ""
-    project = f"-C {tmp_path / 'lms'}"
-    assert shown.err.endswith(f"Next:\n  lmsconf {project} plan\n  lmsconf {project} apply\n  lmsconf {project} drift\n")
     project = str(tmp_path / "lms")
+    commands = "".join(f"  lmsconf -C {project} {command}\n" for command in ("plan", "apply", "drift"))
+    assert shown.err.endswith(f"\nNext:\n{commands}")
     assert run(app, ["-C", project, "validate"]) == Exit.OK
     assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.CHANGES
     assert run(app, ["-C", project, "apply", "--auto-approve"]) == Exit.OK
@@ -74,11 +75,11 @@ def test_a_real_workspace_plans_empty(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("ci", "written"),
     [
-        ("github", {f".github/workflows/lmsconf-{job}.yml": f"github/lmsconf-{job}.yml" for job in ("plan", "apply", "drift")}),
+        ("github", {f".github/workflows/lmsconf-{job}.yml": f"github/lmsconf-{job}.yml" for job in JOBS}),
         ("gitlab", {".gitlab-ci.yml": "gitlab/gitlab-ci.yml"}),
         ("none", {}),
     ],
-)  # fmt: skip
+)
 def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: dict[str, str]) -> None:
     """`--ci` writes the same texts that examples/ci has, and pins this version of lmsconf for them."""
     assert run(app, ["init", str(tmp_path), "--ci", ci]) == Exit.OK
@@ -184,7 +185,7 @@ def test_an_end_of_input_is_a_no(tmp_path: Path) -> None:
 def at_a_terminal(answers: Sequence[str], *arguments: str) -> tuple[int, str]:
     """Runs lmsconf on a terminal of its own, where somebody types; gives its exit code and all that was shown."""
     mine, theirs = pty.openpty()
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603  lmsconf itself
         [sys.executable, "-m", "lmsconf", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
     )
     os.close(theirs)

@@ -132,8 +132,8 @@ def _folder(root: Path, files: dict[str, str]) -> Path:
 def test_variables_cannot_grow_without_bound(tmp_path: Path) -> None:
     """Texts that stand for gigabytes are refused before they are written out, one long one and many short ones."""
     long = {"x": "a" * 50_000}
-    assert codes(loaded(tmp_path, 'groups: [{name: a, description: "$(x)$(x)$(x)"}]', long)) == {"yaml/too-long"}
-    many = "".join(f'  - {{name: g{n}, description: "$(x)"}}\n' for n in range(2_000))
+    assert codes(loaded(tmp_path, 'groups: [{name: a, about: {why: "$(x)$(x)$(x)"}}]', long)) == {"yaml/too-long"}
+    many = "".join(f'  - {{name: g{n}, about: {{why: "$(x)"}}}}\n' for n in range(2_000))
     assert codes(loaded(tmp_path, f"groups:\n{many}", long)) == {"yaml/too-long"}
 
 

@@ -54,7 +54,7 @@ class Wish:
         """The manifests as one document."""
         sections: dict[str, object] = {key: entries for key, entries in self.sections.items() if entries}
         gone = {key: entries for key, entries in self.absent.items() if entries}
-        return {**sections, **({"absent": gone} if gone else {}), "x-empty": []}
+        return {**sections, "absent": gone or {"groups": []}}
 
 
 @dataclass(slots=True)

@@ -1,0 +1,142 @@
+"""`plan --base`: where each change comes from, and what a change lets go of."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import cast
+
+import pytest
+from flow.project import Project
+from flow.shell import Ran, lmsconf
+from jsonschema import Draft202012Validator
+
+from lmsconf.core.planfile import plan_digest
+from lmsconf.resources import schema_text
+
+SEED = """
+people: [{email: anna@x.example}, {email: bo@x.example}]
+groups:
+  - {name: Coaches, id: g-1, members: [anna@x.example]}
+  - {name: Mentors, id: g-2}
+  - {name: Readers, id: g-3}
+content: [{name: GDPR, id: c-1}]
+content_targets: [{content: GDPR, assign_to: [{group: Readers}]}]
+"""
+BASE = """
+groups:
+  - {name: Coaches, members: [bo@x.example]}
+  - {name: Mentors, members: []}
+  - {name: Readers, members: {file: ../hr.csv, column: email}}
+content_targets: [{content: GDPR, assign_to: [{group: Readers}]}]
+"""
+CHANGE = """
+groups:
+  - {name: Coaches, members: [bo@x.example]}
+  - {name: Mentors, members: [anna@x.example]}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project below the top of a repository, as in a repository of several."""
+    made = Project(tmp_path / "deep er", SEED)
+    (made.root / "hr.csv").write_text("email\nbo@x.example\n")
+    git(made, "init", "-q", "-b", "main", "..")
+    return made
+
+
+def git(project: Project, *arguments: str) -> None:
+    who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, *arguments], cwd=project.root, check=True, capture_output=True)  # noqa: S603, S607
+
+
+def commit(project: Project, manifests: str) -> None:
+    project.write(manifests)
+    git(project, "add", "manifests", "lmsconf.yaml", "hr.csv")
+    git(project, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def origins(ran: Ran) -> dict[str, str]:
+    """Address → where the change comes from."""
+    assert ran.code == 0, ran.err
+    changes = cast("list[dict[str, str]]", ran.document["changes"])
+    return {change["address"]: change["origin"] for change in changes}
+
+
+def test_each_change_says_where_it_comes_from(project: Project) -> None:
+    """From this change, or already pending; what is let go of is listed with the line that deletes it."""
+    commit(project, BASE)
+    project.write(CHANGE)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json")
+    assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
+    assert ran.document["let_go"] == [
+        {
+            "address": "content_target/GDPR -> group/Readers",
+            "absent": "absent: {content_targets: [{content: GDPR, assign_to: [{group: Readers}]}]}",
+        },
+        {"address": "group/Readers", "absent": "absent: {groups: [Readers]}"},
+    ]
+    Draft202012Validator(json.loads(schema_text("plan.schema.json"))).validate(ran.document)
+    bare = lmsconf(project.root, "plan", "--format", "json").document
+    assert ran.document["digest"] == bare["digest"]
+
+
+def test_what_every_version_wanted_repairs_an_edit_by_hand(project: Project) -> None:
+    """A version before the base wanted it too, so the workspace was so until somebody changed it."""
+    commit(project, BASE)
+    commit(project, BASE.replace("Mentors, members: []", "Mentors, members: [bo@x.example]"))
+    project.write(BASE.replace("Mentors, members: []", "Mentors, members: [bo@x.example]"))
+    ran = lmsconf(project.root, "plan", "--base", "HEAD", "--format", "json", "--out", "plan.json")
+    assert origins(ran) == {
+        "group/Coaches": "repairs an edit by hand",
+        "group/Mentors": "already pending",
+        "group/Readers": "repairs an edit by hand",
+    }
+    text = lmsconf(project.root, "show", "plan.json").out
+    assert "Compared with HEAD: 1 is already pending, 2 repair edits by hand." in text
+    assert "repairs an edit by hand" in text
+
+
+def test_a_base_is_a_folder_too(project: Project, tmp_path: Path) -> None:
+    """Of a whole project or of manifests alone, and planned on the same snapshot; no repository is needed."""
+    other = tmp_path / "before"
+    other.mkdir()
+    (other / "all.yaml").write_text("groups: [{name: Coaches, members: [bo@x.example]}]")
+    project.write(CHANGE)
+    lmsconf(project.root, "snapshot", "live.json")
+    ran = lmsconf(project.root, "plan", "--base", str(other), "--snapshot", "live.json", "--format", "json")
+    assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
+    (other / "all.yaml").write_text("groups: [{name: Coaches, members: 7}]")
+    broken = lmsconf(project.root, "plan", "--base", str(other), "--format", "json")
+    assert broken.code == 0
+    assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]  # type: ignore[attr-defined]
+
+
+def test_a_base_that_has_no_project_yet_knows_nothing(project: Project) -> None:
+    """The pull request that brings lmsconf in: all of it is from this change."""
+    git(project, "commit", "-q", "--allow-empty", "-m", "before")
+    project.write(CHANGE)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json")
+    assert set(origins(ran).values()) == {"from this change"}
+    assert ran.document["let_go"] == []
+
+
+@pytest.mark.parametrize("said", ["nowhere", "--upload-pack=touch x", "-x", "main --output=x", "HEAD:manifests"])
+def test_nothing_that_a_base_is_called_is_an_option(project: Project, said: str) -> None:
+    """What is no folder and no commit is a wrong command line, and git never takes it for anything else."""
+    commit(project, BASE)
+    assert lmsconf(project.root, "plan", f"--base={said}").code == 64
+    assert not (project.root / "x").exists()
+
+
+def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
+    """A reviewed plan is the same plan, whatever it was compared with."""
+    from dataclasses import replace
+
+    from lmsconf.core.values import Origin
+
+    made = project.plan(CHANGE)
+    labelled = tuple(replace(change, origin=Origin.REPAIR) for change in made.changes)
+    assert plan_digest(replace(made, changes=labelled, base="main")) == plan_digest(made)

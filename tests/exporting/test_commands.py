@@ -1,0 +1,141 @@
+"""`lmsconf export` and `lmsconf snapshot --redact`, as a shell runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from flow.project import Project
+from flow.shell import lmsconf
+from jsonschema import Draft202012Validator
+
+from lmsconf.resources import schema_text
+
+SEED = """
+people:
+  - {email: anna.berg@acme.example, first_name: Anna, last_name: Berg, metadata: {cost_centre: "4711"}, admin: true}
+  - {email: bo.ek@acme.example, first_name: Bo, last_name: Ek, answers: {Country: SE}}
+  - {email: cy.dahl@acme.example, first_name: Cy, last_name: Dahl, archived: true}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO, "007"], description: "Where: exactly", locked: true}
+groups:
+  - {name: Coaches, id: g-1, members: [anna.berg@acme.example, cy.dahl@acme.example], managers: [bo.ek@acme.example]}
+  - {name: Empty, id: g-2}
+  - {name: Twice, id: g-3, members: [bo.ek@acme.example]}
+  - {name: Twice, id: g-4}
+  - {name: UI scratch, id: g-5}
+smart_groups:
+  - name: Nordics
+    id: s-1
+    conditions: [{field: Country, choices: [SE, NO]}, {field: Country, system_condition: IS_ANY}]
+content: [{name: GDPR basics, id: c-1}, {name: Old intro, id: c-2}]
+content_targets:
+  - {content: GDPR basics, mandatory: true, visible_from: "2026-01-04T23:00:00Z", assign_to: [{smart_group: Nordics}]}
+  - {content: GDPR basics, mandatory: true, assign_to: [everyone, {user: bo.ek@acme.example}]}
+  - {content: Old intro, visible_until: "2026-12-31T22:59:59Z", assign_to: [{group: Coaches}]}
+"""
+OPTIONS = "timezone: Europe/Stockholm\nleave_alone: ['group/UI *']\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, SEED, OPTIONS)
+
+
+def test_an_export_reads_as_a_person_would_have_written_it(project: Project) -> None:
+    """Names, e-mails, dates; only what is not the default; what cannot be said stands in a comment and is told."""
+    ran = lmsconf(project.root, "export")
+    assert ran.code == 0
+    golden = Path(__file__).parent / "exported.yaml"
+    files = sorted((project.root / "manifests").iterdir())
+    assert "\n".join(f"## {path.name}\n{path.read_text()}" for path in files) == golden.read_text()
+    assert "left out: group/Twice (id g-4): another one has its name" in ran.err
+    assert "1 left out, as `leave_alone:` in the project file says." in ran.err
+    assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 0
+
+
+def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:
+    """Unless somebody says --into, which adds what is not declared yet and touches nothing that is there."""
+    said = "# ours\ngroups: [{name: Coaches, managers: []}]   # for now\n"
+    project.write(said)
+    refused = lmsconf(project.root, "export")
+    assert refused.code == 1
+    assert "--into" in refused.err
+    assert [path.name for path in (project.root / "manifests").iterdir()] == ["all.yaml"]
+    before = lmsconf(project.root, "plan", "--format", "json").document
+    assert lmsconf(project.root, "export", "--into", "--kind", "groups").code == 0
+    assert (project.root / "manifests" / "all.yaml").read_text() == said
+    added = (project.root / "manifests" / "exported-groups.yaml").read_text()
+    assert "Empty" in added
+    assert "Coaches" not in added
+    assert lmsconf(project.root, "plan", "--format", "json").document["digest"] == before["digest"]
+
+
+def test_only_the_kinds_that_are_named(project: Project) -> None:
+    """--kind users is the only way to people; a kind that is none is a wrong command line."""
+    assert lmsconf(project.root, "export", "people", "--kind", "users").code == 0
+    assert [path.name for path in (project.root / "people").iterdir()] == ["users.yaml"]
+    assert "answers: {Country: SE}" in (project.root / "people" / "users.yaml").read_text()
+    assert lmsconf(project.root, "export", "other", "--kind", "group").code == 64
+
+
+def test_what_is_owned_and_not_exported_is_told(project: Project) -> None:
+    """A kind that the project owns and an export leaves out would be deleted by the next plan: a warning says so."""
+    project.write_options(OPTIONS + "ownership: {smart_groups: all}\n")
+    ran = lmsconf(project.root, "export", "--kind", "groups")
+    assert "smart_group/Nordics: the project owns it" in ran.err
+    assert "change nothing" not in ran.err
+
+
+def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
+    """No e-mail, name, metadata or answer of anybody; it says that people are pseudonymous, and no export takes it."""
+    assert lmsconf(project.root, "snapshot", "all.json").code == 0
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    text = (project.root / "red.json").read_text()
+    for word in ("acme.example", "anna", "Anna", "Berg", "Ek", "Dahl", "4711", "cost_centre", '"answers"'):
+        assert word not in text, word
+        assert word in (project.root / "all.json").read_text(), word
+    assert "pseudonymous" in text
+    Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(json.loads(text))
+    assert lmsconf(project.root, "export", "x", "--snapshot", "red.json").code == 1
+    assert lmsconf(project.root, "export", "x", "--snapshot", "all.json").code == 0
+
+
+def test_a_redacted_snapshot_plans_as_the_whole_one(project: Project) -> None:
+    """The same calls and counts; whom the manifests name is shown by e-mail, and everybody else as a hash."""
+    project.write(
+        "groups: [{name: Coaches, members: [BO.EK@acme.example]}]\n"
+        "content_targets: [{content: Old intro, assign_to: [{user: bo.ek@acme.example}]}]\n"
+        "absent: {content_targets: [{content: GDPR basics, assign_to: [{user: bo.ek@acme.example}]}]}\n"
+    )
+    lmsconf(project.root, "snapshot", "all.json")
+    lmsconf(project.root, "snapshot", "red.json", "--redact")
+    whole = lmsconf(project.root, "plan", "--snapshot", "all.json", "--format", "json").document
+    hidden = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json").document
+    for key in ("calls", "summary", "guards", "measures"):
+        assert hidden[key] == whole[key], key
+    shown = json.dumps(hidden["changes"])
+    assert "bo.ek@acme.example" in shown
+    assert "anna" not in shown
+    assert "person-" in shown
+
+
+def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Project) -> None:
+    """It tells when the snapshot was taken and what it holds; of an old one, a part, another workspace it warns."""
+    lmsconf(project.root, "snapshot", "all.json")
+    project.write("groups: [{name: Coaches}]")
+    assert "the snapshot was taken" in lmsconf(project.root, "plan", "--snapshot", "all.json").out
+    held = json.loads((project.root / "all.json").read_text())
+    held["taken_at"] = "2024-01-01T00:00:00Z"
+    held["incomplete"] = {"content": "page 2 failed"}
+    (project.root / "old.json").write_text(json.dumps(held))
+    (project.root / "lmsconf.yaml").write_text(
+        'workspaces: {live: {url: "https://lms.example/api", token: {env: NO_SUCH_TOKEN}}}\n'
+    )
+    ran = lmsconf(project.root, "plan", "--snapshot", "old.json", "--format", "json")
+    assert ran.code == 0, ran.err
+    codes = {problem["code"]: problem["severity"] for problem in ran.document["problems"]}  # type: ignore[attr-defined]
+    assert codes["snapshot/age"] == "warning"
+    assert codes["snapshot/incomplete"] == "warning"
+    assert codes["snapshot/other-workspace"] == "warning"

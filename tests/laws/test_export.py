@@ -1,0 +1,211 @@
+"""The first plan after an export is empty, whatever the workspace holds; and an export makes the workspace again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laws.conftest import Open
+from laws.profile import tried
+from laws.stage import Raw, Stage
+from laws.wishes import Wish, wishes
+from laws.worlds import NAMES, Dice, World, worlds
+from lmsconf.core.address import RemoteId
+from lmsconf.core.identity import HasName
+from lmsconf.core.names import look, normal
+from lmsconf.core.policy import Policy
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.exporting.export import Export, export
+from lmsconf.exporting.rows import SECTIONS
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content import ContentRow
+from lmsconf.kinds.field_values import ChoiceRow, FieldRow
+from lmsconf.kinds.manual_group import GroupRow
+from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.smart_values import ConditionRow, SmartRow
+from lmsconf.kinds.target_values import TargetRow
+from lmsconf.kinds.user_values import PersonRow
+
+STRANGE: Final = (
+    *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",
+    "2026-01-05", "12:30", "a:", "'", '"', "~", ".inf", "...", "---", "lmsconf-lock x", "x" * 2_000, "\u00a0", "\ttab",
+)  # fmt: skip
+"""Names as no sandbox gives them, with all that YAML could take for something else."""
+MAILS: Final = ("", "bo@x.example", "BO@x.example", "no e-mail", "a@b@c", "\u200ebo@x.example", "ß@x.example", "x@\x85")
+TIMES: Final = (None, "2024-02-29T00:00:00Z", "1767225600000", "soon", "2026-03-29T00:30:00Z", "9999-12-31T23:59:59Z")
+OWNED: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
+    {}, {CONTENT_TARGET: ("declared_content",)}, {CONTENT_TARGET: ("all",), GROUP: ("all",), CUSTOM_FIELD: ("a*",)},
+)  # fmt: skip
+
+
+def exported(stage: Stage, snapshot: Snapshot, policy: Policy, **more: object) -> Export:
+    """The export of a snapshot, on disk in place of the manifests."""
+    found = export(snapshot, all_kinds(), policy, stage.workspace.terms, **more)  # type: ignore[arg-type]
+    stage.rewrite({f"{section}.yaml": text for section, text in found.files.items()} or {"none.yaml": "groups: []"})
+    return found
+
+
+@tried(200)
+@given(worlds(), st.sampled_from(OWNED), st.booleans())
+def test_the_first_plan_after_an_export_is_empty(
+    opened: Open, world: World, owned: Mapping[str, tuple[str, ...]], people: bool
+) -> None:
+    """Of whatever a workspace holds: odd names, names that are live twice, empty groups, unknown system conditions."""
+    stage = opened((world, Wish()))
+    policy = replace(stage.settings.policy, ownership=owned)
+    kinds = tuple(SECTIONS) if people else tuple(kind for kind in SECTIONS if kind != USER)
+    found = exported(stage, stage.workspace.snapshot(), policy, only=kinds)
+    plan = stage.plan(policy)
+    lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
+    assert {str(change.address) for change in plan.changes} <= lost
+    assert not lost or owned
+    warnings = {problem.code for problem in plan.all_problems if problem.severity != "note"}
+    assert warnings <= ({"person/archived"} if owned else set())
+
+
+@st.composite
+def strange(draw: st.DrawFn) -> dict[str, list[HasName]]:
+    """Rows as a service may have them that keeps no order among names, ids and people."""
+    dice = Dice(draw)
+    ids = [f"u{number}" for number in range(dice.number(1, 5))]
+    known = [*ids, "u-nobody"]
+    mails = [*MAILS, *(f"{id}@x.example" for id in ids)]
+    people = [PersonRow(RemoteId(id), dice.pick(mails), dice.chance(4), "Kim", admin=dice.chance(3)) for id in ids]
+    fields: list[FieldRow] = []
+    for number in range(dice.number(0, 4)):
+        choices = [ChoiceRow(RemoteId(f"{number}-{n}"), dice.pick(STRANGE)) for n in range(dice.number(0, 3))]
+        type = dice.pick(("CHOICE", "MULTI_SELECT", "TEXT", "DATE"))
+        text = dice.pick((None, *STRANGE))
+        fields.append(FieldRow(RemoteId(f"f{number}"), dice.pick(STRANGE), type, tuple(choices), text, dice.chance(2)))
+    groups = [
+        GroupRow(RemoteId(f"g{n}"), dice.pick(STRANGE), _ids(dice, known), _ids(dice, known))
+        for n in range(dice.number(0, 4))
+    ]
+    smart = [
+        SmartRow(RemoteId(f"s{n}"), dice.pick(STRANGE), _conditions(dice, fields), _ids(dice, known))
+        for n in range(dice.number(0, 3))
+    ]
+    contents = [ContentRow(RemoteId(f"c{n}"), dice.pick(STRANGE), "COURSE") for n in range(dice.number(0, 3))]
+    to = [*known, "EVERYONE", *(row.id for row in groups), *(row.id for row in smart)]
+    targets = [
+        TargetRow(
+            content=dice.pick(contents).id,
+            target=RemoteId(dice.pick(to)),
+            type=dice.pick(("GROUP", "USER", "")),
+            mandatory=dice.chance(2),
+            start=dice.pick(TIMES),
+            finish=dice.pick(TIMES),
+        )
+        for _ in range(dice.number(0, 5) if contents else 0)
+    ]
+    return {
+        USER: [*people], CUSTOM_FIELD: [*fields], GROUP: [*groups], SMART_GROUP: [*smart], CONTENT: [*contents],
+        CONTENT_TARGET: sorted(targets, key=lambda one: one.id),
+    }  # fmt: skip
+
+
+def _ids(dice: Dice, known: list[str]) -> frozenset[RemoteId]:
+    return frozenset(map(RemoteId, dice.some(known)))
+
+
+def _conditions(dice: Dice, fields: list[FieldRow]) -> tuple[ConditionRow, ...]:
+    """Conditions on fields and choices that may be gone."""
+    found = []
+    for _ in range(dice.number(1, 3)):
+        one = dice.pick([*fields, FieldRow(RemoteId("f-gone"), "gone", "CHOICE")])
+        choices = [*(choice.id for choice in one.choices), RemoteId("choice-gone")]
+        system = dice.pick((None, "IS_ANY", "OTHER\x07"))
+        found.append(ConditionRow(one.id, frozenset(dice.some(choices)), system))
+    return tuple(found)
+
+
+@tried(200)
+@given(strange(), st.sampled_from(OWNED), st.booleans())
+def test_no_workspace_is_too_strange(
+    opened: Open, rows: dict[str, list[HasName]], owned: Mapping[str, tuple[str, ...]], people: bool
+) -> None:
+    """Nor of what no service should hold: people nobody knows, names twice or none, times and types nobody can read."""
+    stage = opened((World(), Wish()))
+    empty = stage.workspace.snapshot()
+    listings = {kind: replace(empty.of(kind), rows=tuple(rows[kind])) for kind in rows}
+    snapshot = replace(empty, listings={**empty.listings, **listings})
+    policy = replace(stage.settings.policy, ownership=owned)
+    kinds = tuple(SECTIONS) if people else tuple(kind for kind in SECTIONS if kind != USER)
+    found = exported(stage, snapshot, policy, only=kinds)
+    plan = stage.workspace.plan_offline(stage.manifests(), policy, snapshot)
+    lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
+    assert {str(change.address) for change in plan.changes} <= lost
+    assert not lost or owned
+
+
+@tried(80)
+@given(wishes())
+def test_what_is_added_to_manifests_changes_no_plan(opened: Open, both: tuple[World, Wish]) -> None:
+    """An export into manifests that are there adds what they do not speak of, and their plan stays what it was."""
+    stage = opened(both)
+    before = stage.plan()
+    if not before.changes and not stage.manifests().declared:
+        return
+    snapshot, policy, mine = stage.workspace.snapshot(), stage.settings.policy, stage.manifests()
+    more = export(snapshot, all_kinds(), policy, stage.workspace.terms, existing=mine)
+    for section, text in more.files.items():
+        (stage.settings.manifests / f"exported-{section}.yaml").write_text(text, encoding="utf-8")
+    after = stage.plan()
+    went = {str(change.address) for change in before.changes if change.reason is not None}
+    kept = {str(change.address): change.after for change in before.changes if str(change.address) not in went}
+    now = {str(change.address): change.after for change in after.changes}
+    assert {address: form for address, form in now.items() if address not in went} == kept
+
+
+@tried(60)
+@given(worlds().filter(lambda world: _every_name_is_alone(world) and not world.archived))
+def test_an_export_makes_the_workspace_again(opened: Open, world: World) -> None:
+    """Applied to an empty workspace with the same people and content, it gives one that is equal, ids aside."""
+    stage = opened((world, Wish()))
+    assert not exported(stage, stage.workspace.snapshot(), stage.settings.policy).problems
+    files = {path.name: path.read_text("utf-8") for path in stage.settings.manifests.iterdir()}
+    before = _by_name(stage.look())
+    bare = World(people=world.people, contents=world.contents, dialect=world.dialect)
+    other = opened((bare, Wish()))
+    other.rewrite(files)
+    report = other.apply(other.plan())
+    assert report.converged, report
+    assert _by_name(other.look()) == before
+
+
+def _every_name_is_alone(world: World) -> bool:
+    """Whether all that can be named is named by its name, and nobody takes it for another."""
+    lists = [
+        [one.name for one in world.fields], [one.name for one in world.groups],
+        [one.name for one in world.smart_groups], [*world.contents.values()],
+        *([name for _, name in one.choices] for one in world.fields),
+    ]  # fmt: skip
+    return all(max(Counter(map(look, names)).values(), default=1) == 1 for names in lists)
+
+
+def _by_name(raw: Raw) -> object:
+    """What the API said, with a name wherever an id stood, and without what tells only when something was done."""
+    names = {id: normal(str(one.get("name") or one.get("email"))) for (_, id), one in raw.items()}
+    for (kind, _), one in raw.items():
+        if kind == "custom_field":
+            choices = cast("list[dict[str, str]]", one.get("choices", []))
+            names.update({choice["choiceId"]: normal(choice["name"]) for choice in choices})
+    return sorted(repr((kind, _named(one, names))) for (kind, _), one in raw.items())
+
+
+_PASSING: Final = frozenset({"createdAt", "updatedAt", "updatedBy"})
+
+
+def _named(value: object, names: Mapping[str, str]) -> object:
+    if isinstance(value, dict):
+        # A flag that is not there is false.
+        lasting = {key: item for key, item in value.items() if item is not False and key not in _PASSING}
+        return sorted((key, _named(item, names)) for key, item in lasting.items())
+    if isinstance(value, list):
+        return sorted((_named(item, names) for item in value), key=repr)
+    return normal(names.get(value, value)) if isinstance(value, str) else value
