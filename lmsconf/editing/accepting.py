@@ -35,6 +35,7 @@ from lmsconf.editing.pages import plain_text, raw_text
 from lmsconf.editing.references import rename_choice, rename_everywhere
 from lmsconf.editing.tree import Alias, Mapping, Node, Sequence
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
+from lmsconf.files import read_text
 from lmsconf.kinds.names import CONTENT_TARGET
 from lmsconf.kinds.times import live_time, shortest_time
 
@@ -163,7 +164,7 @@ class _Accepting:
     def page(self, name: str) -> Manuscript:
         """A manifest by its path in the project."""
         if name not in self.pages:
-            self.pages[name] = Manuscript(name, (self.root / name).read_bytes())
+            self.pages[name] = Manuscript(name, read_text(self.root / name).encode())
         return self.pages[name]
 
     def _node(self, finding: Finding, source: Where) -> tuple[Manuscript, Node]:

@@ -63,8 +63,8 @@ def _removal(page: Page, node: Sequence, rows: Some[_Row], at: int) -> Splice:
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
     end = row.end
-    if _is_blank_above(page, start):
-        # Of the blank lines around what goes, those above stay.
+    if _is_blank_above(page, start) or (at == 0 and len(node.gone) < len(rows)):
+        # Of the blank lines around what goes, those above stay; no list begins with one.
         while end < len(page.text) and not page.text[end : page.line_end(end)].strip() and page.next_line(end) > end:
             end = page.next_line(end)
     return Splice(start, end)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lmsconf.errors import LmsconfError
-from lmsconf.files import write_atomically
+from lmsconf.files import read_text, write_atomically
 
 
 def save(root: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
@@ -17,7 +17,7 @@ def save(root: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) ->
     # A link stays a link: what it leads to is written.
     paths = {name: (root / name).resolve() for name in sorted(after)}
     for name, path in paths.items():
-        if path.read_bytes() != before[name]:
+        if read_text(path).encode() != before[name]:
             raise LmsconfError(f"{name} was changed meanwhile; nothing was written", hint="Run it again.")
     done: list[str] = []
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypedDict, cast
@@ -12,6 +13,8 @@ from lmsconf.core.values import Json
 from lmsconf.errors import LmsconfError
 from lmsconf.manifest.scalars import meaning
 
+_BEFORE: Final = re.compile(r"[&!]\S*\s*")
+"""An anchor or a tag, with the space after it."""
 UNCHANGED: Final = object()
 """Says of a node that nothing else stands in its place."""
 
@@ -192,9 +195,7 @@ class _Planter:
 
     def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
         kind = Sequence if isinstance(event, yaml.SequenceStartEvent) else Mapping
-        place = self._place(event)
-        # Whether a list stands in brackets, the events of libyaml do not tell; their last character does.
-        node = kind(**place, flow=self._text[place["start"] : place["end"]] in ("[", "{"))
+        node = kind(**self._place(event), flow=bool(event.flow_style))
         self._add(node, event.anchor)
         self._stack.append(node)
         self._keys.append(None)
@@ -209,9 +210,8 @@ class _Planter:
         begins = cast(yaml.Mark, event.start_mark)
         outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
         start = outer
-        while not isinstance(event, yaml.AliasEvent) and self._text[start : start + 1] in ("&", "!"):
-            start += len(self._text[start:].split(None, 1)[0])
-            start = self._after_space(start)
+        while not isinstance(event, yaml.AliasEvent) and (found := _BEFORE.match(self._text, start)):
+            start = found.end()
         return {
             "start": start,
             "end": max(start, end),
@@ -220,11 +220,6 @@ class _Planter:
             "column": begins.column + 1,
             "inside": any(node.flow for node in self._stack),
         }
-
-    def _after_space(self, at: int) -> int:
-        while self._text[at : at + 1] in (" ", "\t"):
-            at += 1
-        return at
 
     def _add(self, node: Node, anchor: str | None) -> None:
         node.anchor = anchor

@@ -1,0 +1,1 @@
+"""Editing manifests in place."""

@@ -1,0 +1,132 @@
+"""What cannot be edited safely is refused with its place and a way out, and no file is written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from integrity.stage import Stage
+
+MANAGED: Final = "groups:\n  - name: Team\n    members: [anna@x.se, bo@x.se]\n"
+REFUSED: Final = {
+    "an alias that says a list": (
+        "x-all: &all [anna@x.se]\ngroups:\n  - {name: Team, members: *all}\n",
+        "group/Team",
+        "all.yaml:3:27: error: group/Team: an alias says this",
+        "Write the value out",
+    ),
+    "a list that an alias repeats": (
+        "groups:\n  - {name: Team, members: &all [anna@x.se]}\n  - {name: Crew, members: *all}\n",
+        "group/Team",
+        "all.yaml:2:27: error: group/Team: &all is repeated by an alias elsewhere",
+        "at each place",
+    ),
+    "a variable": (
+        'groups:\n  - name: Team\n    managers: ["$(boss)"]\n',
+        "group/Team",
+        "all.yaml:3:15: error: group/Team: dag@x.se does not stand in this list itself",
+        "a variable",
+    ),
+    "a copy of for_each": (
+        "groups:\n  - {name: $(team), for_each: {team: $(teams)}, members: []}\n",
+        "group/Team",
+        "all.yaml:2:5 (team=Team): error: group/Team: for_each writes out this entry",
+        "an entry of its own",
+    ),
+    "a set": (
+        "people_sets: {all: [anna@x.se, dag@x.se]}\ngroups:\n  - {name: Team, members: {set: all}}\n",
+        "group/Team",
+        "group/Team: members come from elsewhere",
+        "Change it there by hand",
+    ),
+    "somebody in a set beside others": (
+        "people_sets: {all: [dag@x.se]}\ngroups:\n  - {name: Team, members: [anna@x.se, bo@x.se, {set: all}]}\n",
+        "group/Team",
+        "group/Team: dag@x.se does not stand in this list itself",
+        "a set or a file",
+    ),
+    "a CSV file": (
+        "groups:\n  - {name: Team, members: {file: ../people.csv, column: Mail}}\n",
+        "group/Team",
+        "all.yaml:2:27: error: group/Team: members come from elsewhere",
+        "Change it there by hand",
+    ),
+    "one of several contents": (
+        "content_targets:\n  - content: [Basics, Intro]\n    assign_to: [{user: bo@x.se}]\n",
+        "content_target/Basics -> user/bo@x.se",
+        "all.yaml:3:17: error: content_target/Basics -> user/bo@x.se: this line declares several assignments",
+        "an entry of its own",
+    ),
+    "what nothing declares": (
+        "groups: []\n",
+        "group/Crew",
+        "group/Crew: no manifest speaks of it",
+        "lmsconf export --into",
+    ),
+    "what others lean on": (
+        "custom_fields: [{name: New, type: CHOICE, choices: [A]}]\n"
+        "smart_groups: [{name: Nordics, conditions: [{field: New, choices: [A]}]}]\n",
+        "custom_field/New",
+        "custom_field/New is neither declared nor live",
+        "",
+    ),
+    "what fits nothing": (MANAGED, "group/Taem", "--accept group/Taem: nothing of that address differs", ""),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_edited_is_refused(stage: Stage, name: str) -> None:
+    """It is exit 1 with place and way out, nothing is shown as done, and every file is as it was."""
+    manifest, address, message, hint = REFUSED[name]
+    stage.options('vars: {boss: dag@x.se, teams: [Team, Crew]}\nownership: {groups: ["Crew"]}\n')
+    (stage.root / "people.csv").write_text("Mail\nanna@x.se\n")
+    stage.write(manifest)
+    ran = stage("drift", f"--accept={address}")
+    assert (ran.code, ran.out, ran.writes) == (1, "", [])
+    assert message in ran.err
+    assert hint in ran.err
+    assert (stage.root / "manifests" / "all.yaml").read_text() == manifest
+
+
+def test_all_files_or_none(stage: Stage) -> None:
+    """Where one of two cannot be edited, the other is not written either, and all that stands in the way is told."""
+    stage.write("x: 1\n")
+    folder = stage.root / "manifests"
+    (folder / "all.yaml").write_text("groups: [{name: Team, managers: []}]\n")
+    (folder / "b.yaml").write_text("x-a: &a [dag@x.se]\ngroups: [{name: Crew, members: *a, managers: *a}]\n")
+    ran = stage("drift", "--accept", "group/*")
+    assert ran.code == 1
+    assert "b.yaml:2:32" in ran.err
+    assert (folder / "all.yaml").read_text() == "groups: [{name: Team, managers: []}]\n"
+    assert stage("drift", "--accept", "group/Team").code == 0
+    assert (folder / "all.yaml").read_text() == "groups: [{name: Team, managers: [cy@x.se]}]\n"
+
+
+def test_the_diff_is_shown_as_git_reads_it(stage: Stage) -> None:
+    """Paths are those in the project, and a last line without a line break is said to be so."""
+    stage.write("groups:\n  - name: Team\n    managers: []")
+    ran = stage("drift", "--accept", "group/Team")
+    assert ran.out == (
+        "--- a/manifests/all.yaml\n+++ b/manifests/all.yaml\n@@ -1,3 +1,3 @@\n groups:\n   - name: Team\n"
+        "-    managers: []\n\\ No newline at end of file\n+    managers: [cy@x.se]\n\\ No newline at end of file\n"
+    )
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_one(stage: Stage) -> None:
+    """What is written is the file that a link leads to, with the rights that it had."""
+    stage.write("groups: []\n")
+    real = stage.root / "real.yaml"
+    real.write_text("groups: [{name: Team, managers: []}]\n")
+    real.chmod(0o640)
+    link = stage.root / "manifests" / "link.yaml"
+    link.symlink_to(real)
+    assert stage("drift", "--accept", "group/Team").code == 0
+    assert link.is_symlink()
+    assert "cy@x.se" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o640
+
+
+def test_accepting_has_one_format(stage: Stage) -> None:
+    """A diff is no JSON document: the two together are a wrong command line."""
+    stage.write(MANAGED)
+    assert stage("drift", "--accept", "*", "--format", "json").code == 64
