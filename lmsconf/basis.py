@@ -19,8 +19,8 @@ from lmsconf.core.policy import Policy
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.folder import FILE_LIMIT, PROJECT_FILE
 from lmsconf.project import ENV_WORKSPACE
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings, load
-from lmsconf.workspace import read_manifests
 
 OLDER: Final = 10
 """How many versions before the base are looked at to tell what is pending from what was changed by hand."""

@@ -15,7 +15,6 @@ from lmsconf.cli.planning import (
     consents_of,
     make,
     max_rate,
-    opened,
     parallelism,
     plan_key,
     policy_of,
@@ -75,7 +74,7 @@ def apply(
     if asks and digest is None and not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on", hint="Say --auto-approve, or apply a plan file.")
     settings = settings_of(context)
-    with _alone(settings), opened(settings, parallelism, max_rate) as workspace, ExitStack() as locks:
+    with _alone(settings), _changeable(settings, parallelism, max_rate) as workspace, ExitStack() as locks:
         if planfile is not None:
             plan = _from_file(workspace, planfile, consents, plan_key(context))
         else:
@@ -89,8 +88,10 @@ def apply(
             _stop(plan)
             if plan.calls and asks and digest is None:
                 _ask(plan)
-                _check_fresh(workspace, plan)
             keep = locks.enter_context(_locked(workspace, plan))
+            if plan.calls and (planfile is None or keep):
+                # While it was read, shown and approved, and by whoever had the lock, things may have been changed.
+                _check_fresh(workspace, plan)
             journal = _journal(settings, plan, noted)
         except LmsconfError as error:
             if output.format != "text":
@@ -173,6 +174,16 @@ def _ask(plan: Plan) -> None:
 
 
 @contextmanager
+def _changeable(settings: Settings, parallelism: int, max_rate: float | None) -> Iterator[Workspace]:
+    """The workspace of the settings, for as long as the `with` lasts."""
+    from lmsconf.connect import Connection
+    from lmsconf.workspace import Workspace
+
+    with Connection(settings, max_rate=max_rate) as connection:
+        yield Workspace(settings=settings, connection=connection, parallelism=parallelism)
+
+
+@contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keeps every other run off the workspace, once nothing that an earlier one has sent can arrive any more."""
     from lmsconf.journal.arrivals import let_arrive
@@ -197,8 +208,6 @@ def _locked(workspace: Workspace, plan: Plan) -> Iterator[Begin | None]:
 
     smith = Locksmith(workspace.connection)
     with smith.held(terms) as holding:
-        # Whoever had it before may have changed what was planned.
-        _check_fresh(workspace, plan)
         yield holding.keep
     if smith.left:
         say(smith.left)

@@ -92,9 +92,7 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
         raise LmsconfError("declined: nothing was changed")
 
 
-def _probed(
-    settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None
-) -> Probed:
+def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
     """Probes, one request after the other."""
     from lmsconf.doctor.lab import Lab
     from lmsconf.doctor.probe import Probe, Subjects

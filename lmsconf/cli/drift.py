@@ -42,8 +42,8 @@ def drift(
     """
     if accepted:
         return _accept(context, accepted, parallelism, max_rate, output)
+    from lmsconf.seeing import read_manifests, refuse_errors
     from lmsconf.views import DRIFT_VIEWS
-    from lmsconf.workspace import read_manifests, refuse_errors
 
     settings = settings_of(context)
     manifests = read_manifests(settings)
@@ -61,7 +61,7 @@ def _accept(
     from lmsconf.editing.accepting import accept, still_different
     from lmsconf.editing.saving import save
     from lmsconf.errors import ProblemsFound
-    from lmsconf.workspace import read_manifests
+    from lmsconf.seeing import read_manifests
 
     if output.format != "text":
         raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lmsconf.core.plan import Manifests
     from lmsconf.core.snapshot import Snapshot
     from lmsconf.exporting.export import Export
+    from lmsconf.seeing import Seen
     from lmsconf.settings import Settings
-    from lmsconf.workspace import Workspace
 
 _READABLE = 0o644
 """Manifests are for a repository, as other sources are."""
@@ -74,7 +74,7 @@ def export(
     return Exit.OK
 
 
-def _held(workspace: Workspace) -> Snapshot:
+def _held(workspace: Seen) -> Snapshot:
     """All that the workspace holds now."""
     with reading("Reading") as tell:
         return workspace.snapshot(tell)
@@ -111,7 +111,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from dataclasses import replace
 
     from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files
-    from lmsconf.workspace import read_manifests, refuse_errors
+    from lmsconf.seeing import read_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target

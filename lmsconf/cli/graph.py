@@ -23,8 +23,8 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> Exit:
     from lmsconf.errors import ProblemsFound
     from lmsconf.kinds import all_kinds
     from lmsconf.kinds.network import network
+    from lmsconf.seeing import read_manifests, refuse_errors
     from lmsconf.views.graph import GRAPH_VIEWS
-    from lmsconf.workspace import read_manifests, refuse_errors
 
     settings = settings_of(context)
     manifests = read_manifests(settings)

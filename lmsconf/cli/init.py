@@ -95,8 +95,8 @@ class _Questions:
         return str(click.prompt(question, default=default, value_proc=checked, err=True))
 
     def whether(self, question: str) -> bool:
-        """A yes, which only somebody who answers can say."""
-        return self._answered and click.confirm(question, default=True, err=True)
+        """Yes, unless somebody who answers says no."""
+        return not self._answered or click.confirm(question, default=True, err=True)
 
 
 def _url(text: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmsconf.core.policy import Policy
     from lmsconf.core.snapshot import Snapshot
     from lmsconf.core.values import Plan
-    from lmsconf.workspace import Workspace
+    from lmsconf.seeing import Seen
 
 
 @click.command()
@@ -72,8 +72,8 @@ def plan(
     """
     from lmsconf.core.planfile import dumps
     from lmsconf.files import write_atomically
+    from lmsconf.seeing import read_manifests
     from lmsconf.views import PLAN_VIEWS
-    from lmsconf.workspace import read_manifests
 
     settings = settings_of(context)
     policy = policy_of(settings, only, excluded, additive)
@@ -102,10 +102,10 @@ def _loaded(file: Path) -> Snapshot:
     return loads(read_text(file))
 
 
-def _beside(workspace: Workspace, policy: Policy, said: str, snapshot: Snapshot | None, context: Context) -> Plan:
+def _beside(workspace: Seen, policy: Policy, said: str, snapshot: Snapshot | None, context: Context) -> Plan:
     """The plan beside that of the base, on a snapshot or on the workspace as it is."""
     from lmsconf.basis import base_of
-    from lmsconf.workspace import read_manifests, refuse_errors
+    from lmsconf.seeing import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
     refuse_errors(manifests)

@@ -16,8 +16,8 @@ from lmsconf.errors import Exit, UsageError
 if TYPE_CHECKING:
     from lmsconf.core.policy import Consent, Policy
     from lmsconf.core.values import Plan
+    from lmsconf.seeing import Reading, Seen
     from lmsconf.settings import Settings
-    from lmsconf.workspace import Reading, Workspace
 
 P = ParamSpec("P")
 
@@ -99,13 +99,13 @@ def plan_key(context: Context) -> bytes | None:
 
 
 @contextmanager
-def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[Workspace]:
-    """The workspace of the settings, for as long as the `with` lasts."""
+def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[Seen]:
+    """The workspace of the settings to look at, for as long as the `with` lasts. It cannot be changed through this."""
     from lmsconf.connect import Connection
-    from lmsconf.workspace import Workspace
+    from lmsconf.seeing import Seen
 
     with Connection(settings, max_rate=max_rate) as connection:
-        yield Workspace(settings=settings, connection=connection, parallelism=parallelism)
+        yield Seen(settings=settings, connection=connection, parallelism=parallelism)
 
 
 @contextmanager
@@ -115,13 +115,11 @@ def reading(label: str) -> Iterator[Reading]:
         yield lambda done, total: tell(done, total, label)
 
 
-def make(workspace: Workspace, policy: Policy) -> Plan:
+def make(workspace: Seen, policy: Policy) -> Plan:
     """Reads manifests and workspace, and plans."""
-    from lmsconf.workspace import read_manifests, refuse_errors
+    from lmsconf.seeing import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
     refuse_errors(manifests)
     with reading("Reading") as tell:
         return workspace.plan(manifests, policy, tell)
-
-

@@ -20,7 +20,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
-    from lmsconf import workspace
+    from lmsconf import seeing
     from lmsconf.exporting.expanded import Expanded
     from lmsconf.views.json import problems_json
 
@@ -28,7 +28,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
     plain = Expanded()
-    found = workspace.validate(settings, plain.take if expanded else None)
+    found = seeing.validate(settings, plain.take if expanded else None)
     if any(problem.is_error for problem in found.problems):
         raise ProblemsFound(found.problems)
     if output.format == "json":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.names import look, normal, quoted
+from lmsconf.core.names import look, normal, quoted, skeleton, strangers
 from lmsconf.errors import Problem, Severity, Where
 
 
@@ -52,7 +52,8 @@ def find(
     """Matches claims with live things of the same kind. Claims in `broken` have an error and no match.
 
     A pinned id wins, then the name, then `previously`, which may move a whole chain up by one name. Creations are
-    refused when the listing is incomplete and when their name looks like another.
+    refused when the listing is incomplete and when their name looks like another; where only a machine could tell the
+    names apart, that is a warning.
     """
     return _Matching(claims, lives, incomplete, noun).run()
 
@@ -79,19 +80,21 @@ class _Matching(Generic[L]):
         found.unclaimed = [live for live in self.lives if live.id not in self.taken]
         return found
 
-    def _problem(self, index: int, code: str, message: str, hint: str | None, *, note: bool = False) -> None:
+    def _problem(
+        self, index: int, code: str, message: str, hint: str | None, severity: Severity = Severity.ERROR
+    ) -> None:
         claim = self.claims[index]
         self.found.problems.append(
             Problem(
                 code=code,
                 message=message,
                 hint=hint,
-                severity=Severity.NOTE if note else Severity.ERROR,
+                severity=severity,
                 source=claim.source,
                 address=claim.address,
             )
         )
-        if not note:
+        if severity is Severity.ERROR:
             self.found.broken.add(index)
 
     def _take(self, index: int, live: L) -> None:
@@ -208,7 +211,7 @@ class _Matching(Generic[L]):
             "identity/previously-done",
             f"{claim.label}: it is live under its new name; `previously` has done its work",
             "You can delete `previously`.",
-            note=True,
+            Severity.NOTE,
         )
 
     def _move(self, index: int, seen: set[int]) -> bool:
@@ -245,15 +248,14 @@ class _Matching(Generic[L]):
         return False
 
     def _created(self) -> None:
-        looks: defaultdict[str, list[str]] = defaultdict(list)
-        for live in self.lives:
-            if live.id not in self.taken:
-                looks[look(live.name)].append(live.name)
-        for claim in self.claims:
-            looks[look(claim.name)].append(claim.name)
-        for index, claim in enumerate(self.claims):
-            if index in self.match or index in self.found.broken:
-                continue
+        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.found.broken]
+        if not new:
+            return
+        names = [live.name for live in self.lives if live.id not in self.taken]
+        names.extend(claim.name for claim in self.claims)
+        looks, skeletons = _by(look, names), _by(skeleton, names)
+        for index in new:
+            claim = self.claims[index]
             if self.incomplete is not None:
                 self._problem(
                     index,
@@ -262,14 +264,32 @@ class _Matching(Generic[L]):
                     f"{self.incomplete}",
                     "Nothing is created from an incomplete listing. Try again.",
                 )
-                continue
-            others = [name for name in looks[look(claim.name)] if normal(name) != claim.name]
-            if others:
+            elif others := [name for name in looks[look(claim.name)] if normal(name) != claim.name]:
                 self._problem(
                     index,
                     "name/look-alike",
                     f'{claim.label}: would be created, but looks like "{others[0]}"',
                     f"Write the exact name, rename it with `previously: [{quoted(others[0])}]`, or pin it with `id:`.",
                 )
+            elif others := [name for name in skeletons[skeleton(claim.name)] if normal(name) != claim.name]:
+                self._confusable(index, others[0])
+
+    def _confusable(self, index: int, other: str) -> None:
+        name = self.claims[index].name
+        by = strangers(name, other) or "blanks"
+        self._problem(
+            index,
+            "name/confusable",
+            f'{self.claims[index].label}: would be created, and people cannot tell it from "{other}"',
+            f"They differ by {by}. If they are one, write {quoted(other)}, or rename it with "
+            f"`previously: [{quoted(other)}]`.",
+            Severity.WARNING,
+        )
 
 
+def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+    """The names by what somebody sees of them."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        found[key(name)].append(name)
+    return found

@@ -12,6 +12,13 @@ _LONG = 200
 """Longer names are looked at before anything is done with them that takes more than a glance at each character."""
 _HIGHEST = 30
 """How many marks Unicode's own format for streams lets stand on one letter."""
+_TWINS = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  that is what they are here for
+    "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
+)
+"""Cyrillic and Greek letters that most typefaces draw as Latin ones."""
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+"""Characters that are drawn as nothing, besides Unicode's own category for that."""
 
 
 def normal(name: str) -> str:
@@ -34,6 +41,28 @@ def _piles_up(name: str) -> bool:
 def look(name: str) -> str:
     """What a person sees at a glance: two names with the same look are probably meant to be one."""
     return normal(name).strip().casefold()
+
+
+def skeleton(name: str) -> str:
+    """What is left to tell names apart by for somebody who looks closely, and still sees no more than is drawn.
+
+    Letters of other scripts that are drawn as Latin ones, wide and ligated forms, invisible characters and more than
+    one blank in a row make no difference.
+    """
+    if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
+        seen = (char for char in unicodedata.normalize("NFKC", name) if not _is_unseen(char))
+        name = "".join(seen).translate(_TWINS)
+    return " ".join(name.split()).casefold()
+
+
+def _is_unseen(char: str) -> bool:
+    return char in _UNSEEN or unicodedata.category(char) == "Cf"
+
+
+def strangers(name: str, other: str) -> str:
+    """The first few characters that one of two names has and the other has not, by their Unicode names."""
+    chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
+    return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
 
 
 def email(text: str) -> str:

@@ -203,7 +203,10 @@ class Unmanaged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo:
-    """A live resource that the base declared and no manifest speaks of any more: it stays. `absent`: what deletes it."""
+    """A live resource that the base declared and no manifest speaks of any more, so that it stays.
+
+    absent: the line that would delete it.
+    """
 
     address: Address
     absent: str

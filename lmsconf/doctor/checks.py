@@ -19,9 +19,9 @@ from lmsconf.doctor.token import token_finding
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds.field_values import MOST_FIELDS
 from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings
 from lmsconf.wire import Wire
-from lmsconf.workspace import read_manifests
 
 if TYPE_CHECKING:
     from lmsconf.client.trace import Exchange

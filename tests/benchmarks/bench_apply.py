@@ -18,8 +18,9 @@ from measuring import exponent, tell, verdict
 from mix import Size, Values, plant_into, values_of, write_manifests
 
 from lmsconf.connect import Connection
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 _PROJECT = """\

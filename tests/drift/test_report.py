@@ -18,9 +18,10 @@ from lmsconf.core.drift import Drift, Ignore, State
 from lmsconf.errors import LmsconfError, Where
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
 from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 from .scene import MANIFESTS, OWNED, SEED, codes, drift, only, states
 

@@ -23,7 +23,7 @@ from lmsconf.exporting.export import export
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.field_values import ChoiceRow
 from lmsconf.kinds.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.workspace import read_manifests
+from lmsconf.seeing import read_manifests
 
 TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-29T23:00:00Z")
 

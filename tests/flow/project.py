@@ -15,9 +15,10 @@ from lmsconf.core.policy import Consent
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Exit
 from lmsconf.sandbox.service import Logged
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings, load
 from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}

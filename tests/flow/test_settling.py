@@ -19,9 +19,10 @@ from lmsconf.connect import Connection
 from lmsconf.core.values import ApplyReport, Status
 from lmsconf.errors import Exit, ProblemsFound
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
 from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 SEED = """\
 people:

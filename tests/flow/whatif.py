@@ -10,7 +10,8 @@ from lmsconf.connect import Connection
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.kinds.snapshotfile import dumps, loads
 from lmsconf.sandbox.faults import Fault, Faults
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.seeing import read_manifests
+from lmsconf.workspace import Workspace
 
 from .project import Project
 

@@ -15,9 +15,10 @@ from laws.stage import Link
 from lmsconf.core.values import Action, Plan
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
 from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 
 def lines(section: str, count: int, line: str) -> str:

@@ -13,8 +13,9 @@ from laws.stage import Link
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.journal.writing import Journal
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'

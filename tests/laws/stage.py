@@ -30,11 +30,12 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings
 from lmsconf.settings import load as load_settings
 from lmsconf.settling import Timing
 from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NAME: Final = "sandbox"

@@ -14,9 +14,10 @@ from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.kinds.names import RESERVED
 from lmsconf.locking import LockHeld, LockLost, Locksmith
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import LockTerms, load
 from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 from .turns import Line, project
 

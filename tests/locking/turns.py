@@ -18,9 +18,10 @@ from lmsconf.connect import Connection
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.locking import LockHeld, Locksmith
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import LockTerms, Settings
 from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 TERMS = LockTerms(lease=900.0, owner="a run")
 

@@ -29,21 +29,20 @@ MAY_IMPORT = {
     "journal": {"core", "errors", "files", "redact"},
     "settling": {"core", "errors", "kinds"},
     "sending": {"client", "core", "errors", "kinds", "settling"},
-    "workspace": {
-        *("comparing", "connect", "core", "errors", "journal", "kinds", "manifest", "project", "sending", "settings"),
-        "settling",
-    },
+    "seeing": {"comparing", "connect", "core", "errors", "journal", "kinds", "manifest", "project", "settings"},
+    "workspace": {"core", "errors", "journal", "kinds", "seeing", "sending", "settling"},
     "locking": {"connect", "core", "errors", "kinds", "settings", "settling"},
     "exporting": {"core", "errors", "kinds", "manifest"},
     "comparing": {"core", "errors", "exporting", "kinds"},
-    "basis": {"comparing", "core", "errors", "manifest", "project", "settings", "workspace"},
+    "basis": {"comparing", "core", "errors", "manifest", "project", "seeing", "settings"},
     "offline": {"core", "errors", "kinds"},
     "starting": {"resources"},
     "editing": {"core", "errors", "exporting", "files", "kinds", "manifest"},
-    "doctor": {"client", "core", "errors", "kinds", "manifest", "settings", "views", "wire", "workspace"},
+    "doctor": {"client", "core", "errors", "kinds", "manifest", "seeing", "settings", "views", "wire"},
     "cli": {
-        *("basis", "client", "connect", "core", "doctor", "editing", "errors", "exporting", "files", "journal", "kinds", "locking"),
-        *("manifest", "offline", "project", "redact", "sandbox", "settings", "starting", "views", "wire", "workspace"),
+        *("basis", "client", "connect", "core", "doctor", "editing", "errors", "exporting", "files", "journal"),
+        *("kinds", "locking", "manifest", "offline", "project", "redact", "sandbox", "seeing", "settings", "starting"),
+        *("views", "wire", "workspace"),
     },
 }
 """Package or module → what else of ours it may import. The core knows neither the kinds nor HTTP."""

@@ -21,10 +21,11 @@ from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Plan
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings, load
 from lmsconf.settling import Timing
 from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 from .clock import BEGIN, Clock
 from .network import Network

@@ -22,8 +22,9 @@ from lmsconf.journal.arrivals import let_arrive
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Service
+from lmsconf.seeing import read_manifests
 from lmsconf.settings import load
-from lmsconf.workspace import Workspace, read_manifests
+from lmsconf.workspace import Workspace
 
 from .portrait import Portrait, compare, ids, portrait
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines

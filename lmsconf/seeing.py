@@ -1,0 +1,220 @@
+"""Looking at a workspace: validate, plan, snapshot, drift. Values in, values out; nothing is printed or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from lmsconf.comparing import Base, Version, compared, joined, let_go
+from lmsconf.connect import Connection, dialect_problems
+from lmsconf.core.drift import Drift
+from lmsconf.core.drifting import Evidence, make_drift, touched
+from lmsconf.core.drifting import outlived as ignores_outlived
+from lmsconf.core.plan import Manifests, make_plan, outlived
+from lmsconf.core.policy import Policy
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import Change, Plan
+from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.journal.reading import runs
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.edits import edits_of
+from lmsconf.kinds.pseudonyms import recognised
+from lmsconf.kinds.reading import Wanted, read_workspace
+from lmsconf.kinds.terms import ServiceTerms
+from lmsconf.manifest.load import Keep, load
+from lmsconf.project import ENV_WORKSPACE
+from lmsconf.settings import Settings
+
+Clock = Callable[[], datetime]
+Reading = Callable[[int, int], None]
+"""Hears how many requests are done, of how many."""
+
+
+def read_manifests(
+    settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
+) -> Manifests:
+    """What the manifests of the project say, and every problem of every file. keep: hears each entry written out.
+
+    drafts: by path in the project, what files are taken to hold whatever is on the disk.
+    """
+    found = load(
+        settings.manifests,
+        settings.root,
+        all_kinds(),
+        timezone=settings.policy.timezone,
+        variables=settings.variables,
+        workspaces=(*settings.workspaces, ENV_WORKSPACE),
+        keep=keep,
+        drafts=drafts,
+    )
+    return replace(found, problems=(*settings.problems, *found.problems))
+
+
+def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
+    """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
+    found = read_manifests(settings, keep)
+    late = (*outlived(found.absent, settings.policy), *ignores_outlived(settings.ignores, settings.policy.today))
+    return replace(found, problems=(*dialect_problems(settings), *found.problems, *late))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One workspace, seen through a connection and never changed.
+
+    parallelism: how many requests are under way at a time. clock: what time it is, for reports.
+    """
+
+    settings: Settings
+    connection: Connection
+    parallelism: int = 4
+    clock: Clock = lambda: datetime.now(UTC)
+
+    @property
+    def terms(self) -> ServiceTerms:
+        return ServiceTerms(self.connection.wire)
+
+    def now(self) -> str:
+        """The time, as it stands in documents."""
+        return self.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+    def snapshot(self, progress: Reading | None = None) -> Snapshot:
+        """Everything that manifests can speak of."""
+        return self.read(Wanted(policy=self.settings.policy, everything=True), progress)
+
+    def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
+        with self.connection.crew(self.parallelism, progress) as crew:
+            return read_workspace(
+                self.connection.reader(crew),
+                all_kinds(),
+                wanted,
+                self.terms,
+                url=self.connection.url,
+                taken_at=self.now(),
+            )
+
+    def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
+        """What apply would do. Raises ProblemsFound where the manifests or the workspace do not allow a plan."""
+        refuse_errors(manifests)
+        wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+        snapshot = self.read(wanted, progress)
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+
+    def drift(self, manifests: Manifests, *, count_unmanaged: bool = False, progress: Reading | None = None) -> Drift:
+        """What differs between manifests and workspace, as far as it can be told; the rest is an error in it.
+
+        Raises ProblemsFound where nothing can be told at all.
+        """
+        refuse_errors(manifests)
+        return self.drift_from(self.compared(manifests, progress), manifests, count_unmanaged=count_unmanaged)
+
+    def compared(self, manifests: Manifests, progress: Reading | None = None) -> Snapshot:
+        """All that manifests are compared with when drift is looked for."""
+        return self.read(replace(wanted_for(manifests, self.settings.policy), everything=True, edits=True), progress)
+
+    def drift_from(self, snapshot: Snapshot, manifests: Manifests, *, count_unmanaged: bool = False) -> Drift:
+        """What differs between manifests and what was read."""
+        refuse_errors(manifests)
+        policy = self.settings.policy
+        plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
+        if broken:
+            # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
+            plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
+            broken = tuple(dict.fromkeys((*broken, *more)))
+        evidence = Evidence(
+            touched=touched(runs(self.settings.root), self.connection.url),
+            edits=edits_of(snapshot, policy.timezone),
+            broken=broken,
+        )
+        return make_drift(
+            plan,
+            snapshot,
+            [one for one in manifests.declared if one.only_in is None or policy.workspace in one.only_in],
+            evidence,
+            ignores=self.settings.ignores,
+            today=policy.today,
+            count_unmanaged=count_unmanaged,
+        )
+
+    def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
+        """The plan against a workspace as it once was; it can be shown, not applied."""
+        refuse_errors(manifests)
+        seen = recognised(snapshot, manifests, all_kinds())
+        return make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+
+    def plan_beside(
+        self,
+        manifests: Manifests,
+        policy: Policy,
+        base: Base,
+        *,
+        snapshot: Snapshot | None = None,
+        progress: Reading | None = None,
+    ) -> Plan:
+        """The plan whose changes say whether they come from what differs between the manifests and their base.
+
+        snapshot: what both are planned against; left out, the workspace is read for both at once.
+        """
+        refuse_errors(manifests)
+        theirs = base.version.manifests
+        both = replace(manifests, declared=joined(manifests, theirs), absent=(*manifests.absent, *theirs.absent))
+        if snapshot is None:
+            owned = {**base.version.policy.ownership, **policy.ownership}
+            seen = self.read(wanted_for(both, replace(policy, ownership=owned)), progress)
+        else:
+            seen = recognised(snapshot, both, all_kinds())
+        at = self.now() if snapshot is None else snapshot.taken_at
+        offline = snapshot is not None
+        made = make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=at, offline=offline)
+        made = compared(made, base, lambda version: self._changes_of(version, seen))
+        if policy.only or policy.excluded:
+            return made
+        return replace(made, let_go=let_go(all_kinds(), Version(manifests, policy), base.version, seen, self.terms))
+
+    def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
+        """What other manifests would change; None where they cannot be planned."""
+        try:
+            refuse_errors(version.manifests)
+            return self.as_far_as_it_goes(version.manifests, version.policy, snapshot)[0].changes
+        except ProblemsFound as found:
+            # What only this change names, another version need not know.
+            unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
+            return () if unknown else None
+
+    def as_far_as_it_goes(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
+        """The plan of all that can be planned, and the errors of what cannot. Raises ProblemsFound for any other."""
+        broken: list[Problem] = []
+        while True:
+            try:
+                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+            except ProblemsFound as failed:
+                errors = [problem for problem in failed.problems if problem.is_error]
+                left = _without(manifests, {problem.address for problem in errors})
+                if left == manifests:
+                    raise
+                manifests = left
+                broken.extend(errors)
+            else:
+                return plan, tuple(dict.fromkeys(broken))
+
+
+def refuse_errors(manifests: Manifests) -> None:
+    """Raises ProblemsFound when the manifests have errors; nothing is read for manifests that cannot be planned."""
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
+
+
+def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:
+    """What has to be read for these manifests."""
+    return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+
+
+def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
+    """The manifests but for what they say of these."""
+    return replace(
+        manifests,
+        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
+        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
+    )

@@ -1,0 +1,136 @@
+"""Slips that no other test of whole commands would notice: one condition too many, or one too few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from laws.stage import Link
+
+from lmsconf.core.plan import Manifests
+from lmsconf.core.values import Plan
+from lmsconf.errors import BadAnswer
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
+from lmsconf.settings import load
+from lmsconf.wire import Wire
+from lmsconf.workspace import Workspace
+
+from .stage import Stage, staged
+
+SEED = """
+people: [{email: anna@acme.example}, {email: bo@acme.example}]
+custom_fields: [{name: D, type: CHOICE, choices: [X]}]
+groups:
+  - {name: A, members: [anna@acme.example], managers: [bo@acme.example]}
+  - {name: B}
+  - {name: C}
+smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]
+content: [{name: K}]
+content_targets: [{content: K, assign_to: [everyone, {group: B}]}]
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with staged(tmp_path, SEED, monkeypatch) as stage:
+        yield stage
+
+
+@pytest.mark.parametrize(
+    ("only", "manifests"),
+    [
+        ("group/*", "groups: [{name: A}]"),
+        ("content_target/*", "content_targets: [{content: K, assign_to: [everyone]}]"),
+        ("*", "groups: [{name: A}]\nsmart_groups: [{name: S}]\ncontent_targets: [{content: K, assign_to: [everyone]}]"),
+    ],
+)
+def test_a_part_deletes_nothing_because_it_is_owned(stage: Stage, only: str, manifests: str) -> None:
+    """However wide the pattern: `--only` leaves to whole plans what no manifest names."""
+    stage.options("ownership: {groups: all, smart_groups: all, content_targets: all}\n")
+    stage.write(manifests)
+    assert stage("plan", "--only", only, "--format", "json").document["changes"] == []
+    assert stage("plan", "--format", "json").document["changes"] != []
+
+
+def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: Stage) -> None:
+    """A pattern under `protect` is about what fits it, by its old name or its new one, and about nothing else."""
+    stage.options("guards: {protect: ['group/A', 'group/N']}\n")
+    stage.write("groups: [{name: E, previously: [C]}]")
+    ran = stage("apply", "--auto-approve")
+    assert (ran.code, [call.operation for call in ran.writes]) == (0, ["manual-groups.rename"]), ran.err
+    for refused in ("{name: F, previously: [A]}", "{name: N, previously: [B]}"):
+        stage.write(f"groups: [{refused}]")
+        ran = stage("apply", "--auto-approve")
+        assert (ran.code, ran.writes) == (4, []), ran.err
+
+
+class Curt(httpx.BaseTransport):
+    """A workspace that answers one path with an object in which nothing stands."""
+
+    def __init__(self, sandbox: Sandbox, ends: str) -> None:
+        self.sandbox, self.ends = sandbox, ends
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith(self.ends):
+            return httpx.Response(200, json={})
+        return self.sandbox.handle_request(request)
+
+
+@pytest.mark.parametrize("ends", ["/members", "/managers"])
+def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: str) -> None:
+    """Nobody would be taken out, and everybody put in once more: the answer is refused, and there is no plan."""
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(
+        "groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]", encoding="utf-8"
+    )
+    settings = load(tmp_path, None, {})
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+
+    def plan(ends: str) -> Plan:
+        # Pages of one make it cheaper to ask the group than everybody.
+        link = Link(Curt(sandbox, ends), Wire({"paging.limit": 1}))
+        found: Manifests = read_manifests(settings)
+        return Workspace(settings=settings, connection=link).plan(found, settings.policy)
+
+    try:
+        assert plan("/nothing").changes == ()
+        with pytest.raises(BadAnswer, match="userIds"):
+            plan(ends)
+    finally:
+        sandbox.shut()
+
+
+def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(stage: Stage) -> None:
+    """Each new name is in one likely rename, though it looks like two old ones; one more is just new."""
+    for before, after, lines in (
+        ("Stockholm, Oslo", "Oslo 2, Stockholms, Bergen", [("Oslo 2", "Oslo"), ("Stockholms", "Stockholm")]),
+        ("Oslo 1, Oslo 2", "Oslo 3, Bergen", [("Oslo 3", "Oslo 1"), ("Bergen", "Oslo 2")]),
+    ):
+        stage.write(f"custom_fields: [{{name: Place, type: CHOICE, choices: [{before}]}}]")
+        assert stage("apply", "--auto-approve", "--allow", "recreates=2").code == 0
+        stage.write(f"custom_fields: [{{name: Place, choices: [{after}]}}]")
+        document: Any = stage("plan", "--format", "json").document
+        [guard] = [one for one in document["guards"] if one["name"] == "recreates"]
+        assert (guard["total"], guard["tripped"]) == (2, True)
+        likely = {"guard": "recreates", "of": "custom_field/Place", "taken": 1, "size": 0}
+        assert [one for one in document["measures"] if one["guard"] == "recreates"] == [likely, likely]
+        [change] = document["changes"]
+        said = [f'write - {{name: "{new}", previously: ["{old}"]}}' for new, old in lines]
+        assert [line in one["hint"] for line, one in zip(said, change["problems"], strict=True)] == [True, True]
+        stage.write("absent: {custom_fields: [Place]}")
+        assert stage("apply", "--auto-approve").code == 0
+
+
+def test_a_likely_refusal_counts_once_a_resource(stage: Stage) -> None:
+    """However many of its calls may be refused; it is no share of anything."""
+    stage.options("dialect: {custom-fields.in-use: condition}\n")
+    stage.write("custom_fields: [{name: D, hidden: true}]")
+    document: Any = stage("plan", "--format", "json").document
+    found = [one for one in document["measures"] if one["guard"] == "refusals"]
+    assert found == [{"guard": "refusals", "of": "custom_field/D", "taken": 1, "size": 0}]
