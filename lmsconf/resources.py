@@ -1,4 +1,4 @@
-"""Where the files live that travel with the package: the JSON Schemas and the API description."""
+"""Where the files live that travel with the package: JSON Schemas, the API description, workflows for CI."""
 
 from __future__ import annotations
 
@@ -9,5 +9,13 @@ _PACKAGE = Path(__file__).parent
 
 def schema_text(name: str) -> str:
     """The text of `schemas/<name>`. In a wheel the folder is inside the package, in a checkout beside it."""
-    inside = _PACKAGE / "schemas" / name
-    return (inside if inside.exists() else _PACKAGE.parent / "schemas" / name).read_text(encoding="utf-8")
+    return _text(_PACKAGE / "schemas" / name, _PACKAGE.parent / "schemas" / name)
+
+
+def ci_text(name: str) -> str:
+    """The text of `examples/ci/<name>`, in a wheel and in a checkout likewise."""
+    return _text(_PACKAGE / "ci" / name, _PACKAGE.parent / "examples" / "ci" / name)
+
+
+def _text(inside: Path, beside: Path) -> str:
+    return (inside if inside.exists() else beside).read_text(encoding="utf-8")

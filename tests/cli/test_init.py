@@ -48,7 +48,9 @@ def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytes
     assert run(app, ["-C", project, "drift"]) == Exit.OK
 
 
-def test_a_real_workspace_plans_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_workspace_plans_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The first manifest of a workspace that exists wants nothing, and export adds to it."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
@@ -58,6 +60,7 @@ def test_a_real_workspace_plans_empty(tmp_path: Path, monkeypatch: pytest.Monkey
         with serve(sandbox) as server:
             options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMS_KEY", "--timezone", "UTC"]
             assert run(app, ["init", project, *options]) == Exit.OK
+            assert "export --into" in capsys.readouterr().err
             assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.OK
             assert run(app, ["-C", project, "export", "--into"]) == Exit.OK
             assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.OK
@@ -161,13 +164,13 @@ def test_any_name_is_written_as_a_name(tmp_path: Path, name: str) -> None:
 
 
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
-    """What the options leave open is asked; a wrong answer is explained and asked for again; export is the way on."""
-    answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "y"]
+    """What the options leave open is asked; a wrong answer is explained and asked for again; nobody has to export."""
+    answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n"]
     code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms")
     assert code == Exit.OK, shown
     assert "would send the token in the clear" in shown
     assert "there is no time zone Mars/Olympus" in shown
-    assert "export --into" in shown
+    assert "export --into" not in shown
     assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
         "workspaces": {"live": {"url": "https://lms.example/api", "token": {"env": "LMSCONF_TOKEN"}}},
         "default_workspace": "live",

@@ -1,0 +1,1 @@
+"""What a new project begins with: answers in, the texts of its files out."""

@@ -1,0 +1,221 @@
+"""GitHub Actions in small: jobs of the workflows, step by step as they are written, with a stand-in for GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+_EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
+_PIP = f"""#!/bin/sh
+# Installs nothing: lmsconf is here. A requirement that is not pinned would be found.
+[ "$1 $2 $3 $4" = "-m pip install --quiet" ] && [ "$5" = --requirement ] && exec grep -q "^lmsconf==" "$6"
+exec {sys.executable} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a job came to: whether it succeeded, its summary, what it said, and the folder it worked in."""
+
+    success: bool
+    summary: str
+    log: str
+    folder: Path
+
+
+class Actions:
+    """A repository on GitHub. `origin` is the bare repository; what else is on GitHub is in `state`.
+
+    alerts   what was uploaded last as SARIF
+    unused   job → permissions that it was given and no run of it has used
+    """
+
+    def __init__(self, root: Path, origin: Path, secrets: Mapping[str, str]) -> None:
+        self._root = root
+        self._origin = origin
+        self._secrets = dict(secrets)
+        self._count = 0
+        self._state = root / "github.json"
+        self._bin = root / "bin"
+        self._bin.mkdir()
+        self._program("gh", f'#!/bin/sh\nexec {sys.executable} {HERE / "gh.py"} "$@"\n')
+        self._program("python", _PIP)
+        self.alerts: list[dict[str, Any]] = []
+        self.unused: dict[str, set[str]] = {}
+        begun = {"comments": [], "statuses": {}, "pulls": {}, "issues": [], "labels": [], "artifacts": []}
+        self._state.write_text(json.dumps({**begun, "permissions": {}, "used": {}}), encoding="utf-8")
+
+    def _program(self, name: str, text: str) -> None:
+        (self._bin / name).write_text(text, encoding="utf-8")
+        (self._bin / name).chmod(0o755)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that is on GitHub beside the repository."""
+        found: dict[str, Any] = json.loads(self._state.read_text(encoding="utf-8"))
+        return found
+
+    def write(self, **changes: object) -> None:
+        """Changes what is on GitHub."""
+        self._state.write_text(json.dumps({**self.state, **changes}), encoding="utf-8")
+
+    def run(self, workflow: str, ref: str, event: Mapping[str, Any], *, fork: bool = False) -> dict[str, Ran]:
+        """Runs the jobs of a workflow whose `if` holds, at a ref of the repository. A fork has no secrets."""
+        document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
+        assert document["permissions"] == {}
+        found = {}
+        for name, job in document["jobs"].items():
+            contexts = {
+                "github": {
+                    "event": event,
+                    "repository": "acme/lms",
+                    "token": "github-token",
+                    "server_url": "https://github.example",
+                    "run_id": str(self._count + 1),
+                },
+                "secrets": {} if fork else self._secrets if "environment" in job else {},
+                "inputs": event.get("inputs", {}),
+                "steps": {},
+            }
+            if holds(job.get("if", "success()"), contexts, failed=False):
+                found[name] = self._job(name, job, ref, contexts, fork)
+        return found
+
+    def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> Ran:
+        self._count += 1
+        permissions = {name: "read" if fork else level for name, level in job["permissions"].items()}
+        self.write(permissions=permissions, used={})
+        folder = self._root / f"run-{self._count}"
+        folder.mkdir()
+        (folder / "summary").touch()
+        failed, log = False, ""
+        for step in job["steps"]:
+            outcome, outputs = "skipped", {}
+            if holds(step.get("if", "success()"), contexts, failed=failed):
+                if "uses" in step:
+                    code, said = self._uses(step, folder, ref, fork), ""
+                else:
+                    code, said, outputs = self._shell(step, folder, ref, contexts)
+                outcome = "failure" if code else "success"
+                failed, log = failed or code != 0, f"{log}== {step['name']}\n{said}"
+            if "id" in step:
+                contexts["steps"][step["id"]] = {"outcome": outcome, "outputs": outputs}
+        self.unused[name] = self.unused.get(name, set(permissions) - {"contents"}) - set(self.state["used"])
+        summary = (folder / "summary").read_text(encoding="utf-8")
+        return Ran(not failed, summary, log, folder / "work")
+
+    def _shell(
+        self, step: Mapping[str, Any], folder: Path, ref: str, contexts: Mapping[str, Any]
+    ) -> tuple[int, str, dict[str, str]]:
+        """Runs a script as GitHub does, and gives exit code, output, and the outputs of the step."""
+        assert "${{" not in step["run"], "an expression in a script could be code"
+        (folder / "output").write_text("", encoding="utf-8")
+        variables = {name: filled(str(value), contexts) for name, value in step.get("env", {}).items()}
+        ended = subprocess.run(  # noqa: S603  the scripts are those of our own workflows
+            ["bash", "-e", "-c", step["run"]],  # noqa: S607
+            cwd=folder / "work",
+            env={
+                "PATH": os.pathsep.join([str(self._bin), str(Path(sys.executable).parent), os.environ["PATH"]]),
+                "HOME": str(folder),
+                "CI": "true",
+                "GITHUB_ACTOR": "anna",
+                "GITHUB_OUTPUT": str(folder / "output"),
+                "GITHUB_REPOSITORY": "acme/lms",
+                "GITHUB_SHA": git(self._origin, "rev-parse", ref),
+                "GITHUB_STATE": str(self._state),
+                "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+                **variables,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        lines = (folder / "output").read_text(encoding="utf-8").splitlines()
+        return ended.returncode, ended.stdout, dict(line.split("=", 1) for line in lines)
+
+    def _uses(self, step: Mapping[str, Any], folder: Path, ref: str, fork: bool) -> int:
+        """What the actions of others do, as far as it matters here."""
+        action, options = step["uses"].partition("@")[0], step.get("with", {})
+        work = folder / "work"
+        if action == "actions/checkout":
+            depth = options.get("fetch-depth", 1)
+            git(folder, "init", "--quiet", "work")
+            git(work, "fetch", "--quiet", f"--depth={depth}", self._origin.as_uri(), ref)
+            git(work, "checkout", "--quiet", "FETCH_HEAD")
+        elif action == "actions/upload-artifact":
+            self._keep(options["name"], work, options["path"].split(), ref, fork)
+        elif action == "github/codeql-action/upload-sarif":
+            used = self.state["used"]
+            self.write(used={**used, "security-events": "write"})
+            self.alerts = json.loads((work / options["sarif_file"]).read_text(encoding="utf-8"))["runs"][0]["results"]
+        else:
+            assert action == "actions/setup-python"
+        return 0
+
+    def _keep(self, name: str, work: Path, paths: Sequence[str], ref: str, fork: bool) -> None:
+        folder = self._root / f"artifact-{self._count}-{name}"
+        folder.mkdir()
+        for path in paths:
+            if (work / path).exists():
+                shutil.copy(work / path, folder)
+        run = {"id": self._count, "head_branch": ref, "repository_id": 1, "head_repository_id": 2 if fork else 1}
+        kept = {"name": name, "expired": False, "folder": str(folder), "workflow_run": run}
+        self.write(artifacts=[*self.state["artifacts"], kept])
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says."""
+    identity = ("-c", "user.name=Anna", "-c", "user.email=anna@acme.example", "-c", "init.defaultBranch=main")
+    ended = subprocess.run(  # noqa: S603
+        ["git", *identity, "-C", str(folder), *arguments],  # noqa: S607
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return ended.stdout.strip()
+
+
+def filled(text: str, contexts: Mapping[str, Any]) -> str:
+    """The text with its expressions evaluated."""
+    return _EXPRESSION.sub(lambda found: value(found[1], contexts), text)
+
+
+def value(expression: str, contexts: Mapping[str, Any]) -> str:
+    """A literal, or what a context holds; nothing where it holds nothing."""
+    if expression.startswith("'"):
+        return expression.strip("'")
+    first, *path = expression.split(".")
+    found: Any = contexts[first]
+    for step in path:
+        found = found.get(step, "") if isinstance(found, Mapping) else ""
+    return str(found)
+
+
+def holds(condition: str, contexts: Mapping[str, Any], *, failed: bool) -> bool:
+    """Whether an `if` lets a job or step run. Without a word about the status, nothing may have failed."""
+    whole = _EXPRESSION.fullmatch(condition)
+    terms = (whole[1] if whole else condition).split(" && ")
+    states = {"success()": not failed, "failure()": failed, "!cancelled()": True}
+    if not any(term in states for term in terms):
+        terms.append("success()")
+    return all(states[term] if term in states else _compared(term, contexts) for term in terms)
+
+
+def _compared(term: str, contexts: Mapping[str, Any]) -> bool:
+    left, operator, right = term.split(" ")
+    assert operator in ("==", "!=")
+    return (value(left, contexts) == value(right, contexts)) is (operator == "==")

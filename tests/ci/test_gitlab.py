@@ -1,0 +1,112 @@
+"""The pipeline for GitLab: the scripts of its jobs run as they are written, from a merge request to drift."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+import yaml
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.client.client import Client
+from lmsconf.errors import Exit
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+from .actions import git
+
+pytestmark = pytest.mark.skipif(not (shutil.which("git") and shutil.which("curl")), reason="the jobs need git and curl")
+
+
+class Pipeline:
+    """A project on GitLab, and the workspace behind it."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self.folder = folder
+        self.sandbox = sandbox
+        self._jobs: dict[str, Any] = yaml.safe_load((folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
+
+    def __call__(self, job: str, **variables: str) -> int:
+        """Runs the script of a job, and gives its exit code. What it keeps stays in the folder."""
+        ended = subprocess.run(  # noqa: S603  the scripts are ours
+            ["bash", "-e", "-o", "pipefail", "-c", "\n".join(self._jobs[job]["script"])],  # noqa: S607
+            cwd=self.folder,
+            env={
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "CI_COMMIT_SHA": git(self.folder, "rev-parse", "HEAD"),
+                "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(self.folder, "rev-parse", "main"),
+                "GITLAB_USER_LOGIN": "anna",
+                **variables,
+            },
+            timeout=60,
+            check=False,
+        )
+        return ended.returncode
+
+    def kept(self, name: str) -> Any:
+        """A JSON file that a job left."""
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
+    """A project that `lmsconf init` began, with a branch that adds a group."""
+    for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "seed.yaml").write_text("people: [{email: bo.ek@acme.example}, {email: cy.dahl@acme.example}]\n")
+    sandbox, folder = Sandbox(":memory:", seed=tmp_path / "seed.yaml"), tmp_path / "lms"
+    try:
+        with serve(sandbox) as server:
+            assert run(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == Exit.OK
+            git(folder, "init", "--quiet")
+            git(folder, "add", ".")
+            git(folder, "commit", "--quiet", "--message", "Begin")
+            git(folder, "checkout", "--quiet", "-b", "officers")
+            group = "groups: [{name: Safety officers, members: [bo.ek@acme.example]}]\n"
+            (folder / "manifests" / "officers.yaml").write_text(group, encoding="utf-8")
+            git(folder, "add", ".")
+            git(folder, "commit", "--quiet", "--message", "Officers")
+            yield Pipeline(folder, sandbox)
+    finally:
+        sandbox.shut()
+
+
+def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
+    """The merge request gets its counts, the signed plan of main is applied, and an edit by hand is a failed case."""
+    keys = {"LMSCONF_TOKEN": "sandbox", "LMSCONF_PLAN_KEY": "long and random"}
+    assert pipeline("plan", LMSCONF_TOKEN="sandbox") == Exit.OK  # noqa: S106
+    assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}
+    assert [change["origin"] for change in pipeline.kept("plan.json")["changes"]] == ["from this change"]
+    assert pipeline("apply", **keys) == Exit.STALE  # a plan that nobody signed
+
+    assert pipeline("plan-main", **keys) == Exit.OK
+    assert pipeline("apply", **keys) == Exit.OK
+    assert "<html" in (pipeline.folder / "report.html").read_text(encoding="utf-8")
+    assert pipeline("drift", **keys) == Exit.OK
+
+    with Client("http://sandbox", "sandbox", transport=pipeline.sandbox) as client:
+        client.call("manual-groups.remove-member", path={"groupId": "g-1", "userId": "u-1"})
+    assert pipeline("drift", **keys) == Exit.CHANGES
+    cases = junitparser.JUnitXml.fromfile(str(pipeline.folder / "drift.xml"))
+    assert cases.failures == 1
+
+
+def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It fetches the snapshot that the last pipeline of main kept, and asks the workspace nothing."""
+    assert pipeline("snapshot", LMSCONF_TOKEN="sandbox") == Exit.OK  # noqa: S106
+    artifacts = tmp_path / "projects" / "7" / "jobs" / "artifacts" / "main" / "raw"
+    artifacts.mkdir(parents=True)
+    (pipeline.folder / "snapshot.json").rename(artifacts / "snapshot.json")
+    requests = len(pipeline.sandbox.log)
+    assert pipeline("plan-fork", CI_API_V4_URL=tmp_path.as_uri(), CI_MERGE_REQUEST_PROJECT_ID="7") == Exit.OK
+    assert len(pipeline.sandbox.log) == requests
+    assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}

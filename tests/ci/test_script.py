@@ -1,0 +1,58 @@
+"""examples/ci/lmsconf.sh, the commands for any other CI system: run as they are, in order."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import junitparser
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.errors import Exit
+
+SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ci" / "lmsconf.sh"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Runs the script in a project that `lmsconf init` began, and gives exit code and output."""
+    assert run(app, ["init", str(tmp_path)]) == Exit.OK
+
+    def ran(*arguments: str) -> tuple[int, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
+        ended = subprocess.run(  # noqa: S603  the script is ours
+            [SCRIPT, *arguments],
+            cwd=tmp_path,
+            env={**kept, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return ended.returncode, ended.stdout
+
+    return ran
+
+
+def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    """The plan's digest is the last line; apply does that plan and no other; then there is no drift."""
+    code, text = script("plan")
+    assert code == 0
+    digest = text.splitlines()[-1]
+    assert {"plan.json", "plan.html", "plan.md"} <= {path.name for path in tmp_path.iterdir()}
+    assert script("drift")[0] == Exit.CHANGES
+    assert script("apply", "0" * 64)[0] == Exit.STALE
+    assert script("apply", digest)[0] == Exit.OK
+    assert script("drift")[0] == Exit.OK
+    assert len(junitparser.JUnitXml.fromfile(str(tmp_path / "drift.xml"))) > 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("deploy",), ("apply",), ("plan", "now")])
+def test_wrong_words_do_nothing(script: Callable[..., tuple[int, str]], arguments: tuple[str, ...]) -> None:
+    """Without a word that the script knows, or a digest to apply, nothing is run."""
+    assert script(*arguments) == (Exit.USAGE, "")

@@ -1,0 +1,120 @@
+"""The workflows in examples/ci, judged as files: by their schemas, by an auditor, and by rules of their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lmsconf.cli import app
+
+REPOSITORY = Path(__file__).parent.parent.parent
+CI = REPOSITORY / "examples" / "ci"
+WORKFLOWS = sorted((CI / "github").glob("*.yml"))
+TOOLS = Path(sys.executable).parent
+PINNED = re.compile(r"[\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+TEXTS = [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "kubernetes" / "drift.yaml", CI / "lmsconf.sh"]
+
+
+def judged(tool: str, *arguments: str | Path) -> None:
+    """Runs a judge, which must find nothing; skips where it is not installed."""
+    if not (TOOLS / tool).exists():
+        pytest.skip(f"{tool} is not installed")
+    ended = subprocess.run(  # noqa: S603  a tool of ours, on files of ours
+        [TOOLS / tool, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stdout
+
+
+def jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_are_as_github_wants_them(path: Path) -> None:
+    """Each workflow fits the JSON Schema of GitHub's workflows."""
+    judged("check-jsonschema", "--builtin-schema", "vendor.github-workflows", path)
+
+
+def test_every_job_ends() -> None:
+    """Each job of each workflow has a timeout."""
+    judged("check-jsonschema", "--builtin-schema", "custom.github-workflows-require-timeout", *WORKFLOWS)
+
+
+def test_the_pipeline_is_as_gitlab_wants_it() -> None:
+    """The pipeline fits the JSON Schema of GitLab CI."""
+    arguments = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    judged("check-jsonschema", *arguments, CI / "gitlab" / "gitlab-ci.yml")
+
+
+def test_an_auditor_finds_nothing() -> None:
+    """zizmor has no finding in the workflows, not even those that it keeps for auditors."""
+    judged("zizmor", "--offline", "--persona=auditor", *WORKFLOWS)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned(path: Path) -> None:
+    """Each action is named by a whole commit, with its version beside it."""
+    used = re.findall(r"^ +(?:- )?uses: (.+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert used
+    assert [one for one in used if not PINNED.fullmatch(one)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_jobs_have_what_they_need_and_no_more(path: Path) -> None:
+    """Nothing is permitted by default, secrets come from an environment, and no checkout leaves a token behind."""
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["permissions"] == {}
+    for name, job in jobs(path):
+        assert job["permissions"]["contents"] == "read", name
+        uses_secrets = "secrets." in yaml.safe_dump(job)
+        assert uses_secrets is ("environment" in job), name
+        assert job["steps"][0]["with"]["persist-credentials"] is False, name
+
+
+def test_a_fork_gets_no_secret_and_writes_nothing() -> None:
+    """The job for pull requests from forks names no secret and no permission to write."""
+    job = dict(jobs(CI / "github" / "lmsconf-plan.yml"))["plan-fork"]
+    assert "secrets" not in yaml.safe_dump(job)
+    assert set(job["permissions"].values()) == {"read"}
+
+
+def test_nobody_cuts_an_apply_short() -> None:
+    """Applies wait for each other and are never cancelled by a later one."""
+    workflow = yaml.safe_load((CI / "github" / "lmsconf-apply.yml").read_text(encoding="utf-8"))
+    assert workflow["concurrency"] == {"group": "lmsconf-apply", "cancel-in-progress": False}
+    pipeline = yaml.safe_load((CI / "gitlab" / "gitlab-ci.yml").read_text(encoding="utf-8"))
+    assert (pipeline["apply"]["interruptible"], pipeline["apply"]["resource_group"]) == (False, "lms-apply")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_command_is_one_that_there_is(path: Path) -> None:
+    """Commands and options of lmsconf in the workflows are those that lmsconf has."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    if path.name == "drift.yaml":
+        text = text.replace("[lmsconf, -C, /project, drift]", "lmsconf drift")
+    lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith(("#", "-   #"))]
+    found = [words for line in lines for words in re.findall(r"(?:^|- |: |\|\| |\$\()lmsconf ([a-z]+[^|>)]*)", line)]
+    assert found
+    for words in found:
+        _check(words.split())
+
+
+def _check(words: Sequence[str]) -> None:
+    command = app.get_command(app.make_context("lmsconf", ["validate"]), words[0])  # type: ignore[attr-defined]
+    assert command is not None, words
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options, words
+
+
+def test_the_hook_for_pre_commit_runs_validate() -> None:
+    """`.pre-commit-hooks.yaml` has one hook, which looks at the project as a whole."""
+    (hook,) = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert (hook["entry"], hook["language"], hook["pass_filenames"]) == ("lmsconf validate", "python", False)
+    matched = [name for name in ("a/b.yaml", "b.yml", "hr/leaders.csv", "README.md") if re.search(hook["files"], name)]
+    assert matched == ["a/b.yaml", "b.yml", "hr/leaders.csv"]

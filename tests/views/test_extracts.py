@@ -1,0 +1,51 @@
+"""What scripts take from a plan file: `lmsconf show --format digest` and `--format gitlab`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from document_samples import PLANS
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.core import planfile
+from lmsconf.core.values import Plan
+from lmsconf.errors import Exit
+
+
+def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command prints of a saved plan."""
+    path = folder / "plan.json"
+    path.write_text(planfile.dumps(plan), encoding="utf-8")
+    assert run(app, ["show", str(path), "--format", format]) == Exit.OK
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_digest_stands_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`digest` prints what the plan file has under that key, and a line break."""
+    text = shown(PLANS[name], "digest", tmp_path, capsys)
+    assert text == json.loads(planfile.dumps(PLANS[name]))["digest"] + "\n"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_gitlab_counts_three_things(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """GitLab knows create, update and delete: a replacement is one of the first and one of the last."""
+    counts = PLANS[name].summary
+    assert json.loads(shown(PLANS[name], "gitlab", tmp_path, capsys)) == {
+        "create": counts.create + counts.replace,
+        "update": counts.update,
+        "delete": counts.delete + counts.replace,
+    }
+
+
+@pytest.mark.parametrize("format", ["digest", "gitlab"])
+def test_other_documents_have_neither(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked of a snapshot, it is a wrong command line that says what there is instead."""
+    assert run(app, ["init", str(tmp_path)]) == Exit.OK
+    path = str(tmp_path / "snapshot.json")
+    assert run(app, ["-C", str(tmp_path), "snapshot", path]) == Exit.OK
+    assert run(app, ["show", path, "--format", format]) == Exit.USAGE
+    assert "Choose one of text, markdown, html" in capsys.readouterr().err
