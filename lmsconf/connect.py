@@ -37,7 +37,8 @@ class Connection:
 
     All clients of all its crews share one pace and one budget: what one of them learns of the service, all know.
 
-    max_rate: the most requests a second. retry: how patient it is, and how time passes.
+    max_rate: the most requests a second. retry: how patient it is, and how time passes. only_reads: no client of it
+    can write, whoever asks for that.
     """
 
     def __init__(
@@ -47,12 +48,13 @@ class Connection:
         on_call: Callable[[Exchange], None] | None = None,
         max_rate: float | None = None,
         retry: Retry | None = None,
+        only_reads: bool = False,
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
         self.wire = Wire(settings.dialect, settings.dialect_at)
         self._settings = settings
-        self._on_call = on_call
+        self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or Retry()
         self._pace = Pace(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
         self._budget = Budget(self._retry)
@@ -104,4 +106,5 @@ class Connection:
             pace=self._pace,
             budget=self._budget,
             on_call=self._on_call,
+            only_reads=self._only_reads,
         )

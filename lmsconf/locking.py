@@ -33,6 +33,8 @@ _SAFE_UNTIL: Final = 0.9
 _CLOCKS_DIFFER: Final = 60.0
 """Seconds by which the clocks of two machines may disagree about when a lease is over."""
 _VISIBLE_WITHIN: Final = 10.0
+_LOOKS: Final = 3
+"""Other runs' locks come and go, which can leave a hole between the pages of one look."""
 
 
 class LockHeld(LmsconfError):
@@ -100,13 +102,14 @@ class Locksmith:
 
     def locks(self) -> list[Lock]:
         """Every lock that is live. Raises LmsconfError where the groups cannot be read whole."""
-        with self._connection.crew(1) as crew:
-            rows = self._connection.reader(crew).rows("manual-groups.list", "groups", id="groupId")
-        if rows.incomplete:
-            raise LmsconfError(
-                f"whether another run has locked the workspace is not known: {rows.incomplete}", hint="Try again."
-            )
-        return list(_locks(rows))
+        for _ in range(_LOOKS):
+            with self._connection.crew(1) as crew:
+                rows = self._connection.reader(crew).rows("manual-groups.list", "groups", id="groupId")
+            if not rows.incomplete:
+                return list(_locks(rows))
+        raise LmsconfError(
+            f"whether another run has locked the workspace is not known: {rows.incomplete}", hint="Try again."
+        )
 
     def remove(self, lock: Lock) -> None:
         """Takes a lock away; one that is gone is no error."""

@@ -200,12 +200,12 @@ class Workspace(Seen):
             return (), tuple(problem for problem in found.problems if problem.is_error), False
         except LmsconfError as error:
             return (), error.problems, None
-        all_done = all(outcome.status is Status.DONE for outcome in run.outcomes)
-        problems = [self._without_effect(plan, change) for change in again.changes] if all_done else []
+        undone = {outcome.address for outcome in run.outcomes if outcome.status is not Status.DONE}
+        problems = [self._without_effect(plan, change) for change in again.changes if change.address not in undone]
         return again.changes, tuple(problems), not again.changes
 
     def _without_effect(self, plan: Plan, change: Change) -> Problem:
-        """Every call was accepted, and still this differs: the names or behaviours assumed are probably others."""
+        """All its calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
         keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))

@@ -54,7 +54,7 @@ def doctor(
     _refuse(probe=probe, user=user, content=content, yes=yes)
     settings = settings_of(context)
     watch = Watch(_now)
-    with Connection(settings, on_call=watch.heard, max_rate=max_rate) as connection:
+    with Connection(settings, on_call=watch.heard, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.crew(parallelism) as crew:
             found = examine(settings, connection.wire, connection.reader(crew), watch, _now())
         if probe and found.failure is None:

@@ -104,7 +104,7 @@ def opened(settings: Settings, parallelism: int, max_rate: float | None = None) 
     from lmsconf.connect import Connection
     from lmsconf.seeing import Seen
 
-    with Connection(settings, max_rate=max_rate) as connection:
+    with Connection(settings, max_rate=max_rate, only_reads=True) as connection:
         yield Seen(settings=settings, connection=connection, parallelism=parallelism)
 
 

@@ -28,8 +28,8 @@ class Client:
     """One connection to the service. Not for several threads at once: a crew gives each its own.
 
     seconds: how long one try may take. on_call hears of every try. pace and budget are shared by the clients of a run;
-    without them, the client has a pace and each call a budget of its own. The token shows in nothing that this raises
-    or tells.
+    without them, the client has a pace and each call a budget of its own. only_reads: a call that writes is misuse, and
+    raises ValueError before anything is sent. The token shows in nothing that this raises or tells.
     """
 
     def __init__(
@@ -43,9 +43,11 @@ class Client:
         pace: Pace | None = None,
         budget: Budget | None = None,
         on_call: Callable[[Exchange], None] | None = None,
+        only_reads: bool = False,
         seconds: float = 60.0,
         max_bytes: int = MAX_BYTES,
     ) -> None:
+        self._only_reads = only_reads
         self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes)
         self.wire = wire or Wire.default()
         self._retry = retry or Retry()
@@ -101,6 +103,8 @@ class Client:
 
     def _perform(self, asked: Asked) -> Json:
         """Sends it, and again while that is safe and patience lasts."""
+        if asked.writes and self._only_reads:
+            raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
         budget = self._budget or Budget(self._retry)
         tried, waited, trouble = 0, 0.0, None
         outcome: Answer | NotSent | Lost = NotSent(_GIVEN_UP)
@@ -148,7 +152,7 @@ class Client:
             return
         budget.failed(sent)
         if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
-            self._pace.too_many(sent, self._retry.asked(outcome.retry_after) or 0.0)
+            self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
 
     def _may_repeat(self, asked: Asked, outcome: Answer | NotSent | Lost) -> bool:
         """Whether sending it again cannot do anything twice, and may help."""

@@ -12,6 +12,10 @@ from typing import Final
 _REMEMBERED: Final = 64
 _SLOWEST: Final = 1.0
 """Requests a second; below that a run would hardly go on."""
+_USUAL: Final = 20.0
+"""Requests a second where too little was answered to tell, and at least where the service says when to come again."""
+_TELLING: Final = 8
+"""Answers that tell a rate; one refusal among the first requests of a run says little of it."""
 _REGAINED: Final = 20.0
 """Seconds until what was given up is regained."""
 _LEAST_REGAINED: Final = 0.5
@@ -63,12 +67,16 @@ class Pace:
         """Hears that the service did what it was asked."""
         self._answered.append(self._clock())
 
-    def too_many(self, sent: float, again: float) -> None:
-        """Hears that a request sent at that time was too much, and that the service wants none for so many seconds."""
+    def too_many(self, sent: float, told: float | None) -> None:
+        """Hears that a request sent at that time was too much.
+
+        told: for how many seconds the service wants none. Where it says so, the pause does what the rate need not.
+        """
+        again = told or 0.0
         with self._lock:
             now = self._clock()
             if sent >= self._since:
-                self._learnt = max(self._rate_seen(now) / 2, _SLOWEST)
+                self._learnt = max(self._rate_seen(now) / 2, _SLOWEST if told is None else _USUAL)
                 self._free = False
             elif again <= 0 or now + again <= self._since:
                 return
@@ -96,8 +104,7 @@ class Pace:
 
     def _rate_seen(self, now: float) -> float:
         """How many requests a second were answered lately, and never more than were allowed."""
-        if not self._answered:
-            return 0.0
-        seen = len(self._answered) / max(now - self._answered[0], 0.001)
+        answers = len(self._answered)
+        seen = 2 * _USUAL if answers < _TELLING else answers / max(now - self._answered[0], 0.001)
         allowed = self._rate(now)
         return seen if allowed is None else min(seen, allowed)

@@ -109,7 +109,7 @@ def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, o
     pages = _Pages(ask, listing, query)
     try:
         while True:
-            rows, total = _page(pages[found.received], listing)
+            rows, total = _page(pages[found.received], listing, is_first=found.received == 0)
             if found.received == 0:
                 pages.foresee(total, len(rows))
                 if on_first:
@@ -140,7 +140,7 @@ def _end(pages: _Pages, listing: Listing, found: _Pass) -> str | None:
     full = found.sizes[0] if len(found.sizes) > 1 else listing.limit
     if not listing.paged or found.totals or (found.sizes and found.sizes[-1] < full):
         return None
-    rows, _ = _page(pages[max(0, found.received - 1)], listing)
+    rows, _ = _page(pages[max(0, found.received - 1)], listing, is_first=True)
     if len(rows) != min(1, found.received) or any(_id(row, listing) not in found.rows for row in rows):
         return f"a page of {listing.rows} was empty, and there are more of them"
     return None
@@ -155,9 +155,11 @@ def _put_aside(rows: list[dict[str, Json]], listing: Listing, found: _Pass) -> N
             found.rows[id] = listing.keep(named) if listing.keep else named
 
 
-def _page(page: Json, listing: Listing) -> tuple[list[dict[str, Json]], int | None]:
-    """The rows and the total of one page."""
+def _page(page: Json, listing: Listing, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
+    """The rows and the total of one page. Some services write null where no rows are left; a first page may not."""
     rows = page.get(listing.rows) if isinstance(page, dict) else None
+    if isinstance(page, dict) and not is_first and listing.rows in page and rows is None:
+        rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
         raise _Unfit(f"a page came without its list of {listing.rows}")
     objects = [row for row in rows if isinstance(row, dict)]

@@ -11,9 +11,8 @@ from lmsconf.core.values import Json
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.lab import Lab, Sent
-from lmsconf.errors import BadAnswer
 from lmsconf.kinds.field_values import FieldRow, field_row
-from lmsconf.kinds.user_values import RIGHTS, AnswerRow, live_answers_of
+from lmsconf.kinds.user_values import RIGHTS, AnswerRow, readable_answers
 from lmsconf.wire import Wire
 
 DATE: Final = "users.set-custom-archived-date.date"
@@ -38,6 +37,7 @@ class Keepsake:
         """The person as the service shows them now. Raises Rejected where it does not."""
         user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
         listed = lab.reader.rows("custom-fields.list", "customFields", id="customFieldId").rows
+        fields = tuple(field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
@@ -45,8 +45,8 @@ class Keepsake:
             rights={right: bool(user.get(right)) for right in RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
-            answers=_answers(user),
-            fields=tuple(field_row(row) for row in listed),
+            answers=_repeatable(readable_answers(user), fields),
+            fields=fields,
         )
 
     def now(self, lab: Lab) -> Keepsake:
@@ -136,14 +136,31 @@ class Keepsake:
 def _value(type: str, answer: AnswerRow, form: str) -> Json:
     """An answer as it is given to a field of that type."""
     if type == "TEXT":
-        return answer.text or ""
+        return answer.said
     ids: list[Json] = [*sorted(answer.choices)]
     return ids if type == "MULTI_SELECT" or form == "list" else next(iter(ids), "")
 
 
-def _answers(user: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
-    try:
-        return live_answers_of(user)
-    except BadAnswer:
-        # Their inner shape is not documented. What nobody can read is left alone.
+def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
+    """The answers with ids for choices, which some services show by name; None where one could not be given again."""
+    by_name = {normal(field.name): field for field in fields}
+    found = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
+    return None if answers is None or None in found else tuple(one for one in found if one)
+
+
+def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
+    """An answer as it would be given again; None where that is not known."""
+    if field is None:
+        return answer
+    if field.type == "TEXT":
+        return AnswerRow(answer.field, frozenset(), answer.said) if len(answer.choices) < 2 else None
+    ids = _ids(field)
+    if not answer.picked <= ids.keys():
         return None
+    return AnswerRow(answer.field, frozenset(ids[one] for one in answer.picked), None)
+
+
+def _ids(field: FieldRow) -> dict[str, str]:
+    """The id of each choice, by its name and by itself."""
+    names = {choice.name: str(choice.id) for choice in field.choices}
+    return {**names, **{id: id for id in names.values()}}

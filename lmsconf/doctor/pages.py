@@ -91,7 +91,9 @@ def _limit(api: Api, listing: Paged, asked: int) -> Limit:
 def _page(api: Api, listing: Paged, size: int, skip: int = 0) -> tuple[int, int | None]:
     """How many rows came, and how many there are by the listing's own count."""
     answer = api.get(listing.operation, query={"skip": skip, "limit": size})
-    rows = cast("dict[str, Json]", answer).get(listing.rows)
+    rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
+    if rows is None and skip:
+        rows = []
     if not isinstance(rows, list):
         raise BadAnswer(f"{listing.operation} came without its {listing.rows}", operation=listing.operation)
     total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None

@@ -213,8 +213,9 @@ def _answers(live: Live, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, 
     types = field_types(live.planning)
     for one in answers:
         scope = choice_scope(one.field)
-        names = plain(frozenset(live.planning.book.name(scope, id) or id for id in one.choices))
-        if one.text is not None and types.get(one.field) == "TEXT":
-            yield one.field, one.text
+        names = plain(frozenset(live.planning.book.name(scope, id) or id for id in one.picked))
+        if types.get(one.field) == "TEXT":
+            if one.said:
+                yield one.field, one.said
         elif isinstance(names, list) and names:
             yield one.field, names if types.get(one.field) == "MULTI_SELECT" else names[0]

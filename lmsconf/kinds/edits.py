@@ -34,7 +34,7 @@ class EditRow:
 def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """The last edits of the targets in one answer, as far as it tells of them."""
     for one in objects(cast("Mapping[str, Json]", answer), "targets"):
-        by, at = _text(one.get("updatedBy")), _text(one.get("updatedAt"))
+        by, at = _editor(one.get("updatedBy")), _text(one.get("updatedAt"))
         if by or at:
             yield EditRow(target_row(content, one).id, by, at)
 
@@ -44,6 +44,13 @@ def edits_of(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
     emails = {row.id: row.name for row in snapshot.of(USER).rows}
     rows = cast("tuple[EditRow, ...]", snapshot.of(EDITS).rows)
     return {row.id: Edit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
+
+
+def _editor(value: Json) -> str | None:
+    """Who it was; where that is an object, what in it names somebody best."""
+    if isinstance(value, dict):
+        return next((_text(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
+    return _text(value)
 
 
 def _text(value: Json) -> str | None:

@@ -101,9 +101,9 @@ def live_answers(planning: Planning, row: PersonRow, wanted: Mapping[str, Said])
 def _live(planning: Planning, field: str, answer: AnswerRow | None, like: Said) -> Said:
     type = field_types(planning).get(field, _SEVERAL)
     if type == "TEXT":
-        return (answer.text or None) if answer else None
+        return (answer.said or None) if answer else None
     scope = choice_scope(field)
-    return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.choices if answer else ())))
+    return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.picked if answer else ())))
 
 
 def _field_name(planning: Planning, answer: AnswerRow) -> str:
@@ -194,10 +194,19 @@ def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
     for answer in row.answers or ():
         id = _field_ids(planning).get(answer.field)
         if id is not None:
-            type = field_types(planning).get(_field_name(planning, answer), _SEVERAL)
-            ids: list[RemoteId | Ref] = [RemoteId(one) for one in sorted(answer.choices)]
-            out[id] = (answer.text or "") if type == "TEXT" else _choices(planning, type, ids)
+            name = _field_name(planning, answer)
+            type = field_types(planning).get(name, _SEVERAL)
+            ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
+            out[id] = answer.said if type == "TEXT" else _choices(planning, type, ids)
     return out
+
+
+def _choice_id(planning: Planning, field: str, shown: str) -> RemoteId | Ref:
+    """The id of a choice that a live answer shows by its id or by its name."""
+    scope = choice_scope(field)
+    if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):
+        return planning.book.ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
+    return RemoteId(shown)
 
 
 def note_lost_answers(planning: Planning) -> None:

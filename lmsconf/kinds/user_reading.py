@@ -24,7 +24,7 @@ from lmsconf.kinds.user_values import (
     Person,
     PersonRow,
     listed_details,
-    live_answers_of,
+    readable_answers,
     rights,
     single_details,
 )
@@ -76,7 +76,7 @@ def read_everybody(api: Api, listing: Listing, rows: Rows) -> tuple[Listing, Lis
     everybody = _extended(api)
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    told = (_with(row, listed_details(raw[row.id], _LISTED) | held.get(row.id, {})) for row in people)
+    told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
@@ -93,6 +93,10 @@ def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
     return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
 
 
+def _all_listed(data: Data) -> dict[str, object]:
+    return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
+
+
 def _extended(api: Api) -> Rows:
     return api.rows("users.extended-info", "users", id="userId", total="matchCount")
 
@@ -107,7 +111,7 @@ def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
 
 def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
     """How many people hold each choice."""
-    held = Counter(choice for row in rows for answer in live_answers_of(row) for choice in answer.choices)
+    held = Counter(choice for row in rows for answer in readable_answers(row) or () for choice in answer.choices)
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 

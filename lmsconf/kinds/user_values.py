@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.names import email, normal
@@ -17,16 +17,28 @@ from lmsconf.kinds.people import People
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
+_TOLD_BY: Final = ("choices", "choiceIds", "values", "choiceId", "text", "value")
+"""Where an answer may stand within the object that it is; whatever else is there only describes it."""
 Said: TypeAlias = "str | frozenset[str] | None"
 """What a manifest answers to a field: a choice or a text, several choices, or nothing."""
 
 
 class AnswerRow(NamedTuple):
-    """A live answer: the ids of the choices, or a text."""
+    """A live answer: the choices, or a text, which may be the name of a choice."""
 
     field: str
     choices: frozenset[str]
     text: str | None
+
+    @property
+    def picked(self) -> frozenset[str]:
+        """What was chosen, in a field that has choices: ids, or names where the service shows no more than that."""
+        return self.choices or frozenset({self.text} if self.text else ())
+
+    @property
+    def said(self) -> str:
+        """What was said, in a field of text, which some services show as a list of one."""
+        return self.text or (next(iter(self.choices)) if len(self.choices) == 1 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +125,19 @@ def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, 
     return found
 
 
+def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
+    """The answers of a person; None where their inner shape, which is not documented, cannot be read.
+
+    Nobody's answers may keep everybody from being read: only who declares them has to know them.
+    """
+    try:
+        return live_answers_of(data)
+    except BadAnswer:
+        return None
+
+
 def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
-    """The answers of a person, by the names of the fields."""
+    """The answers of a person, by the names of the fields. Raises BadAnswer where they cannot be read."""
     held = an_object(data.get("customFields") or {}, "the answers of a user")
     return tuple(_answer(name, held[name]) for name in sorted(held) if held[name] is not None)
 
@@ -139,26 +162,32 @@ def rights(data: Mapping[str, Json]) -> dict[str, object]:
 
 
 def _answer(name: str, value: Json) -> AnswerRow:
-    """An answer, whose inner shape is not documented: choices as objects or ids, one choice, or a text."""
+    """An answer, whose inner shape is not documented: choices as objects, ids or names, one choice, or a text."""
     if isinstance(value, str):
         return AnswerRow(normal(name), frozenset(), value)
+    if isinstance(value, list):
+        return _choices(name, value)
     said = an_object(value, f"the answer to {name}")
-    picked = said.get("choices", said.get("choiceIds"))
-    if isinstance(picked, list):
-        return AnswerRow(normal(name), frozenset(_choice(name, one) for one in picked), None)
-    if said.get("choiceId") is not None:
-        return AnswerRow(normal(name), frozenset({text(said, "choiceId")}), None)
-    for key in ("text", "value"):
-        if isinstance(said.get(key), str):
-            return AnswerRow(normal(name), frozenset(), cast(str, said[key]))
-    if not any(part is not None and part != "" for part in said.values()):
+    told = {key: part for key in _TOLD_BY if (part := said.get(key)) is not None and part != "" and part != []}
+    for key, part in told.items():
+        if isinstance(part, list):
+            return _choices(name, part)
+        if key == "choiceId":
+            return AnswerRow(normal(name), frozenset({text(said, key)}), None)
+        if key in ("text", "value") and isinstance(part, str):
+            return AnswerRow(normal(name), frozenset(), part)
+    if not told and (said.keys() & _TOLD_BY or not any(part is not None and part != "" for part in said.values())):
         return AnswerRow(normal(name), frozenset(), None)
     raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(said)}")
+
+
+def _choices(name: str, picked: list[Json]) -> AnswerRow:
+    return AnswerRow(normal(name), frozenset(_choice(name, one) for one in picked), None)
 
 
 def _choice(name: str, value: Json) -> str:
     if isinstance(value, dict):
         return text(value, "choiceId" if value.get("choiceId") is not None else "name")
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
     raise BadAnswer(f"an answer to {name} holds {value!r:.60} where a choice should be")

@@ -404,3 +404,16 @@ def test_a_transport_that_was_given_stays_open() -> None:
     with client(network=network):
         pass
     assert not network.closed
+
+
+@pytest.mark.parametrize("what", [WRITE, CREATE])
+def test_a_client_that_only_reads_sends_no_write(what: What) -> None:
+    """Whoever asks for one gets an error, and the service hears nothing; a read goes out as ever."""
+    network = Network(said(200, {"userIds": []}))
+    reading = Client("https://lms.example", CANARY, transport=network, only_reads=True)
+    with pytest.raises(ValueError, match="this only reads"):
+        perform(reading, what)
+    with pytest.raises(ValueError, match="this only reads"):
+        reading.send("DELETE", "/groups/g-1")
+    assert network.requests == []
+    assert perform(reading, READ) == {"userIds": []}

@@ -72,13 +72,13 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
     clock = Clock()
     learning = pace(clock)
     answered(learning, clock, 40.0, 200)
-    learning.too_many(clock.time, 0.0)
+    learning.too_many(clock.time, None)
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
     clock.time += 0.001
     answered(learning, clock, 20.0, 200)
     seen = learning.rate()
     assert seen is not None
-    learning.too_many(clock.time, 0.0)
+    learning.too_many(clock.time, None)
     assert learning.rate() == pytest.approx(10.0, rel=0.1)
 
 
@@ -137,12 +137,25 @@ def test_the_rate_recovers_slowly_and_evenly() -> None:
     assert rates[59] == 50.0
 
 
-def test_a_service_that_never_answered_is_asked_once_a_second() -> None:
-    """Where there is nothing to halve, the slowest rate is where it begins."""
+@pytest.mark.parametrize("answers", [0, 3])
+def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -> None:
+    """Where too little was answered to halve its rate, twenty a second is where it begins, not one."""
     clock = Clock()
     learning = pace(clock)
-    learning.too_many(clock.time, 0.0)
-    assert learning.rate() == 1.0
+    answered(learning, clock, 1.0, answers)
+    learning.too_many(clock.time, None)
+    assert learning.rate() == 20.0
+
+
+@pytest.mark.parametrize(("told", "slowest"), [(None, 1.0), (0.0, 20.0), (0.01, 20.0)])
+def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowest: float) -> None:
+    """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""
+    clock = Clock()
+    learning = pace(clock)
+    for _ in range(12):
+        answered(learning, clock, 100.0, 9)
+        learning.too_many(clock.time, told)
+    assert learning.rate() == pytest.approx(slowest)
 
 
 def test_nobody_waits_in_vain() -> None:
@@ -181,7 +194,7 @@ def test_clients_tell_their_pace(status: int) -> None:
     other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=clock.retry(tries=1), pace=shared)
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
-    assert clock.waits == [4.0, pytest.approx(1.0)]
+    assert clock.waits == [4.0, pytest.approx(0.05)]
 
 
 def test_a_service_with_a_limit_is_served_to_the_end() -> None:

@@ -10,7 +10,7 @@ from wire.second_dialect import second_dialect
 from . import project
 
 DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": second_dialect()}
-OF_THEIR_OWN = {"test_stranger", "test_stranger_answers"}
+OF_THEIR_OWN = {"test_stranger", "test_stranger_answers", "test_stranger_more"}
 """Tests of a server that is not ours, which has dialects of its own."""
 
 

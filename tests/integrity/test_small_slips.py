@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.core.plan import Manifests
-from lmsconf.core.values import Plan
-from lmsconf.errors import BadAnswer
+from lmsconf.core.address import Address, Ref
+from lmsconf.core.values import ApplyReport, Call, Plan, Status
+from lmsconf.errors import BadAnswer, Exit
+from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
+from lmsconf.sending import Sender
+from lmsconf.settings import Settings, load
+from lmsconf.settling import Settling, Timing
 from lmsconf.wire import Wire
 from lmsconf.workspace import Workspace
 
@@ -38,6 +42,20 @@ content_targets: [{content: K, assign_to: [everyone, {group: B}]}]
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     with staged(tmp_path, SEED, monkeypatch) as stage:
         yield stage
+
+
+@contextmanager
+def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
+    """A project and its workspace, to be spoken to in ways of a test's own."""
+    (root / "seed.yaml").write_text(SEED, encoding="utf-8")
+    (root / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
+    (root / "manifests").mkdir()
+    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
+    try:
+        yield load(root, None, {}), sandbox
+    finally:
+        sandbox.shut()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +86,69 @@ def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: Stage) -> No
         assert (ran.code, ran.writes) == (4, []), ran.err
 
 
+class Instead(httpx.BaseTransport):
+    """A workspace that answers some operations with a status and nothing else, and does not do them."""
+
+    def __init__(self, sandbox: Sandbox, answers: Mapping[str, int]) -> None:
+        self.sandbox, self.answers = sandbox, answers
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        operation, _ = self.sandbox.wire.route(request.method, request.url.path) or (None, {})
+        if operation is not None and operation.id in self.answers:
+            return httpx.Response(self.answers[operation.id], json={})
+        return self.sandbox.handle_request(request)
+
+
+WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
+
+
+def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
+    """The report of an apply of a rename and a creation, during which some operations are answered so."""
+    with project(root, WANTED) as (settings, sandbox):
+        workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.wire))
+        return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
+
+
+def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
+    """With the service's status; everything else is done, and the run is partial."""
+    report = applied(tmp_path, {"manual-groups.rename": 400})
+    assert report.exit == Exit.PARTIAL
+    [failed] = [outcome for outcome in report.outcomes if outcome.status is Status.FAILED]
+    assert failed.operation == "manual-groups.rename"
+    assert "answered 400" in (failed.reason or "")
+    assert report.count(Status.DONE) == len(report.outcomes) - 1
+
+
+def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
+    """It fails, with the name of what it waited for, and nobody waits for it for ever."""
+    unknown, at = Ref(Address.of("group", "New")), Address.of("group", "A")
+    body = {"userIds": [unknown]}
+    call = Call(id="c1", address=at, operation="groups.any", method="POST", path="/groups", query={}, body=body)
+    settling = Settling(look=lambda address: pytest.fail("looked"), seconds=0, timing=Timing(), again=lambda call: None)
+    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.wire).crew(1) as crew:
+        future = Sender(crew, all_kinds(), settling).submit(call, {})
+        assert str(future.exception(timeout=5)) == "the id of group/New never came"
+        assert not sandbox.log
+
+
+def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -> None:
+    """Exit 6, with what is left and the dialect key to look at; what did change is not told."""
+    report = applied(tmp_path, {"manual-groups.rename": 200})
+    assert (report.exit, report.converged) == (Exit.DIVERGED, False)
+    assert {outcome.status for outcome in report.outcomes} == {Status.DONE}
+    assert [str(change.address) for change in report.residue] == ["group/E"]
+    [problem] = report.problems
+    assert (problem.code, problem.address) == ("apply/no-effect", "group/E")
+    assert "manual-groups.rename.name" in (problem.hint or "")
+
+
+def test_they_are_told_beside_a_call_that_failed(tmp_path: Path) -> None:
+    """Exit 5: what failed has its reason, and what was accepted without effect has its dialect key all the same."""
+    report = applied(tmp_path, {"manual-groups.rename": 200, "manual-groups.create": 400})
+    assert (report.exit, report.converged) == (Exit.PARTIAL, False)
+    assert [(one.code, one.address) for one in report.problems] == [("apply/no-effect", "group/E")]
+
+
 class Curt(httpx.BaseTransport):
     """A workspace that answers one path with an object in which nothing stands."""
 
@@ -83,27 +164,18 @@ class Curt(httpx.BaseTransport):
 @pytest.mark.parametrize("ends", ["/members", "/managers"])
 def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: str) -> None:
     """Nobody would be taken out, and everybody put in once more: the answer is refused, and there is no plan."""
-    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
-    (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(
-        "groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]", encoding="utf-8"
-    )
-    settings = load(tmp_path, None, {})
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    wanted = "groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]"
+    with project(tmp_path, wanted) as (settings, sandbox):
 
-    def plan(ends: str) -> Plan:
-        # Pages of one make it cheaper to ask the group than everybody.
-        link = Link(Curt(sandbox, ends), Wire({"paging.limit": 1}))
-        found: Manifests = read_manifests(settings)
-        return Workspace(settings=settings, connection=link).plan(found, settings.policy)
+        def plan(ends: str) -> Plan:
+            # Pages of one make it cheaper to ask the group than everybody.
+            link = Link(Curt(sandbox, ends), Wire({"paging.limit": 1}))
+            workspace = Workspace(settings=settings, connection=link)
+            return workspace.plan(read_manifests(settings), settings.policy)
 
-    try:
         assert plan("/nothing").changes == ()
         with pytest.raises(BadAnswer, match="userIds"):
             plan(ends)
-    finally:
-        sandbox.shut()
 
 
 def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(stage: Stage) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
 from lmsconf.core.values import Json
 
 from .stage import Stage, staged
@@ -474,3 +478,35 @@ def test_an_eleventh_field_is_foretold_again(tmp_path: Path, monkeypatch: pytest
         call("custom-fields.create", {"name": "By hand", "type": "TEXT"})(stage)
         ran = stage("apply", plan)
         assert (ran.code, ran.writes) == (3, []), ran.err
+
+
+class Screen(io.StringIO):
+    """A stream whose reader does something once, as soon as the plan stands on it."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self.then: Callable[[], object] | None = then
+
+    def write(self, text: str) -> int:
+        if "\nPlan: " in text and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return super().write(text)
+
+
+@pytest.mark.parametrize("words", ["--auto-approve", "--expect-digest {}", "--auto-approve --expect-digest {}"])
+def test_nobody_slips_in_between_plan_and_first_call(stage: Stage, words: str) -> None:
+    """What is changed by hand while a plan is made and shown is found before the first call, though nobody is asked."""
+    digest = str(stage("plan", "--format", "json").document["digest"])
+
+    def by_hand() -> None:
+        call("manual-groups.add-members", ENDS, groupId="g-team")(stage)
+        stage.sandbox.log.clear()
+
+    screen = Screen(by_hand)
+    with redirect_stderr(screen), redirect_stdout(io.StringIO()):
+        code = run(app, ["-C", str(stage.root), "apply", *words.format(digest).split()])
+    assert screen.then is None
+    assert code == 3, screen.getvalue()
+    assert "group/Team is not as it was when the plan was made" in screen.getvalue()
+    assert [one for one in stage.sandbox.log if one.writes] == []

@@ -12,6 +12,8 @@ MANIFEST = "groups: [{name: Coaches}, {name: Mentors}]\n"
 WANTED = ["Coaches", "Mentors"]
 CHUNK, CHUNKS = 250, 20
 """5,000 orders in all."""
+ENDS = {"done", "held", "stale", "nothing to do", "error: read/incomplete"}
+"""The last one where the other's lock came or went between two pages of the same listing, and then again."""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -23,7 +25,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
         found = race(settings, seed, locked=True)
         assert set(found.names) <= set(WANTED), (seed, found)
         assert len(found.names) == len(set(found.names)), (seed, found)
-        assert set(found.ends) <= {"done", "held", "stale", "nothing to do"}, (seed, found)
+        assert set(found.ends) <= ENDS, (seed, found)
         assert (found.names == WANTED) == ("done" in found.ends), (seed, found)
         done += "done" in found.ends
     assert done > CHUNK / 4

@@ -149,8 +149,8 @@ def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     """A list of groups that may lack a lock is not believed."""
     from lmsconf.sandbox.faults import Fault, Faults
 
-    day = Day()
-    day.sandbox = Sandbox(clock=lambda: day.now, faults=Faults(Fault(operation="manual-groups.list", status=404)))
+    day, fault = Day(), Fault(operation="manual-groups.list", status=404, times=9)
+    day.sandbox = Sandbox(clock=lambda: day.now, faults=Faults(fault))
     day.line = Line(day.sandbox, day.sandbox)
     with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
         pass

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import reduce
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmsconf.wire import Wire
+
+DESCRIPTION = Path(__file__).parent.parent.parent / "schemas" / "openapi.json"
 
 RULES = {
     "Every endpoint needs the bearer credential": "test_a_credential_is_required",
@@ -55,9 +66,13 @@ RULES = {
     "Manual groups: created with members and managers": "test_a_group_begins_with_its_people",
     "Manual groups: pages of the list": "test_group_names_may_repeat_and_are_paged",
     "Manual groups: rename": "test_renaming_keeps_everything_else",
+    "Manual groups: delete": "test_a_deleted_group_leaves_nothing",
     "Manual groups: people are added": "test_adding_is_a_union",
     "Manual groups: people are removed": "test_removing_people",
     "Smart groups: filter is a case-insensitive part of the name": "test_smart_groups_are_searched_by_name",
+    "Smart groups: rename": "test_smart_group_is_renamed",
+    "Smart groups: managers are added": "test_adding_is_a_union",
+    "Smart groups: managers are removed": "test_removing_people",
     "Smart groups: members only with includeMembers": "test_a_smart_group_in_full",
     "Smart groups: conditions are combined with AND": "test_conditions_are_joined_by_and_choices_by_or",
     "Smart groups: at least one condition, valid for its field": "test_conditions_fit_the_fields",
@@ -68,7 +83,9 @@ RULES = {
     "Custom fields: POST answers the created field": "test_post_returns_the_created_field",
     "Custom fields: choices are required for CHOICE and MULTI_SELECT": "test_choices_are_required",
     "Custom fields: existing choices carry choiceId": "test_put_keeps_and_makes_choices",
+    "Custom fields: DELETE": "test_delete_takes_the_answers",
     "Custom fields: 403 while in use": "test_in_use_while_a_condition_names_the_field",
+    "GET /content/all: skip 0, limit 100": "test_a_catalog_page_holds_at_most_a_hundred",
     "GET /content/all: limit is capped to 100": "test_a_catalog_page_holds_at_most_a_hundred",
     "GET /content/all: onlySellable": "test_only_what_is_for_sale",
     "GET /content/all: groupIds[]": "test_content_of_some_groups",
@@ -77,6 +94,7 @@ RULES = {
     "GET /content/meetups: the first 100 content ids": "test_at_most_a_hundred_meetups",
     "GET /content/targets: contentId is required": "test_targets_are_listed_for_a_content",
     "POST /content/targets: userId or targetId": "test_wrong_assignments_are_refused",
+    "DELETE /content/targets: access is taken away": "test_an_assignment_is_taken_away",
     "DELETE /content/targets: all three are required": "test_a_deletion_names_all_three",
     "Analytics: every filter, for results and statistics": "test_filters",
     "Analytics: options page and order results": "test_results_are_ordered",
@@ -84,15 +102,131 @@ RULES = {
     "Event logs: most recent first": "test_the_event_log_has_the_newest_first",
 }
 """Rule → test. A rule without a test, and a test that is not there, are defects."""
+STATED = {
+    "auth.create redirectUri default": "test_a_link_leads_on",
+    "auth.create body anyOf": "test_the_user_id_takes_precedence",
+    "users.list filter default": "test_users_are_searched_by_name_and_mail",
+    "users.extended-info filter default": "test_users_are_searched_by_name_and_mail",
+    "smart-groups.list filter default": "test_smart_groups_are_searched_by_name",
+    "content.list skip default": "test_a_catalog_page_holds_at_most_a_hundred",
+    "content.list limit default": "test_a_catalog_page_holds_at_most_a_hundred",
+    "content.list limit x-cap": "test_a_catalog_page_holds_at_most_a_hundred",
+    "content.list onlySellable default": "test_only_what_is_for_sale",
+    "content.meetups groupIds[[][]] default": "test_meetups_of_everyone",
+    "content-targets.list contentId required": "test_targets_are_listed_for_a_content",
+    "content-targets.create body oneOf": "test_wrong_assignments_are_refused",
+    "users.search body.skip default": "test_a_search_begins_at_0_with_100",
+    "users.search body.limit default": "test_a_search_begins_at_0_with_100",
+    "users.search body.includeGroups default": "test_a_search_tells_groups_only_when_asked",
+    "users.custom-field-choice deprecated": "test_the_deprecated_list_of_fields",
+    "users.archive 400": "test_an_admin_is_not_archived",
+    "users.create body.language pattern": "test_a_language_is_a_lowercase_code",
+    "users.update-language body.language pattern": "test_a_language_is_a_lowercase_code",
+    "user-access.set action enum": "test_other_actions_and_applications",
+    "user-access.set body.applicationId enum": "test_other_actions_and_applications",
+    "smart-groups.get includeMembers default": "test_a_smart_group_in_full",
+    "smart-groups.* body.conditions*": "test_conditions_fit_the_fields",
+    "custom-fields.* body.type enum": "test_a_field_is_of_one_of_three_types",
+    "custom-fields.* body.choices[[][]] required": "test_put_refuses_wrong_choice_ids",
+    "custom-fields.* 403": "test_in_use_while_a_condition_names_the_field",
+    "analytics.* body.attributes[[][]] required": "test_filters_fit_the_description",
+    "analytics.* body.* enum": "test_filters_fit_the_description",
+    "* skip default": "test_lists_begin_at_0_with_100",
+    "* limit default": "test_lists_begin_at_0_with_100",
+    "* body required": "test_what_is_required_is_required",
+}
+"""What the description states of an operation, as a shell pattern → the test that the sandbox holds it. First fit."""
+
+
+def stated() -> Iterator[str]:
+    """Everything that the description demands, limits or fills in, but for the range of whole numbers."""
+    document = json.loads(DESCRIPTION.read_text(encoding="utf-8"))
+    for methods in document["paths"].values():
+        for one in methods.values():
+            name = one["operationId"]
+            yield from (f"{name} deprecated" for _ in range(bool(one.get("deprecated"))))
+            yield from (f"{name} {status}" for status in one["responses"] if status.startswith("4"))
+            for parameter in one.get("parameters", []):
+                told = _followed(parameter, document)
+                if told["in"] == "query" and told.get("required"):
+                    yield f"{name} {told['name']} required"
+                yield from (f"{name} {word}" for word in _demands(told["schema"], told["name"], document))
+            if "requestBody" in one:
+                schema = _followed(one["requestBody"], document)["content"]["application/json"]["schema"]
+                yield from (f"{name} {word}" for word in _demands(schema, "body", document))
+
+
+def _followed(value: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in value:
+        value = reduce(lambda at, key: at[key], value["$ref"].split("/")[1:], document)
+    return value
+
+
+def _demands(schema: dict[str, Any], at: str, document: dict[str, Any]) -> Iterator[str]:
+    schema = _followed(schema, document)
+    words = ("default", "enum", "minItems", "maxItems", "pattern", "x-cap", "oneOf", "anyOf", "required")
+    yield from (f"{at} {word}" for word in words if word in schema)
+    for key, part in schema.get("properties", {}).items():
+        yield from _demands(part, f"{at}.{key}", document)
+    if "items" in schema:
+        yield from _demands(schema["items"], f"{at}[]", document)
+
+
+def test_what_the_description_states_has_its_test():
+    """Every default, limit, list of values, required key and documented refusal of any operation is in a table."""
+    fits = {fact: next((one for one in STATED if fnmatchcase(fact, one)), None) for fact in stated()}
+    assert [fact for fact, found in fits.items() if found is None] == []
+    assert STATED.keys() == set(fits.values())
+    assert len(fits) > 60
+
+
+NEEDED = [
+    (operation, key)
+    for operation in Wire.default().operations.values()
+    for key in ((operation.body or {}).get("required", []))
+]
+
+
+@pytest.mark.parametrize(("operation", "key"), NEEDED, ids=lambda value: getattr(value, "id", value))
+def test_what_is_required_is_required(api, operation, key):
+    """A body without a key that it needs is a 400 that names the key, whatever else is asked for."""
+    path = operation.path.replace("{action}", "ADD")
+    for name in operation.path_schemas:
+        path = path.replace(f"{{{name}}}", "u-1")
+    body = {other: None for other in operation.body["required"] if other != key}
+    if "oneOf" in operation.body:
+        body["targetId"] = "g-1"
+    status, message = api.no(operation.method, path, body)
+    assert status == 400
+    assert f"'{key}'" in message
+
+
+def test_a_search_begins_at_0_with_100(open_workspace):
+    """skip is 0 and limit 100 where a search leaves them out."""
+    more = {"people": [{"email": f"p{number}@acme.example"} for number in range(101)]}
+    more |= {"groups": [], "content_targets": []}
+    api = open_workspace({"paging.limit": 1000}, more=more)
+    everybody = api.ok("POST", "/users/search", {"skip": 0, "limit": 200})["users"]
+    found = api.ok("POST", "/users/search", {})
+    assert len(everybody) > 100
+    assert found["users"] == everybody[:100]
+
+
+@pytest.mark.parametrize("type", ["text", "NUMBER", "", 7, None])
+def test_a_field_is_of_one_of_three_types(api, type):
+    """CHOICE, TEXT and MULTI_SELECT are all there are."""
+    before = api.ok("GET", "/custom-fields")
+    assert api.no("POST", "/custom-fields", {"name": "New", "type": type})[0] == 400
+    assert api.ok("GET", "/custom-fields") == before
 
 
 def test_each_rule_has_its_test():
-    """Every test that the table names is in this folder, and says in its docstring what it shows."""
+    """Every test that the tables name is in this folder, and says in its docstring what it shows."""
     told = {
         node.name: ast.get_docstring(node)
         for path in Path(__file__).parent.glob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
-    assert set(RULES.values()) <= told.keys()
+    assert {*RULES.values(), *STATED.values()} <= told.keys()
     assert all(told.values())

@@ -36,5 +36,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if total:
         terminalreporter.write_line(
             f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "
-            f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops"
+            f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops, "
+            f"{total['leaks']} with a token or a link in anything given away"
         )

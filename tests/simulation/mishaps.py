@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -9,7 +10,9 @@ from typing import Final
 
 import httpx
 
-_PORTAL: Final = b"<!doctype html><title>Sign in</title><p>Please sign in to the network.</p>"
+from .canaries import SAID
+
+_PORTAL: Final = f"<!doctype html><title>Sign in</title><p>Please sign in to the network: {SAID}</p>".encode()
 
 
 class Killed(BaseException):
@@ -56,7 +59,7 @@ def _breaks(error: type[httpx.TransportError]) -> Show:
     """The connection fails before an answer has come."""
 
     def show(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
-        raise error("simulated", request=request)
+        raise error(f"simulated: {SAID}", request=request)
 
     return show
 
@@ -64,7 +67,7 @@ def _breaks(error: type[httpx.TransportError]) -> Show:
 def _says(status: int, retry_after: str | None = None) -> Show:
     """Another answer than the real one."""
     headers = {} if retry_after is None else {"retry-after": retry_after}
-    return lambda request, answer: httpx.Response(status, headers=headers, json={"message": "simulated"})
+    return lambda request, answer: httpx.Response(status, headers=headers, json={"message": f"simulated: {SAID}"})
 
 
 def _body(make: Callable[[bytes], bytes], content_type: str = "application/json") -> Show:
@@ -84,7 +87,7 @@ class _Torn(httpx.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         yield self._body[: len(self._body) // 2]
-        raise httpx.ReadError("simulated: reset in the middle of the body")
+        raise httpx.ReadError(f"simulated: reset in the middle of the body: {SAID}")
 
 
 def _torn(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
@@ -116,8 +119,8 @@ def _kinds() -> Iterator[tuple[str, tuple[Mishap, ...]]]:
     yield (
         "wrong-type",
         (
-            _of("a-list", Done.ONCE, _body(lambda real: b'["simulated"]')),
-            _of("another-object", Done.ONCE, _body(lambda real: b'{"simulated":true}')),
+            _of("a-list", Done.ONCE, _body(lambda real: json.dumps([SAID]).encode())),
+            _of("another-object", Done.ONCE, _body(lambda real: json.dumps({"simulated": SAID}).encode())),
             _of("null", Done.ONCE, _body(lambda real: b"null")),
         ),
     )

@@ -17,6 +17,7 @@ from lmsconf.core.values import ApplyReport, Outcome, Plan
 from lmsconf.errors import Exit, LmsconfError, Problem
 from lmsconf.journal.arrivals import let_arrive
 
+from .canaries import Paper
 from .mishaps import Killed
 from .mortal import MortalJournal
 from .network import Seen
@@ -37,6 +38,7 @@ class Ending:
     stopped     whether a run stopped because of twins, and a person had to choose
     unnamed     twins that no error has named
     hollow      whether the first run called itself whole, with fewer calls carried out than it has
+    leaks       the canaries that stood in anything that was given away
     log, said   all requests, and what the runs reported
     """
 
@@ -45,6 +47,7 @@ class Ending:
     unnamed: tuple[Twin, ...]
     hollow: bool
     difference: Difference
+    leaks: tuple[str, ...]
     log: Sequence[Seen]
     said: Sequence[str]
 
@@ -56,6 +59,8 @@ class Ending:
             return "something was made twice"
         if self.hollow:
             return "a call was reported done that never was"
+        if self.leaks:
+            return f"it gave away {self.leaks}"
         if self.reruns is None:
             return "two more runs were not enough"
         return str(self.difference) if self.difference else None
@@ -67,6 +72,7 @@ class _Play:
     def __init__(self, scene: Scene, root: Path | None) -> None:
         self.scene, self.root = scene, root
         self.said: list[str] = []
+        self.paper = Paper()
         self.stopped = self.whole = False
 
     def run(self, plan: Plan | None = None, *, dies_at: int | None = None) -> bool:
@@ -75,14 +81,19 @@ class _Play:
             with alone():
                 plan = plan or self.scene.fresh_plan()
                 if plan.calls:
+                    if plan is not self.scene.plan:
+                        self.paper.plan(plan)
                     report = self._applied(plan, dies_at)
         except Killed:
             self.said.append("the process dies")
         except LmsconfError as error:
+            self.paper.problems(error.problems)
+            self.paper.error(error)
             self._hear(f"{type(error).__name__}: {error.message}", error.problems)
         else:
             if not plan.calls:
                 return True
+            self.paper.outcome(report)
             self.whole = report.exit == Exit.OK
             self._hear(f"exit {report.exit}, converged: {report.converged}", report.problems, report.outcomes)
         self.scene.network.revive()
@@ -160,6 +171,25 @@ def play(
     """
     scene.reset(script)
     playing = _Play(scene, root)
+    with playing.paper.listening():
+        reruns, hollow, unnamed = _ended(playing, disturbed, forgets, dies_at)
+    return Ending(
+        reruns=reruns,
+        stopped=playing.stopped,
+        unnamed=unnamed,
+        hollow=hollow,
+        difference=compare(scene.wanted, scene.portrait()),
+        leaks=playing.paper.leaks(root),
+        log=tuple(scene.network.log),
+        said=tuple(playing.said),
+    )
+
+
+def _ended(
+    playing: _Play, disturbed: int, forgets: bool, dies_at: int | None
+) -> tuple[int | None, bool, tuple[Twin, ...]]:
+    """How many reruns it took, whether the first run called itself whole and was not, and twins nobody had named."""
+    scene, root = playing.scene, playing.root
     done = playing.run(scene.plan, dies_at=dies_at)
     hollow = playing.whole and scene.carried_out() < scene.calls
     for _ in range(disturbed - 1):
@@ -173,17 +203,7 @@ def play(
         playing.let_all_come()
         reruns = _both(reruns, playing.reruns())
     unnamed = playing.choose()
-    if playing.stopped:
-        reruns = playing.reruns()
-    return Ending(
-        reruns=reruns,
-        stopped=playing.stopped,
-        unnamed=unnamed,
-        hollow=hollow,
-        difference=compare(scene.wanted, scene.portrait()),
-        log=tuple(scene.network.log),
-        said=tuple(playing.said),
-    )
+    return (playing.reruns() if playing.stopped else reruns), hollow, unnamed
 
 
 def _both(first: int | None, then: int | None) -> int | None:

@@ -27,6 +27,7 @@ from lmsconf.settling import Timing
 from lmsconf.wire import Wire
 from lmsconf.workspace import Workspace
 
+from .canaries import TOKEN
 from .clock import BEGIN, Clock
 from .network import Network
 from .portrait import Portrait, ids, portrait
@@ -58,7 +59,7 @@ class Link(Connection):
         return Reader(crew, self.wire)
 
     def _client(self) -> Client:
-        return Client("http://sandbox", "sandbox", wire=self.wire, transport=self._network, retry=self._retry)
+        return Client("http://sandbox", TOKEN, wire=self.wire, transport=self._network, retry=self._retry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ def scene(name: str) -> Scene:
     """The scene of one reference, set once for each process."""
     clock = Clock()
     network = Network(clock)
-    sandbox = Sandbox(clock=clock.now, faults=network.past)
+    sandbox = Sandbox(token=TOKEN, clock=clock.now, faults=network.past)
     with sandbox.store.writing() as ledger:
         plant(ledger, seed())
         old = ids(ledger)

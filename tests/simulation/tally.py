@@ -97,6 +97,7 @@ class Tally:
         for key in ("lost", "duplicated", "foreign"):
             self.counts[key] += bool(getattr(ending.difference, key))
         self.counts["duplicated"] += bool(ending.unnamed)
+        self.counts["leaks"] += bool(ending.leaks)
 
     def assert_lawful(self) -> None:
         """Fails with the first few schedules that broke the law."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from lmsconf.client.http import Answer, Door
 from lmsconf.core.apply import Learnt
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError
@@ -57,3 +60,22 @@ def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list(range(1, scene("delete").calls, 7))
     monkeypatch.setattr(Settling, "_fate", surely)
     assert "a call was reported done that never was" in _broken("delete", "lost-before", calls)
+
+
+def test_a_service_that_is_quoted_as_it_is_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that repeats what the service says gives token and link away in the report."""
+    calls = _creations("create")
+    monkeypatch.setattr(Door, "clean", lambda self, text: text)
+    assert _broken("create", "403", calls).count("it gave away ('token+0815', 'canary-link-4711')") == len(calls)
+
+
+def test_a_careless_log_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line at debug level with the headers of a request gives the token away."""
+    ask, calls = Door.ask, _creations("create")
+
+    def chatty(self: Door, *args: Any, **more: Any) -> Answer:
+        logging.getLogger("chatty").debug("%s", self._headers)
+        return ask(self, *args, **more)
+
+    monkeypatch.setattr(Door, "ask", chatty)
+    assert _broken("create", "slow", calls).count("it gave away ('token+0815',)") == len(calls)

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .answers import DONE, Handler, Made, Query, Refused, one_of, out, page
 from .choices import Choices, Row
 from .holdings import Holdings, Kept
-
-Query = Mapping[str, list[str]]
-Handler = Callable[..., object]
-DONE = object()
-"""What an endpoint without an answer gives."""
-
-
-class Refused(Exception):
-    """A refusal with its status."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
-class Made:
-    """An answer that tells of a new thing."""
-
-    def __init__(self, value: Row) -> None:
-        self.value = value
+from .people import People
 
 
 class Service:
@@ -49,8 +31,6 @@ class Service:
 
     def _table(self) -> dict[tuple[str, str], Handler]:
         table: dict[tuple[str, str], Handler] = {
-            ("GET", "users/extended-info"): self.extended,
-            ("GET", "users"): self.users,
             ("GET", "custom-fields"): self.fields,
             ("POST", "custom-fields"): self.make_field,
             ("PUT", "custom-fields/*"): self.put_field,
@@ -70,6 +50,7 @@ class Service:
             ("POST", "content/targets"): self.assign,
             ("DELETE", "content/targets"): self.unassign,
         }
+        table.update(People(self.choices, self.held).table())
         for kind, kept, name in _LISTS:
             table.update(self._people_of(kind, kept, name))
         return table
@@ -79,22 +60,22 @@ class Service:
         key = f"{'manual-groups' if kept == 'groups' else kind}.add-{name}.userIds"
 
         def read(id: str, **_: object) -> object:
-            return {"userIds": [self._out(one) for one in _one(getattr(self.held, kept), id)[name]]}
+            return {"userIds": [self._out(one) for one in one_of(getattr(self.held, kept), id)[name]]}
 
         def add(id: str, *, body: Any, **_: object) -> object:
-            group, coming = _one(getattr(self.held, kept), id), body.get(self.choices.name(key))
+            group, coming = one_of(getattr(self.held, kept), id), body.get(self.choices.name(key))
             if not isinstance(coming, list) or not coming:
                 raise Refused(400, f"missing {self.choices.name(key)}")
             if set(map(str, coming)) & set(group[name]) and self.choices.again >= 400:
                 raise Refused(self.choices.again, "already there")
             for one in map(str, coming):
-                _one(self.held.users, one)
+                one_of(self.held.users, one)
                 if one not in group[name]:
                     group[name].append(one)
             return DONE
 
         def remove(id: str, user: str, **_: object) -> object:
-            group = _one(getattr(self.held, kept), id)
+            group = one_of(getattr(self.held, kept), id)
             if user not in group[name]:
                 return self._gone()
             group[name].remove(user)
@@ -109,57 +90,15 @@ class Service:
         return DONE
 
     def _out(self, id: str) -> object:
-        """An id as it looks in JSON."""
-        return int(id) if self.choices.ids == "number" and id.isdigit() else id
+        return out(self.choices, id)
 
     def _page(self, key: str, rows: list[Row], query: Query, total: str | None) -> Row:
-        skip, limit = int(query.get("skip", ["0"])[0]), int(query.get("limit", ["100"])[0])
-        if limit > self.choices.page_most:
-            raise Refused(400, f"limit must not exceed {self.choices.page_most}")
-        found: Row = {key: rows[skip : skip + min(limit, self.choices.page_cap)], "skip": skip, "limit": limit}
-        if total and self.choices.totals != "absent":
-            found[total] = None if self.choices.totals == "null" else len(rows)
-        return found
+        return page(self.choices, key, rows, query, total)
 
-    # People
-
-    def users(self, *, query: Query, **_: object) -> object:
-        """GET /users."""
-        found = [
-            self.choices.dressed({
-                "userId": self._out(id), "email": one["email"], "customFields": {},
-                **self.choices.optional(avatarUrl=None, archivedAt=1_700_000_000_000 if one["archived"] else None),
-            })
-            for id, one in self.held.listed(self.held.users)
-            if self.choices.users == "all" or not one["archived"]
-        ]  # fmt: skip
-        return self._page("users", found, query, "matchCount")
-
-    def extended(self, *, query: Query, **_: object) -> object:
-        """GET /users/extended-info: some services leave archived people out here, or somebody."""
-        people = self.held.listed(self.held.users)
-        if self.choices.extended == "active":
-            people = [pair for pair in people if not pair[1]["archived"]]
-        if self.choices.extended == "lacking":
-            people = people[1:]
-        found = [
-            self.choices.dressed({
-                "userId": self._out(id), "email": one["email"], "availableApplications": ["learn"],
-                "memberOfGroups": self._refs(id, "members"), "managerOfGroups": self._refs(id, "managers"),
-                **self.choices.optional(admin=one["admin"], manager=False),
-            })
-            for id, one in people
-        ]  # fmt: skip
-        return self._page("users", found, query, "matchCount")
-
-    def _refs(self, user: str, name: str) -> list[Row]:
-        held = [("MANUAL", self.held.groups), ("SMART", self.held.smart)]
-        return [
-            {"groupId": self._out(id), "groupType": type, "name": group["name"]}
-            for type, kept in held
-            for id, group in kept.items()
-            if user in group.get(name, [])
-        ]
+    def _refuse_twice(self, kept: Kept, name: object) -> None:
+        """Refuses a second thing of one name, where this service does."""
+        if self.choices.unique and any(one["name"] == name for one in kept.values()):
+            raise Refused(409, "that name is taken")
 
     # Custom fields
 
@@ -184,13 +123,14 @@ class Service:
         """POST /custom-fields."""
         if len(self.held.fields) >= 10:
             raise Refused(422, "at most ten fields")
+        self._refuse_twice(self.held.fields, body.get("name"))
         id = self.held.new_id("fields")
         self.held.fields[id] = self._checked_field(body, [])
         return Made(self._field(id))
 
     def put_field(self, id: str, *, body: Any, **_: object) -> object:
         """PUT /custom-fields/{id}: the whole field; a choice without its id is new."""
-        field = _one(self.held.fields, id)
+        field = one_of(self.held.fields, id)
         self._refuse_in_use(id)
         self.held.fields[id] = self._checked_field(body, [one["choiceId"] for one in field["choices"]])
         return Made(self._field(id))
@@ -210,9 +150,11 @@ class Service:
 
     def drop_field(self, id: str, **_: object) -> object:
         """DELETE /custom-fields/{id}."""
-        _one(self.held.fields, id)
+        one_of(self.held.fields, id)
         self._refuse_in_use(id)
         del self.held.fields[id]
+        for one in self.held.users.values():
+            one["answers"].pop(id, None)
         return DONE
 
     def _refuse_in_use(self, id: str) -> None:
@@ -232,6 +174,7 @@ class Service:
         """POST /groups."""
         if set(body) != {"name"}:
             raise Refused(400, "only a name is taken here")
+        self._refuse_twice(self.held.groups, body["name"])
         id = self.held.new_id("groups")
         self.held.groups[id] = {"name": body["name"], "members": [], "managers": []}
         return Made({"groupId": self._out(id)})
@@ -244,7 +187,7 @@ class Service:
 
     def rename_group(self, id: str, *, body: Any, **_: object) -> object:
         """POST /groups/{id}/rename; a body that says no name is accepted and does nothing."""
-        group, key = _one(self.held.groups, id), self.choices.name("manual-groups.rename.name")
+        group, key = one_of(self.held.groups, id), self.choices.name("manual-groups.rename.name")
         group["name"] = body.get(key, group["name"])
         return DONE
 
@@ -255,7 +198,7 @@ class Service:
 
     def smart_group(self, id: str, **_: object) -> object:
         """GET /smart-groups/{id}."""
-        group = _one(self.held.smart, id)
+        group = one_of(self.held.smart, id)
         conditions = [
             self.choices.dressed({
                 "customFieldId": self._out(one["field"]), "choiceIds": [self._out(choice) for choice in one["choices"]],
@@ -272,6 +215,7 @@ class Service:
 
     def make_smart(self, *, body: Any, **_: object) -> object:
         """POST /smart-groups."""
+        self._refuse_twice(self.held.smart, body.get("name"))
         made = {
             "name": body["name"],
             "conditions": self._checked_conditions(body),
@@ -288,7 +232,7 @@ class Service:
         found = []
         for one in conditions:
             field, choices = str(one["customFieldId"]), list(map(str, one.get("choiceIds") or []))
-            known = {choice["choiceId"] for choice in _one(self.held.fields, field)["choices"]}
+            known = {choice["choiceId"] for choice in one_of(self.held.fields, field)["choices"]}
             if not set(choices) <= known:
                 raise Refused(422, "no such choice")
             system = one.get("systemCondition", self.choices.system)
@@ -302,12 +246,12 @@ class Service:
 
     def rename_smart(self, id: str, *, body: Any, **_: object) -> object:
         """POST /smart-groups/{id}/rename."""
-        _one(self.held.smart, id)["name"] = body["name"]
+        one_of(self.held.smart, id)["name"] = body["name"]
         return DONE
 
     def replace_conditions(self, id: str, *, body: Any, **_: object) -> object:
         """POST /smart-groups/{id}/replace-conditions."""
-        _one(self.held.smart, id)["conditions"] = self._checked_conditions(body)
+        one_of(self.held.smart, id)["conditions"] = self._checked_conditions(body)
         return DONE
 
     # Content
@@ -323,7 +267,7 @@ class Service:
     def targets(self, *, query: Query, **_: object) -> object:
         """GET /content/targets."""
         content = query.get("contentId", [""])[0]
-        _one(self.held.contents, content)
+        one_of(self.held.contents, content)
         mine = [one for one in self.held.targets if one["content"] == content]
         rows = self.held.ordered(mine, lambda one: (one["content"], one["to"]))
         return {"targets": [self.choices.dressed(self._target(one)) for one in rows]}
@@ -331,11 +275,16 @@ class Service:
     def _target(self, one: Mapping[str, Any]) -> Row:
         times = {"startTime": one["start"], "finishTime": one["finish"]}
         shown = {key: self.choices.shown_time(moment) for key, moment in times.items()}
-        name = {"name": self._title(one)} if self.choices.named_targets else {}
+        name: Row = {"name": self._title(one)} if self.choices.named_targets else {}
+        if self.choices.editors == "object":
+            editor = {"userId": self._out(self.held.named(self.held.users, "ida@acme.example")), "name": "Ida Ek"}
+            name |= {"updatedBy": editor, "updatedAt": 1_750_000_000_000}
+        elif self.choices.editors == "text":
+            name |= {"updatedBy": self.held.named(self.held.users, "ida@acme.example"), "updatedAt": "2025-06-15 15:06"}
         return {
             "targetId": self._out(one["to"]), "targetType": self.choices.types[one["kind"]],
             "contentId": self._out(one["content"]), "contentType": "COURSE", **name,
-            **self.choices.optional(mandatory=one["mandatory"], visibilityIsActive=False, updatedBy=None, **shown),
+            **self.choices.optional(mandatory=one["mandatory"], visibilityIsActive=False, **shown),
         }  # fmt: skip
 
     def _title(self, one: Mapping[str, Any]) -> str:
@@ -348,7 +297,7 @@ class Service:
         """POST /content/targets: what it does on one that is there is this service's choice."""
         kind, to = self._audience(body)
         content = str(body["contentId"])
-        _one(self.held.contents, content)
+        one_of(self.held.contents, content)
         there = [one for one in self.held.targets if (one["content"], one["kind"], one["to"]) == (content, kind, to)]
         if there and self.choices.existing == "conflict":
             raise Refused(409, "assigned already")
@@ -363,7 +312,7 @@ class Service:
 
     def _audience(self, body: Any) -> tuple[str, str]:
         if "userId" in body:
-            _one(self.held.users, str(body["userId"]))
+            one_of(self.held.users, str(body["userId"]))
             return "user", str(body["userId"])
         to = str(body.get("targetId"))
         if to == self.choices.everyone:
@@ -407,12 +356,6 @@ class Service:
 
 _LISTS = (("groups", "groups", "members"), ("groups", "groups", "managers"), ("smart-groups", "smart", "managers"))
 _WINDOW = {"start": "startTime", "finish": "finishTime"}
-
-
-def _one(kept: Kept, id: str) -> dict[str, Any]:
-    if id not in kept:
-        raise Refused(404, f"unknown id {id}")
-    return kept[id]
 
 
 def _pattern(path: str) -> list[str]:

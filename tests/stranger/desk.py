@@ -69,11 +69,11 @@ class Desk:
     capsys: pytest.CaptureFixture[str]
     err: str = ""
 
-    def write(self, manifest: str, dialect: Mapping[str, str | int]) -> None:
-        """Puts one manifest and the project file there."""
+    def write(self, manifest: str, dialect: Mapping[str, str | int], more: str = "") -> None:
+        """Puts one manifest and the project file there. more: what else the project file says."""
         (self.folder / "manifests").mkdir(exist_ok=True)
         (self.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
-        project = f"timezone: Europe/Stockholm\ndialect: {json.dumps(dict(dialect))}\n"
+        project = f"timezone: Europe/Stockholm\ndialect: {json.dumps(dict(dialect))}\n{more}"
         (self.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
 
     def run(self, *arguments: str) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from .choices import Choices
 
 Kept = dict[str, dict[str, Any]]
 PEOPLE = ("anna", "bo", "cy", "di", "ed", "fay", "gus", "hal", "ida", "jon", "kim", "liv")
+ADMINS = ("anna", "jon")
 CONTENTS = ("GDPR basics", "Fire safety", "Old intro", "Untouched course", "Leading well", "Meetup in May", "First aid",
             "Export rules", "Cash desk")  # fmt: skip
 _FROM, _UNTIL = datetime(2026, 1, 4, 23, tzinfo=UTC), datetime(2026, 12, 31, 22, 59, 59, tzinfo=UTC)
@@ -61,6 +62,8 @@ class Holdings:
         found = list(items)
         if self._choices.shuffle is None:
             return found
+        if self._choices.shuffle == -1:
+            return self._random.sample(found, len(found))
         return sorted(found, key=lambda one: self._ranks.setdefault(str(key(one)), self._random.random()))
 
     def named(self, kept: Kept, name: str) -> str:
@@ -74,12 +77,20 @@ class Holdings:
 
     def _plant(self) -> None:
         for person in PEOPLE:
-            self.users[self.new_id("users")] = {"email": f"{person}@acme.example", "archived": person in ("di", "liv"),
-                                                "admin": person == "anna"}  # fmt: skip
+            self.users[self.new_id("users")] = {
+                "email": f"{person}@acme.example", "archived": person in ("di", "liv"), "admin": person in ADMINS,
+                "manager": person == "ida", "firstName": person.title(), "lastName": "Ek", "language": "sv",
+                "applications": ["learn"], "metadata": {"cost": "100"}, "answers": {}, "date": None,
+            }  # fmt: skip
         self._field("Department", "CHOICE", ["Sales", "Engineering", "HR"], description="Where the person works")
         self._field("Shirt", "CHOICE", ["S", "M", "L"], isOptional=True)
         self._field("Hobby", "MULTI_SELECT", ["Chess", "Skiing"])
         self._field("Badge", "TEXT", [], isHidden=True)
+        self._answer("bo", "Department", "Sales")
+        self._answer("cy", "Hobby", "Skiing")
+        self._answer("cy", "Badge", "17")
+        if self._choices.trailing:
+            self._group("UI Ruby ", ["hal"], [])
         self._group("Coaches", ["bo", "cy", "di"], ["anna"])
         self._group("Leaders", ["ed"], [])
         self._group("Summer interns", ["fay", "gus"], [])
@@ -95,6 +106,11 @@ class Holdings:
         self._target("Untouched course", "group", self.named(self.groups, "Summer interns"))
         self._target("Untouched course", "group", self.named(self.groups, "UI Book club"), True, None, _UNTIL)
         self._target("Old intro", "user", self.named(self.users, "ed@acme.example"))
+
+    def _answer(self, person: str, field: str, said: str) -> None:
+        id = self.named(self.fields, field)
+        choices = [one["choiceId"] for one in self.fields[id]["choices"] if one["name"] == said]
+        self.users[self.named(self.users, f"{person}@acme.example")]["answers"][id] = choices or said
 
     def _field(self, name: str, type: str, choices: Sequence[str], **more: object) -> None:
         made = [{"choiceId": self.new_id("choices"), "name": choice} for choice in choices]

@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from .answers import DONE, Made, Refused
 from .choices import Choices
-from .core import DONE, Made, Refused, Service
+from .core import Service
 
 Garble = Callable[[str, Any], object]
 TOKEN = "stranger-token-0815"  # noqa: S105  # opens nothing but this server
@@ -47,7 +48,8 @@ class Answer:
 class Stranger:
     """A service under way. One request at a time is served, however many connections there are.
 
-    garble: changes what a reading request answers, given its path, before it goes out.
+    garble: changes what a reading request answers, given its path, before it goes out. loses: whether the answer to a
+    request, which was carried out, never arrives.
     """
 
     def __init__(self, choices: Choices) -> None:
@@ -57,6 +59,7 @@ class Stranger:
         self.requests: list[Request] = []
         self.url = ""
         self.garble: Garble = lambda path, value: value
+        self.loses: Callable[[Request], bool] = lambda request: False
         self._lock = threading.Lock()
         self._asked = 0
         self._stuttered: set[tuple[str, str]] = set()
@@ -70,13 +73,16 @@ class Stranger:
         with self._lock:
             body = json.loads(content) if content else None
             given = self._answer(method, target, token, body)
-            self.requests.append(Request(method, target, body, given.status))
-            return given
+            request = Request(method, target, body, given.status)
+            self.requests.append(request)
+            return Answer(0) if self.loses(request) else given
 
     def _answer(self, method: str, target: str, token: str | None, body: Any) -> Answer:
         self._asked += 1
         if token != f"Bearer {TOKEN}":
             return self._refusal(401, "who are you?")
+        if self._asked <= self.choices.busy_first:
+            return self._refusal(429, "warming up", retry_after="1")
         if self.choices.throttle and self._asked % self.choices.throttle == 0:
             return self._refusal(429, "slow down", retry_after="0")
         parts = urlsplit(target)
@@ -88,6 +94,8 @@ class Stranger:
         if self.choices.stutter and method == "DELETE" and (method, target) not in self._stuttered:
             self._stuttered.add((method, target))
             return self._refusal(503, "done, and too busy to say so", retry_after="0")
+        if method == "DELETE" and self.choices.removed:
+            return Answer(200, json.dumps({"id": path[-1], "deleted": True}).encode())
         return self._success(self.garble(parts.path, value) if method == "GET" else value)
 
     def _refusal(self, status: int, reason: str, retry_after: str | None = None) -> Answer:
@@ -104,6 +112,8 @@ class Stranger:
                 value = {**value, "message": "made", "meta": {"took": 3}}
             elif self.choices.wrap == "nothing":
                 return Answer(self.choices.done)
+            elif self.choices.wrap == "mute":
+                value = {"status": "ok"}
             elif self.choices.wrap == "inside":
                 value = {"data": value, "status": "ok"}
         return Answer(status, json.dumps(value).encode())
@@ -126,6 +136,12 @@ def serving(choices: Choices) -> Iterator[Stranger]:
         server.server_close()
 
 
+def _in_pieces(body: bytes) -> bytes:
+    """A body as chunks of eleven bytes."""
+    pieces = [body[start : start + 11] for start in range(0, len(body), 11)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+
+
 def _handler(stranger: Stranger) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -134,6 +150,9 @@ def _handler(stranger: Stranger) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = stranger.answer(self.command, self.path, self.headers.get("Authorization"), content)
+            if answer.status == 0:
+                self.close_connection = True
+                return
             body = gzip.compress(answer.body) if stranger.choices.packed and answer.body else answer.body
             self.send_response(answer.status)
             if stranger.choices.packed and answer.body:
@@ -144,7 +163,11 @@ def _handler(stranger: Stranger) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Connection", "close")
             if answer.status != 204:
                 self.send_header("Content-Type", answer.type)
-                self.send_header("Content-Length", str(len(body)))
+                if not stranger.choices.chunked:
+                    self.send_header("Content-Length", str(len(body)))
+                else:
+                    self.send_header("Transfer-Encoding", "chunked")
+                    body = _in_pieces(body)
             self.end_headers()
             if answer.status != 204:
                 self.wfile.write(body)

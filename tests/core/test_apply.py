@@ -1,0 +1,233 @@
+"""Carrying a plan out: in which order, how many at a time, and what a failure keeps from being done."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import pytest
+
+from lmsconf.core.address import Address, Ref
+from lmsconf.core.apply import Learnt, Run, run
+from lmsconf.core.values import Call, Outcome, Plan
+from lmsconf.errors import AnswerLost, LmsconfError, Rejected, Twins, Unauthorized, Unreachable
+
+
+def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
+    return Call(
+        id=id,
+        address=Address.of("group", id),
+        operation="manual-groups.create",
+        method="POST",
+        path="/groups",
+        query={},
+        body={},
+        needs=needs,
+        may_be_refused=may_be_refused,
+    )
+
+
+def plan(*calls: Call) -> Plan:
+    return Plan(
+        workspace="here",
+        url="sandbox:",
+        people=None,
+        created_at="2026-06-01T08:00:00Z",
+        manifests_digest="",
+        manifests_files=(),
+        partial=False,
+        offline=False,
+        timezone=None,
+        changes=(),
+        calls=calls,
+        guards=(),
+        unmanaged=(),
+        fingerprints={},
+        problems=(),
+    )
+
+
+@dataclass
+class Service:
+    """Answers each call at once, and remembers which ids were known by then."""
+
+    fails: Mapping[str, LmsconfError] = field(default_factory=dict)
+    sent: list[str] = field(default_factory=list)
+    known: dict[str, set[Ref]] = field(default_factory=dict)
+
+    def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
+        self.sent.append(call.id)
+        self.known[call.id] = set(ids)
+        future: Future[Learnt] = Future()
+        if call.id in self.fails:
+            future.set_exception(self.fails[call.id])
+        else:
+            future.set_result({Ref(call.address): f"id of {call.id}"})
+        return future
+
+
+def carried_out(
+    calls: list[Call],
+    fails: Mapping[str, LmsconfError] | None = None,
+    *,
+    width: int = 1,
+    begin: Callable[[Call], None] | None = None,
+    tell: Callable[[Outcome], None] | None = None,
+) -> tuple[Run, Service]:
+    """What a run came to, and the service that it was carried out on."""
+    service = Service(fails or {})
+    return run(plan(*calls), service.submit, width=width, begin=begin, tell=tell), service
+
+
+def statuses(done: Run) -> dict[str, str]:
+    return {outcome.call: outcome.status.value for outcome in done.outcomes}
+
+
+def test_what_a_call_needs_is_done_before_and_its_id_is_known() -> None:
+    """Each call goes when all that it needs is done, with the ids that were learnt; outcomes stand as in the plan."""
+    calls = [call("a"), call("d", "b", "c"), call("b", "a"), call("c")]
+    done, service = carried_out(calls)
+    assert service.sent == ["a", "c", "b", "d"]
+    assert service.known["d"] == {Ref(Address.of("group", one)) for one in "abc"}
+    assert [outcome.call for outcome in done.outcomes] == ["a", "d", "b", "c"]
+    assert [outcome.id for outcome in done.outcomes] == ["id of a", "id of d", "id of b", "id of c"]
+    assert (done.wrote, done.errors, done.stopped_by) == (True, [], None)
+
+
+def test_no_more_go_at_a_time_than_the_crew_is_wide() -> None:
+    """As many as it is wide, and not one more, are under way while nothing is answered."""
+    sent: list[tuple[Call, Future[Learnt]]] = []
+    most = 0
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        nonlocal most
+        sent.append((one, Future()))
+        open = [future for _, future in sent if not future.done()]
+        most = max(most, len(open))
+        if len(open) == 3:
+            for future in open:
+                future.set_result({})
+        return sent[-1][1]
+
+    assert set(statuses(run(plan(*(call(f"c{n}") for n in range(9))), submit, width=3)).values()) == {"done"}
+    assert most == 3
+
+
+def test_what_may_be_refused_goes_first_and_alone() -> None:
+    """Nothing else is sent before it is settled, wherever it stands in the plan; what needs it comes after it."""
+    calls = [call("a"), call("b"), call("risky", may_be_refused=True), call("c", "risky"), call("d", "a")]
+    _, service = carried_out(calls, width=4)
+    assert service.sent[0] == "risky"
+    assert service.known["a"] >= {Ref(Address.of("group", "risky"))}
+    assert sorted(service.sent) == ["a", "b", "c", "d", "risky"]
+
+
+def test_a_refusal_keeps_back_only_what_needs_it() -> None:
+    """Directly or not; the reason names the call that failed, and everything else is done."""
+    calls = [call("a"), call("b", "a"), call("c", "b", "x"), call("x"), call("y", "x")]
+    done, service = carried_out(calls, {"a": Rejected("no", hint="Look.")})
+    assert statuses(done) == {"a": "failed", "b": "blocked", "c": "blocked", "x": "done", "y": "done"}
+    assert sorted(service.sent) == ["a", "x", "y"]
+    found = {outcome.call: outcome for outcome in done.outcomes}
+    assert (found["a"].reason, found["a"].hint) == ("no", "Look.")
+    assert found["b"].reason == "it needs a (group/a), which was not done"
+    assert found["c"].reason == "it needs b (group/b), which was not done"
+    assert (done.wrote, done.stopped_by) == (True, None)
+
+
+def test_a_call_that_two_failures_block_is_told_once() -> None:
+    """Each call has one outcome, and it is told once."""
+    told: list[Outcome] = []
+    calls = [call("a"), call("b"), call("c", "a", "b"), call("d", "c")]
+    done, _ = carried_out(calls, {"a": Rejected("no"), "b": Rejected("no")}, tell=told.append)
+    assert statuses(done) == {"a": "failed", "b": "failed", "c": "blocked", "d": "blocked"}
+    assert sorted(outcome.call for outcome in told) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("error", [Unauthorized("who?"), Unreachable("gone"), Twins("two")])
+def test_what_concerns_all_stops_all(error: LmsconfError) -> None:
+    """A refused credential, a service that is gone, and twins: nothing more is begun, and each call says why."""
+    done, service = carried_out([call("a"), call("b", "a"), call("c")], {"a": error})
+    assert service.sent == ["a"]
+    assert statuses(done) == {"a": "failed", "b": "blocked", "c": "not_attempted"}
+    assert done.outcomes[2].reason == f"the run stopped before it: {error.message}"
+    assert done.stopped_by is error
+    assert done.errors == [error]
+
+
+def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
+    """Of several that come while calls are under way, the first counts."""
+    first = Unreachable("gone")
+    done, _ = carried_out([call("a"), call("b"), call("c")], {"a": first, "b": Unauthorized("who?")}, width=2)
+    assert done.stopped_by is first
+    assert statuses(done) == {"a": "failed", "b": "failed", "c": "not_attempted"}
+
+
+@pytest.mark.parametrize(
+    ("error", "wrote"),
+    [(Rejected("no"), False), (Unreachable("gone"), False), (AnswerLost("?"), True), (Twins("two"), True)],
+)
+def test_what_may_have_been_done_counts_as_written(error: LmsconfError, wrote: bool) -> None:
+    """A refusal changed nothing; a lost answer may have."""
+    assert carried_out([call("a")], {"a": error})[0].wrote is wrote
+
+
+def test_a_call_that_must_not_begin_is_not_sent() -> None:
+    """Who hears of calls before they go can stop the run: what is under way is finished, and nothing else begins."""
+    wrong = LmsconfError("the disk is full")
+
+    def begin(one: Call) -> None:
+        if one.id in "bc":
+            raise wrong if one.id == "b" else LmsconfError("later")
+
+    done, service = carried_out([call("a"), call("b"), call("c")], begin=begin, width=3)
+    assert service.sent == ["a"]
+    assert statuses(done) == {"a": "done", "b": "not_attempted", "c": "not_attempted"}
+    assert done.stopped_by is wrong
+
+
+@pytest.fixture
+def listening() -> Iterator[None]:
+    """A process that hears Ctrl-C, as one that a shell started in the background does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_interruption_lets_finish_what_is_under_way() -> None:
+    """Ctrl-C is heard of, nothing more begins, and each call that was not sent says why."""
+    hurried: list[bool] = []
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        future: Future[Learnt] = Future()
+        future.set_result({})
+        if one.id == "a":
+            signal.raise_signal(signal.SIGINT)
+        return future
+
+    done = run(plan(call("a"), call("b")), submit, width=1, hurry=lambda: hurried.append(True))
+    assert statuses(done) == {"a": "done", "b": "not_attempted"}
+    assert done.outcomes[1].reason == "the run was interrupted before it"
+    assert isinstance(done.interrupted_by, KeyboardInterrupt)
+    assert hurried == [True]
+
+
+def test_an_error_of_the_program_is_not_taken_for_an_outcome() -> None:
+    """What nobody foresaw is raised, with its traceback."""
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        future: Future[Learnt] = Future()
+        future.set_exception(ZeroDivisionError())
+        return future
+
+    with pytest.raises(ZeroDivisionError):
+        run(plan(call("a")), submit, width=1)
+
+
+def test_a_plan_without_calls_has_no_outcomes() -> None:
+    """There is nothing to do, and nothing was written."""
+    done, _ = carried_out([])
+    assert (done.outcomes, done.wrote, done.stopped_by, done.interrupted_by) == ((), False, None, None)

@@ -1,0 +1,99 @@
+"""Steps put in order: what goes before what where nothing forces it, and what has no order or no id."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from lmsconf.core.address import Address, Ref
+from lmsconf.core.calls import arrange, refs_in
+from lmsconf.core.planning import Planning
+from lmsconf.core.policy import Policy
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import Call, Step
+from lmsconf.kinds.terms import ServiceTerms
+from lmsconf.wire import Wire
+
+A, B, C, D = (Address.of("group", name) for name in "ABCD")
+FIELD = Address.of("custom_field", "F")
+KINDS = ("custom_field", "group")
+
+
+@pytest.fixture
+def planning() -> Planning:
+    snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
+    policy = Policy(workspace="here", today=date(2026, 6, 1))
+    return Planning(snapshot, policy, ServiceTerms(Wire.default()), lambda address: True)
+
+
+def step(id: str | Ref = "g-1", **more: object) -> Step:
+    return Step(operation="manual-groups.delete", path={"groupId": id}, **more)  # type: ignore[arg-type]
+
+
+def on(calls: tuple[Call, ...]) -> list[Address]:
+    return [call.address for call in calls]
+
+
+def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: Planning) -> None:
+    """Among calls that need nothing: refusals, then kind by kind what gives, then likewise what takes."""
+    risky = step(may_be_refused=True)
+    work = [(A, [step(revokes=True)]), (B, [step()]), (C, [risky]), (FIELD, [step(revokes=True), step()])]
+    calls = arrange(planning, work, KINDS)
+    assert on(calls) == [C, FIELD, B, FIELD, A]
+    assert [call.id for call in calls] == ["c1", "c2", "c3", "c4", "c5"]
+    assert [call.may_be_refused for call in calls] == [True, False, False, False, False]
+    assert planning.problems == []
+
+
+def test_a_risk_that_waits_for_something_has_no_precedence(planning: Planning) -> None:
+    """It can be tried only when that is done, so it stands where it would without the risk."""
+    made = frozenset({Ref(A)})
+    work = [(C, [step(may_be_refused=True, uses=made)]), (A, [step(makes=made)]), (B, [step()])]
+    assert on(arrange(planning, work, KINDS)) == [A, B, C]
+
+
+def test_of_equals_the_address_decides_and_then_the_place(planning: Planning) -> None:
+    """So that a plan depends on nothing but what it is about."""
+    calls = arrange(planning, [(B, [step("1"), step("2")]), (A, [step("3")])], KINDS)
+    assert [call.path for call in calls] == ["/groups/3", "/groups/1", "/groups/2"]
+
+
+def test_needs_are_told_in_the_order_of_the_calls(planning: Planning) -> None:
+    """By the names that the calls have; a call says all that it waits for."""
+    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
+    work = [(C, [step(uses=a | b)]), (B, [step(makes=b)]), (A, [step(makes=a)])]
+    calls = arrange(planning, work, KINDS)
+    assert [(call.id, call.address, call.needs) for call in calls] == [
+        ("c1", A, ()),
+        ("c2", B, ()),
+        ("c3", C, ("c1", "c2")),
+    ]
+
+
+def test_an_id_to_come_has_to_come(planning: Planning) -> None:
+    """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
+    body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
+    work = [(A, [step(Ref(B), body=body)]), (B, [Step(operation="manual-groups.create", makes=frozenset({Ref(B)}))])]
+    arrange(planning, work, KINDS)
+    [problem] = planning.problems
+    assert (problem.code, problem.address) == ("reference/not-planned", "group/A")
+    assert problem.message == "group/A: it needs group/D, which does not exist yet and is not part of this plan"
+    assert "--only group/D" in (problem.hint or "")
+
+
+def test_every_id_to_come_is_seen() -> None:
+    """In keys, values and lists at any depth; anything else is none."""
+    found = refs_in({"groupId": Ref(A), "other": "x"}, [{Ref(B): (Ref(C), 1, None)}, True], Ref(D))
+    assert list(found) == [Ref(A), Ref(B), Ref(C), Ref(D)]
+
+
+def test_a_circle_is_one_problem_that_names_each_resource_once(planning: Planning) -> None:
+    """Neither who waits for it nor who has nothing to do with it is named, and there are no calls."""
+    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
+    both = [step(makes=a, uses=b), step(uses=a)]
+    assert arrange(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
+    [problem] = planning.problems
+    assert problem.code == "plan/circle"
+    assert problem.message == "there is no order for the calls of group/A, group/B: each waits for another"
+    assert problem.address is None

@@ -1,0 +1,66 @@
+"""Names that only a machine can tell apart are told of where one of them would be created."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+
+from lmsconf.core.address import RemoteId
+from lmsconf.core.identity import Claim, find
+from lmsconf.errors import Problem, Severity, Where
+
+
+class Live(NamedTuple):
+    id: RemoteId
+    name: str
+
+
+def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[str] = ()) -> list[Problem]:
+    """What is said of declarations of these names, the last of which had another one before."""
+    claims = [
+        Claim(
+            name=name,
+            pin=None,
+            previously=tuple(previously) if name == declared[-1] else (),
+            label=f"group/{name}",
+            source=Where("all.yaml"),
+            address=f"group/{name}",
+        )
+        for name in declared
+    ]
+    found = find(claims, [Live(RemoteId(f"g-{name}"), name) for name in live])
+    assert found.broken == set()
+    return found.problems
+
+
+@pytest.mark.parametrize(
+    ("other", "by"),
+    [
+        ("S\u0430les North", "U+0430 CYRILLIC SMALL LETTER A, U+0061 LATIN SMALL LETTER A"),
+        ("Sales N\u03bfrth", "U+03BF GREEK SMALL LETTER OMICRON, U+006F LATIN SMALL LETTER O"),
+        ("Sales\u200b North", "U+200B ZERO WIDTH SPACE"),
+        ("Sales\u00ad North", "U+00AD SOFT HYPHEN"),
+        ("Sales\ufe0f North", "U+FE0F VARIATION SELECTOR-16"),
+        ("Sales\u00a0North", "U+00A0 NO-BREAK SPACE, U+0020 SPACE"),
+        ("\uff33ales North", "U+FF33 FULLWIDTH LATIN CAPITAL LETTER S, U+0053 LATIN CAPITAL LETTER S"),
+        ("Sales  North", "blanks"),
+    ],
+)
+def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str, by: str) -> None:
+    """It is created all the same, and the warning says by which characters the two differ; the other way round too."""
+    for name, beside in (("Sales North", other), (other, "Sales North")):
+        [warning] = problems([name], [beside])
+        assert (warning.code, warning.severity) == ("name/confusable", Severity.WARNING)
+        assert f'"{beside}"' in warning.message
+    assert f"differ by {by}." in (problems(["Sales North"], [other])[0].hint or "")
+    assert [one.code for one in problems(["Sales North", other], [])] == ["name/confusable"] * 2
+
+
+def test_who_is_live_already_is_not_warned_of() -> None:
+    """Nor what is renamed away, nor names that only share a few letters across scripts."""
+    other = "S\u0430les"
+    assert problems(["Sales"], ["Sales", other]) == []
+    assert problems(["Sales", "Other"], [other], previously=[other]) == []
+    assert problems(["\u041e\u0442\u0434\u0435\u043b"], ["Otden"]) == []

@@ -1,0 +1,52 @@
+"""Orders: what is made before it is used, what is left before it is ended, and which calls form a circle."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmsconf.core.address import Address, Ref
+from lmsconf.core.graph import Circle, needs, order
+from lmsconf.core.values import Step
+
+A, B, C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
+
+
+def step(**more: frozenset[Ref]) -> Step:
+    return Step(operation="manual-groups.rename", **more)  # type: ignore[arg-type]
+
+
+def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:
+    """All of them, wherever they stand; and never itself."""
+    made = [step(uses=A | B), step(makes=A), step(makes=B), step(makes=A, uses=A)]
+    assert needs([*made, step(ends=C, frees=C), step(frees=C)]) == [{1, 2, 3}, set(), set(), {1}, {5}, set()]
+
+
+def test_making_and_ending_are_not_mixed_up() -> None:
+    """Who uses what another one frees, or ends what another one makes, need not wait."""
+    assert needs([step(uses=A), step(frees=A), step(ends=B), step(makes=B)]) == [set(), set(), set(), set()]
+
+
+def test_the_lowest_rank_that_may_go_goes_first() -> None:
+    """Whatever the positions; what waits goes as soon as all that it waits for has gone."""
+    assert order([set(), set(), set()], [(2,), (0,), (1,)]) == [1, 2, 0]
+    assert order([{1, 2}, set(), {1}, set()], [(0,), (5,), (9,), (7,)]) == [1, 3, 2, 0]
+    assert order([], []) == []
+
+
+def test_of_equal_ranks_the_first_goes_first() -> None:
+    """So that an order depends on nothing but what is ordered."""
+    assert order([set(), set(), {0}], [(1,), (1,), (1,)]) == [0, 1, 2]
+
+
+def test_a_circle_names_those_in_it_and_no_others() -> None:
+    """Who only waits for a circle is no part of it."""
+    with pytest.raises(Circle, match="2 calls wait") as found:
+        order([{3}, set(), {1}, {4}, {3, 1}], [(0,)] * 5)
+    assert sorted(found.value.members) == [3, 4]
+
+
+def test_a_call_that_waits_for_itself_is_a_circle() -> None:
+    """The smallest there is."""
+    with pytest.raises(Circle) as found:
+        order([set(), {1}], [(0,), (0,)])
+    assert found.value.members == (1,)

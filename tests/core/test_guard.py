@@ -1,0 +1,150 @@
+"""Guards on measures alone: what each says, at its limit and one beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmsconf.core.address import Address
+from lmsconf.core.guard import judge, protected
+from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.values import Action, Change, FieldChange, Guard, Measure
+
+
+def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> Guard:
+    """How the guard on deletions stands."""
+    return judge(measures, Guards(deletes=limit or Limit(count=5, share=0.1)), consents)[0]
+
+
+def deletes(taken: int, size: int = 0, of: str = "all groups") -> Measure:
+    return Measure(guard="deletes", of=of, taken=taken, size=size)
+
+
+@pytest.mark.parametrize(
+    ("taken", "size", "reason"),
+    [
+        (5, 0, None),
+        (6, 0, "6 deletes, and the limit is 5"),
+        (2, 20, None),
+        (3, 20, "3 of 20 in all groups, and the limit is 10%"),
+        (3, 19, None),
+    ],
+)
+def test_a_limit_may_be_reached_and_not_passed(taken: int, size: int, reason: str | None) -> None:
+    """By the total, or by the share of a list of twenty and more; the reason says which."""
+    guard = judged(deletes(taken, size))
+    assert (guard.reason, guard.tripped, guard.total) == (reason, reason is not None, taken)
+    assert guard.allow == (None if reason is None else f"deletes={taken}")
+    assert guard.allowed_by is None
+
+
+def test_totals_add_up_and_shares_do_not() -> None:
+    """Every measure of its own guard counts, and none of another's."""
+    other = Measure(guard="removals", of="group/A members", taken=40, size=400)
+    assert judged(deletes(3), deletes(3), other).reason == "6 deletes, and the limit is 5"
+    assert judged(deletes(2, 20), deletes(2, 20, "all fields"), other).reason is None
+    found = judged(deletes(2, 20), deletes(3, 20, "all fields"))
+    assert found.reason == "3 of 20 in all fields, and the limit is 10%"
+
+
+def test_half_a_limit_can_be_off() -> None:
+    """Without a count only shares stop, without a share only the total does; the limit shows what is on."""
+    assert judged(deletes(99), limit=Limit(count=None, share=0.5)).reason is None
+    assert judged(deletes(11, 20), limit=Limit(count=None, share=0.5)).tripped
+    assert judged(deletes(99, 100), limit=Limit(count=99)).reason is None
+    assert dict(judged(limit=Limit(count=99)).limit) == {"count": 99}
+    assert dict(judged(limit=Limit(count=None, share=0.125)).limit) == {"count": None, "share": 0.125}
+    assert judged(deletes(90, 100), limit=Limit(count=None, share=0.125)).reason == (
+        "90 of 100 in all groups, and the limit is 12.5%"
+    )
+
+
+def test_words_and_figures_of_a_reason() -> None:
+    """One is not many, and thousands are told apart."""
+    assert judged(deletes(1), limit=Limit(count=0)).reason == "1 delete, and the limit is 0"
+    assert judged(deletes(1234), limit=Limit(count=0)).reason == "1,234 deletes, and the limit is 0"
+
+
+@pytest.mark.parametrize(
+    ("consent", "passes"),
+    [
+        (Consent(guard="deletes", number=6), "--allow"),
+        (Consent(guard="deletes", number=6, reason="Spring cleaning"), "Spring cleaning"),
+        (Consent(guard="deletes", number=7), None),
+        (Consent(guard="deletes", number=5), None),
+        (Consent(guard="removals", number=6), None),
+    ],
+)
+def test_consent_lifts_exactly_what_it_names(consent: Consent, passes: str | None) -> None:
+    """Its guard and its number; the guard keeps its reason, and says who allowed it."""
+    guard = judged(deletes(6), consents=(Consent(guard="refusals", number=6), consent))
+    assert (guard.tripped, guard.allowed_by) == (passes is None, passes)
+    assert guard.reason == "6 deletes, and the limit is 5"
+
+
+def test_consent_that_nothing_needs_allows_nothing() -> None:
+    """A guard that does not stop was allowed by nobody."""
+    guard = judged(deletes(5), consents=(Consent(guard="deletes", number=5),))
+    assert (guard.tripped, guard.allowed_by, guard.allow) == (False, None, None)
+
+
+def test_guards_that_are_off_are_not_there() -> None:
+    """The others are, each under its name."""
+    guards = judge([deletes(99)], Guards(deletes=None), ())
+    assert [guard.name for guard in guards] == ["removals", "recreates", "refusals"]
+    assert not any(guard.tripped for guard in guards)
+
+
+def change(name: str, action: Action, *fields: FieldChange) -> Change:
+    return Change(
+        address=Address.of("group", name),
+        action=action,
+        id=None,
+        about=None,
+        source=None,
+        before=None,
+        after=None,
+        fields=fields,
+    )
+
+
+RENAMED = FieldChange(path="name", before="Kept", after="New")
+
+
+@pytest.mark.parametrize(
+    ("made", "harm"),
+    [
+        (change("Kept", Action.DELETE), "delete it"),
+        (change("Kept", Action.REPLACE), "replace it"),
+        (change("Kept", Action.CREATE), None),
+        (change("Other", Action.DELETE), None),
+        (change("New", Action.UPDATE, RENAMED), "rename it"),
+        (change("Kept", Action.UPDATE, FieldChange(path="name", before="Old", after="Kept")), "rename it"),
+        (change("Other", Action.UPDATE, FieldChange(path="name", before="Old", after="Other")), None),
+        (change("Kept", Action.UPDATE, FieldChange(path="email", before="a@x.y", after="b@x.y")), "rename it"),
+        (change("Kept", Action.UPDATE, FieldChange(path="description", before="a", after="b")), None),
+        (change("Kept", Action.UPDATE, FieldChange(path="members", added=("a",))), None),
+        (
+            change(
+                "Kept",
+                Action.UPDATE,
+                FieldChange(path="members", added=("a",)),
+                FieldChange(path="managers", added=("c",), removed=("a", "b")),
+            ),
+            "take 2 out of its managers",
+        ),
+        (change("New", Action.UPDATE, RENAMED, FieldChange(path="members", removed=("a",))), "rename it"),
+    ],
+)
+def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, harm: str | None) -> None:
+    """By its old name or its new one; it may be made, described otherwise, and grow."""
+    problems = list(protected([made], ["group/Kept"]))
+    said = [problem.message for problem in problems]
+    assert said == ([] if harm is None else [f"{made.address}: it is protected, and the plan would {harm}"])
+    assert [problem.address for problem in problems] == [str(made.address)] * len(said)
+    assert list(protected([made], [])) == []
+
+
+def test_every_change_is_looked_at() -> None:
+    """Those after one that is not protected too."""
+    changes = [change("A", Action.DELETE), change("Kept", Action.DELETE), change("Kept 2", Action.DELETE)]
+    assert [one.address for one in protected(changes, ["group/Kept*"])] == ["group/Kept", "group/Kept 2"]

@@ -1,0 +1,42 @@
+"""Plants the faults, one at a time: python -m tests.planted [NAME…]. Exit 1 where more than one goes unnoticed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from .faults import Fault, faults
+from .ground import Fate, Found, grounds
+
+_WIDTH: Final = 2
+_SECONDS: Final = 240.0
+_MISSED_AT_MOST: Final = 1
+
+
+def main(names: Sequence[str]) -> int:
+    """Prints which were caught. 64 where a name is none of the list's."""
+    known = faults()
+    if unknown := set(names) - known.keys():
+        print(f"no fault is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")  # noqa: T201
+        return 64
+    chosen = [known[name] for name in names] if names else list(known.values())
+    with grounds(_WIDTH) as tried, ThreadPoolExecutor(_WIDTH) as pool:
+        healthy = tried({}, sorted({test for fault in chosen for test in fault.tests}), 4 * _SECONDS)
+        if healthy.fate is not Fate.MISSED:
+            print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")  # noqa: T201
+            return 1
+
+        def planted(fault: Fault) -> Found:
+            found = tried(fault.planted(), fault.tests, _SECONDS)
+            print(f"{found.fate:7} {found.seconds:5.1f} s  {fault.name:40} {found.by}", flush=True)  # noqa: T201
+            return found
+
+        caught = sum(found.fate is Fate.CAUGHT for found in pool.map(planted, chosen))
+    print(f"{caught} of {len(chosen)} planted faults are caught.")  # noqa: T201
+    return int(len(chosen) - caught > _MISSED_AT_MOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""Copies of lmsconf in which something is planted, and tests that are run there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, NamedTuple
+
+from .faults import ROOT
+
+_COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "pyproject.toml")
+_SHOWN: Final = 200
+
+
+class Fate(StrEnum):
+    """What became of something planted. BROKEN: the tests did not even run, so that they say nothing."""
+
+    CAUGHT = "caught"
+    MISSED = "missed"
+    HUNG = "hung"
+    BROKEN = "broken"
+
+
+class Found(NamedTuple):
+    """What tests said of a copy, in how many seconds, and the first of them that failed."""
+
+    fate: Fate
+    seconds: float
+    by: str
+
+
+Try = Callable[[Mapping[str, str], Sequence[str], float], Found]
+"""What tests say, within so many seconds, of a copy in which some files read otherwise."""
+
+
+class Ground:
+    """One copy of the checkout."""
+
+    def __init__(self, root: Path, source: Path = ROOT) -> None:
+        self.root = root
+        for name in _COPIED:
+            if (source / name).is_dir():
+                shutil.copytree(source / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source / name, root / name)
+
+    @contextmanager
+    def planted(self, texts: Mapping[str, str]) -> Iterator[None]:
+        """These files read so while it lasts."""
+        before = {file: (self.root / file).read_text(encoding="utf-8") for file in texts}
+        try:
+            for file, text in texts.items():
+                (self.root / file).write_text(text, encoding="utf-8")
+            yield
+        finally:
+            for file, text in before.items():
+                (self.root / file).write_text(text, encoding="utf-8")
+
+    def judged(self, tests: Sequence[str], seconds: float) -> Found:
+        """What the tests say of the copy as it stands; at the first failure they are over."""
+        began = time.monotonic()
+        # Code that was compiled from another text of the same second and length would be taken for this one's.
+        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
+        try:
+            ran = subprocess.run(  # noqa: S603  # the tests of this checkout
+                command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Found(Fate.HUNG, time.monotonic() - began, "")
+        fate = {0: Fate.MISSED, 1: Fate.CAUGHT}.get(ran.returncode, Fate.BROKEN)
+        failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        last = failed or ran.stdout.splitlines()[-1:] or ran.stderr.splitlines()[-1:]
+        return Found(fate, time.monotonic() - began, last[0][:_SHOWN] if last and fate is not Fate.MISSED else "")
+
+
+@contextmanager
+def grounds(width: int) -> Iterator[Try]:
+    """So many copies, for as many threads at a time."""
+    # A shell that starts this in the background has it ignore Ctrl-C, which the tests of interruptions would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ExitStack() as stack:
+        free: SimpleQueue[Ground] = SimpleQueue()
+        for _ in range(width):
+            free.put(Ground(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="planted-")))))
+
+        def tried(texts: Mapping[str, str], tests: Sequence[str], seconds: float) -> Found:
+            ground = free.get()
+            try:
+                with ground.planted(texts):
+                    return ground.judged(tests, seconds)
+            finally:
+                free.put(ground)
+
+        yield tried

@@ -1,0 +1,223 @@
+"""Settling on its own: how often it looks, how long it waits, and what it makes of what it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from lmsconf.core.address import Address, Ref
+from lmsconf.core.values import Call, Json, Plan
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
+from lmsconf.settling import LIVE_TWICE, Sent, Settling, Timing
+
+EMPTY = Plan(
+    workspace="here",
+    url="sandbox:",
+    people=None,
+    created_at="",
+    manifests_digest="",
+    manifests_files=(),
+    partial=False,
+    offline=False,
+    timezone=None,
+    changes=(),
+    calls=(),
+    guards=(),
+    unmanaged=(),
+    fingerprints={},
+    problems=(),
+)
+A = Address.of("group", "A")
+CREATE = Call(
+    id="c1", address=A, operation="manual-groups.create", method="POST", path="/groups", query={}, body={"name": "A"}
+)
+ADD = Call(
+    id="c2",
+    address=A,
+    operation="manual-groups.add-members",
+    method="POST",
+    path="/groups/g-1/members",
+    query={},
+    body={"userIds": ["1", "2", "3"]},
+)
+LOST = AnswerLost("cut", hint="?", operation="manual-groups.create")
+Seen = Plan | LmsconfError
+
+
+def wanting(*calls: Call) -> Plan:
+    return replace(EMPTY, calls=calls)
+
+
+def twice(address: Address = A, code: str = LIVE_TWICE) -> ProblemsFound:
+    return ProblemsFound([Problem(code=code, message="two of them", address=str(address))])
+
+
+@dataclass
+class Scene:
+    """What each look sees, the last one again and again; what each repeat comes to; and time that is made up."""
+
+    seen: list[Seen]
+    repeats: list[Json | ApiError] = field(default_factory=list)
+    time: float = 0.0
+    looks: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    on_sleep: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.settling = Settling(
+            look=self._look,
+            seconds=30.0,
+            timing=Timing(now=lambda: self.time, sleep=self._sleep),
+            again=lambda call: self.told.append(call.id),
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        assert 0 < seconds <= 5
+        self.time += seconds
+        self.on_sleep()
+
+    def _look(self, address: Address) -> Plan:
+        assert address == A
+        self.looks.append(self.time)
+        found = self.seen.pop(0) if len(self.seen) > 1 else self.seen[0]
+        if isinstance(found, LmsconfError):
+            raise found
+        return found
+
+    def _send(self) -> Json:
+        self.sent.append(self.time)
+        found = self.repeats.pop(0)
+        if isinstance(found, ApiError):
+            raise found
+        return found
+
+    def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
+        sent = Sent(call=call, path=call.path, body=call.body)
+        return self.settling.settle(sent, ids or {}, LOST, self._send)
+
+
+def test_what_is_found_done_is_done() -> None:
+    """At the first look, with no wait, and nothing is sent again: neither for a creation nor for a change."""
+    for call in (CREATE, ADD):
+        scene = Scene([wanting()])
+        assert scene.settle(call) is None
+        assert (scene.looks, scene.sent, scene.told) == ([0.0], [], [])
+
+
+def test_looks_come_at_longer_and_longer_intervals() -> None:
+    """At once, then after a quarter of a second, twice as long each time, five at most, and one as the time ends."""
+    scene = Scene([wanting(CREATE)], [{"groupId": "g"}])
+    assert scene.settle() == {"groupId": "g"}
+    assert scene.looks == [0, 0.25, 0.75, 1.75, 3.75, 7.75, 12.75, 17.75, 22.75, 27.75, 30]
+    assert (scene.sent, scene.told) == ([30.0], ["c1"])
+
+
+def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
+    """Doing it twice comes to the same; who keeps the journal hears of it before."""
+    scene = Scene([wanting(ADD)], [{}])
+    assert scene.settle(ADD) == {}
+    assert (scene.looks, scene.sent, scene.told) == ([0.0], [0.0], ["c2"])
+
+
+def test_it_is_sent_three_times_at_most() -> None:
+    """The first time was before; then nobody can tell, and the error is that of the last loss."""
+    last = BadAnswer("half a page")
+    scene = Scene([wanting(ADD)], [LOST, last])
+    with pytest.raises(AnswerLost) as found:
+        scene.settle(ADD)
+    assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
+    assert found.value.__cause__ is last
+    assert "Apply once more" in (found.value.hint or "")
+    assert len(scene.sent) == 2
+
+
+def test_what_cannot_be_told_is_not_sent_again() -> None:
+    """Neither where the look fails nor where there is no plan; it is looked for until the time is over."""
+    for seen in (LmsconfError("no network"), twice(code="read/incomplete"), twice(Address.of("group", "B"))):
+        scene = Scene([seen])
+        with pytest.raises(AnswerLost, match="cut"):
+            scene.settle()
+        assert (len(scene.looks), scene.sent) == (11, [])
+
+
+def test_a_look_that_failed_is_made_again() -> None:
+    """What could not be told at first is found done later."""
+    scene = Scene([LmsconfError("no network"), wanting(CREATE), wanting()])
+    assert scene.settle() is None
+    assert scene.looks == [0, 0.25, 0.75]
+
+
+def test_twins_stop_a_creation() -> None:
+    """Two of what should be one, said with their ids and the way out. For a change, it only cannot be told."""
+    with pytest.raises(Twins, match="two of them; the call that should have made it may have been carried out twice"):
+        Scene([twice()]).settle()
+    with pytest.raises(AnswerLost):
+        Scene([twice()]).settle(ADD)
+
+
+def test_a_repeat_that_is_refused_may_have_been_done() -> None:
+    """It is looked at once more: done is done, and otherwise the refusal counts."""
+    refused = Rejected("there is one", status=409)
+    scene = Scene([wanting(ADD), wanting()], [refused])
+    assert scene.settle(ADD) is None
+    scene = Scene([wanting(ADD)], [refused])
+    with pytest.raises(Rejected, match="there is one"):
+        scene.settle(ADD)
+    assert len(scene.sent) == 1
+
+
+def test_who_is_in_a_hurry_does_not_wait() -> None:
+    """Set at once, there is one look and no repeat; set on the way, the waiting ends."""
+    scene = Scene([wanting(CREATE)])
+    scene.settling.hurry.set()
+    with pytest.raises(AnswerLost):
+        scene.settle()
+    assert (scene.looks, scene.sent) == ([0.0], [])
+    scene = Scene([wanting(CREATE)])
+    scene.on_sleep = scene.settling.hurry.set
+    with pytest.raises(AnswerLost):
+        scene.settle()
+    assert (scene.looks, scene.sent) == ([0.0, 0.25], [])
+
+
+NEW = Ref(Address.of("user", "bo@acme.example"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_missing"),
+    [
+        (ADD, True),
+        (replace(ADD, body={"userIds": ["2"]}), True),
+        (replace(ADD, body={"userIds": ["3", "1", "2"]}), True),
+        (replace(ADD, body={"userIds": ["1", "2", "3", "4"]}), False),
+        (replace(ADD, body={"userIds": []}), False),
+        (replace(ADD, body={"userIds": [1]}), False),
+        (replace(ADD, body={"userIds": "1"}), False),
+        (replace(ADD, body={"ids": ["1"]}), False),
+        (replace(ADD, body=None), False),
+        (replace(ADD, path="/groups/g-2/members"), False),
+        (replace(ADD, operation="manual-groups.add-managers"), False),
+        (replace(ADD, address=Address.of("group", "B")), False),
+        (replace(ADD, body={"userIds": [NEW]}), True),
+        (replace(ADD, body={"userIds": [Ref(Address.of("user", "unknown"))]}), False),
+    ],
+)
+def test_a_part_of_what_was_sent_is_missing_still(wanted: Call, is_missing: bool) -> None:
+    """Of many people some may be in: whatever a fresh plan still wants of the call means that it was not all done."""
+    scene = Scene([wanting(replace(CREATE, operation="other"), wanted), wanting()], [{}])
+    scene.settle(ADD, {NEW: "2"})
+    assert len(scene.sent) == is_missing
+
+
+def test_ids_are_waited_for_until_the_time_is_over() -> None:
+    """What is found is given at once; what never comes is nothing, after the whole time."""
+    scene = Scene([EMPTY])
+    found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
+    assert scene.settling.awaited(lambda: found.pop(0)) == {NEW: "7"}
+    assert scene.time == 0.75
+    scene = Scene([EMPTY])
+    assert scene.settling.awaited(dict) == {}
+    assert scene.time == 30.0
