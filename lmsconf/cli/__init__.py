@@ -108,4 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # Manifests and answers are many small values that live until the end: looking for rings among them every few
     # hundred takes a tenth of a large plan, and finds none.
     gc.set_threshold(_COLLECT_EVERY)
-    sys.exit(run(app, list(sys.argv[1:] if arguments is None else arguments)))
+    code = run(app, list(sys.argv[1:] if arguments is None else arguments))
+    gc.freeze()  # what is left goes with the process
+    sys.exit(code)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
@@ -78,6 +77,8 @@ class Retry:
         text = (retry_after or "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), self.longest_ask)
+        from email.utils import parsedate_to_datetime  # e-mail's reader of dates takes a while to import
+
         try:
             date = parsedate_to_datetime(text)
         except (ValueError, OverflowError):

@@ -16,7 +16,7 @@ from lmsconf.core.values import Json
 from lmsconf.errors import Problem, Where
 from lmsconf.manifest.advice import Complaint, advise, quoted
 from lmsconf.manifest.nodes import Map, Mark, Seq, Source, mark, settle
-from lmsconf.manifest.scalars import FORBIDDEN, is_endless, meaning
+from lmsconf.manifest.scalars import FORBIDDEN, OPENS, is_endless, meaning
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out
@@ -140,6 +140,7 @@ class _Builder:
 
     def __init__(self, source: Source, reading: Reading, budget: Budget) -> None:
         self._source = source
+        self._source.opens = False  # until a text does
         self._reading = reading
         self._budget = budget
         self._anchors: dict[str, _Anchored] = {}
@@ -196,6 +197,7 @@ class _Builder:
         self._add(cast(Json, value), at)
 
     def _plain(self, text: str, at: Mark) -> Json:
+        self._source.opens |= OPENS in text
         value = meaning(text)
         if is_endless(value):
             shown = _clipped(text)
@@ -207,6 +209,7 @@ class _Builder:
     def _marked(self, event: _Event, at: Mark) -> Json:
         """The value of a scalar in quotes, in a block, or behind a tag."""
         text = event.value
+        self._source.opens |= OPENS in text
         if event.style == '"' and (found := FORBIDDEN.search(text)):
             self._report_character(found[0], at)
         if event.tag is None or event.tag == f"{_TAG}str":

@@ -25,6 +25,7 @@ from lmsconf.manifest.files import Budget, Document, read
 from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files, manifest_text
 from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Trail, settle
 from lmsconf.manifest.people import people_trails
+from lmsconf.manifest.scalars import OPENS
 from lmsconf.manifest.schemas import (
     ABSENT,
     absent_entry_schema,
@@ -36,7 +37,7 @@ from lmsconf.manifest.schemas import (
     short_key,
 )
 from lmsconf.manifest.sets import SET_SECTIONS
-from lmsconf.manifest.variables import OPENS, Exhausted, Variables
+from lmsconf.manifest.variables import Exhausted, Variables
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
 """Hears what each entry says once all is written out, with the keys that lead to its section."""

@@ -29,11 +29,15 @@ def mark(line: int, column: int = 0) -> Mark:
 
 
 class Source:
-    """One file as it was read: its path in the project, its text, and the positions of all values in it."""
+    """One file as it was read: its path in the project, its text, and the positions of all values in it.
+
+    opens: whether a text in it may hold a variable.
+    """
 
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
+        self.opens = True
         self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> Where:

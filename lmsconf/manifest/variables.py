@@ -17,8 +17,8 @@ from lmsconf.core.values import Json
 from lmsconf.errors import Problem, Where
 from lmsconf.manifest.files import LONGEST, too_long
 from lmsconf.manifest.nodes import Map, Mark, Seq, Source, settle
+from lmsconf.manifest.scalars import OPENS
 
-OPENS: Final = "$("
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """How many characters texts with variables may come to, in all files together."""
 VALUES: Final = 1_000_000
@@ -78,6 +78,8 @@ class Variables:
 
     def _parts(self, node: Map | Seq) -> Json:
         """The same node if nothing in it changes, otherwise another."""
+        if not node.source.opens:
+            return node
         changed: dict[str | int, Json] = {}
         for step, child, at in parts(node):
             new = self.written_out(child, node.source, at)
