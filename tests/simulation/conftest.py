@@ -1,8 +1,7 @@
-"""Says at the end of a test run how many schedules were played, and how they ended."""
+"""Plays schedules and has them counted; `tests/conftest.py` tells the count at the end of a run."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -22,20 +21,3 @@ def played(record_property: Callable[[str, object], None]) -> Callable[[list[Sch
         tally.assert_lawful()
 
     return played
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for all simulations of the run, from whatever process they ran in."""
-    total: Counter[str] = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport) and report.when == "call":
-                for name, counts in report.user_properties:
-                    if name == COUNTS and isinstance(counts, dict):
-                        total.update(counts)
-    if total:
-        terminalreporter.write_line(
-            f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "
-            f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops, "
-            f"{total['leaks']} with a token or a link in anything given away"
-        )
