@@ -61,6 +61,7 @@ def free_port() -> str:
 
 def test_the_readme_prints_what_it_shows(copy: Copy, updating: bool) -> None:
     """Whoever follows the README from top to bottom sees what it shows, and what it says over HTTP."""
+    copy("acme")  # the page serves it
     clone = copy("quickstart").parent.parent
     check(README, followed(README.read_text(encoding="utf-8"), clone, free_port()), updating=updating)
 
