@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -28,6 +28,7 @@ from lmsconf.redact import HIDDEN, forms, keep_secret, redacted
 MAX_BYTES = 32 * 1024 * 1024
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 _UNFIT_URL = re.compile(r"[^\x21-\x7e]|[\\@?#]")
 _UNFIT_TOKEN = re.compile(r"[^\x21-\x7e]")
 
@@ -70,13 +71,15 @@ class Door:
         self.host = parts.netloc
         self._token = _checked_token(token)
         keep_secret(self._token)
-        self._headers = {
-            "Host": parts.netloc,
-            "Authorization": f"Bearer {self._token}",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            "User-Agent": f"lmsconf/{__version__}",
-        }
+        self._headers = httpx.Headers(
+            {
+                "Host": parts.netloc,
+                "Authorization": f"Bearer {self._token}",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+                "User-Agent": f"lmsconf/{__version__}",
+            }
+        )
         self._deadline = Deadline()
         self._transport = _transport(parts, self._deadline, kept=1) if transport is None else transport
         # A service may hang up on a connection just as it is used again, and then nobody knows whether a write was
@@ -114,13 +117,16 @@ class Door:
         within: how many seconds it may take, where that is less than what is usual.
         """
         until = self._deadline.set(min(self._seconds, within))
-        kind = {} if body is None else {"Content-Type": "application/json"}
-        headers = {**self._headers, **kind, **(extra or {})}
         timeouts = self._timeouts if within >= self._seconds else _timeouts(within)
         try:
             request = httpx.Request(
-                method, self._base + target, headers=headers, content=body, extensions={"timeout": timeouts}
+                method,
+                _url(self._base + target),
+                headers=self._headers_of(method, body, extra),
+                stream=httpx.ByteStream(body or b""),
+                extensions={"timeout": timeouts},
             )
+            request.read()  # so that a transport may look at `content`
             response = (self._fresh if writes else self._transport).handle_request(request)
             try:
                 return self._answer(response, until)
@@ -129,6 +135,14 @@ class Door:
         except FAILURES as error:
             raise self._failure(error) from error
 
+    def _headers_of(self, method: str, body: bytes | None, extra: Mapping[str, str] | None) -> httpx.Headers:
+        """The headers of one request. Those that all have are made once: httpx takes long to look at each."""
+        if method in _WITHOUT_BODY and body is None and not extra:
+            return self._headers
+        length = {} if method in _WITHOUT_BODY and body is None else {"Content-Length": str(len(body or b""))}
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        return httpx.Headers({**self._headers, **length, **kind, **(extra or {})})
+
     def _failure(self, error: Exception) -> NotSent | Lost:
         """What an error of httpx means, in words; some have no text of their own."""
         reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
@@ -136,13 +150,13 @@ class Door:
 
     def _answer(self, response: httpx.Response, until: float) -> Answer:
         """The whole answer, once all of it is here."""
-        headers = response.headers
+        headers = {name.lower(): value.decode("latin-1") for name, value in response.headers.raw}
         body, unreadable = b"", None
         try:
-            body = self._body(response, headers.get("content-encoding", "").strip().lower(), until)
+            body = self._body(response, headers.get(b"content-encoding", "").strip().lower(), until)
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
-        after, location, date = (headers.get(name) for name in ("retry-after", "location", "date"))
+        after, location, date = (headers.get(name) for name in (b"retry-after", b"location", b"date"))
         return Answer(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, encoding: str, until: float) -> bytes:
@@ -174,6 +188,12 @@ class Door:
         if inflate and parts and not inflate.eof:
             raise ValueError("its compressed text ends too early")
         return b"".join(parts)
+
+
+@lru_cache(maxsize=2048)
+def _url(text: str) -> httpx.URL:
+    """A URL taken apart. Most are asked for again: before a call, after it, and by the next plan."""
+    return httpx.URL(text)
 
 
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:

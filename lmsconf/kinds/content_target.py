@@ -173,7 +173,7 @@ class ContentTargets:
         after = assignment_form(spec, planning.policy)
         if row is None:
             return Sides(before=None, after=after)
-        window = read_window(planning, row, match.address, match.declared.source)
+        window = read_window(planning, row, match.declared)
         if window is None:
             return None
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.kind import Api, Request
@@ -16,22 +16,27 @@ from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.answers import ids
+from lmsconf.kinds.extended import MANAGER_OF, MEMBER_OF, Extended
 from lmsconf.kinds.manual_group import GroupRow
 
-_LISTS: Final = ("memberOfGroups", "managerOfGroups")
 _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
 
 
 def read_details(
-    api: Api, wanted: Sequence[GroupRow], total: int | None, page: int, people: Callable[[], Listing]
+    api: Api,
+    wanted: Sequence[GroupRow],
+    total: int | None,
+    page: int,
+    people: Callable[[], Listing],
+    extended: Extended,
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with their members and managers, by id.
 
     total, page: how many people there are, and how many came in one page. people: waits for the listing of people.
     """
     if total and page and -(-total // page) < 2 * len(wanted):
-        found = _from_people(api, wanted, people)
+        found = _from_people(wanted, people, extended)
         if found is not None:
             return found
     return _from_groups(api, wanted)
@@ -60,18 +65,11 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 
 
 def _from_people(
-    api: Api, wanted: Sequence[GroupRow], people: Callable[[], Listing]
+    wanted: Sequence[GroupRow], people: Callable[[], Listing], extended: Extended
 ) -> dict[RemoteId, GroupRow] | None:
     """The same, turned round from what each person belongs to; None where somebody is missing there."""
-    wanted_ids = frozenset(row.id for row in wanted)
     try:
-        rows = api.rows(
-            "users.extended-info",
-            "users",
-            id="userId",
-            total="matchCount",
-            keep=lambda row: _without_others(row, wanted_ids),
-        )
+        rows = extended.rows()
     except ApiError:
         # This listing is a short cut. Where it is barred or broken, the long way tells whether all is.
         return None
@@ -90,23 +88,6 @@ def _from_people(
     }
 
 
-def _without_others(person: dict[str, Json], wanted: frozenset[str]) -> dict[str, Json]:
-    """A person with the wanted groups only: most are smart groups, of which one can be in hundreds.
-
-    What says no id stays, to be found out later.
-    """
-    lists = {key: person.get(key) for key in _LISTS}
-    return {
-        "userId": person["userId"],
-        **{key: _of_these(groups, wanted) if isinstance(groups, list) else groups for key, groups in lists.items()},
-    }
-
-
-def _of_these(groups: list[Json], wanted: frozenset[str]) -> list[Json]:
-    named = ((group.get("groupId") if isinstance(group, dict) else None, group) for group in groups)
-    return [group for id, group in named if id is None or str(id) in wanted]
-
-
 def _turned_round(
     people: Sequence[Mapping[str, Json]],
 ) -> tuple[_Held, _Held, defaultdict[str, set[str]]] | None:
@@ -116,7 +97,7 @@ def _turned_round(
     called: defaultdict[str, set[str]] = defaultdict(set)
     for row in people:
         person = RemoteId(str(row["userId"]))
-        for key, held in zip(_LISTS, (members, managers), strict=True):
+        for key, held in zip((MEMBER_OF, MANAGER_OF), (members, managers), strict=True):
             groups = row.get(key)
             if not isinstance(groups, list):
                 return None

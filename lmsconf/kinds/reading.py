@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 from lmsconf.core.address import RemoteId
@@ -20,10 +21,11 @@ from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
-from lmsconf.errors import BadAnswer
-from lmsconf.kinds.answers import an_object, label, objects, text
+from lmsconf.kinds.answers import label, text
 from lmsconf.kinds.content import ContentRow, content_row
+from lmsconf.kinds.contradictions import contradictions
 from lmsconf.kinds.edits import edit_rows
+from lmsconf.kinds.extended import Extended
 from lmsconf.kinds.field_choices import both_choices
 from lmsconf.kinds.field_values import CustomField, field_row
 from lmsconf.kinds.group_reading import read_details
@@ -41,7 +43,8 @@ from lmsconf.kinds.names import (
     USER,
 )
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
-from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
+from lmsconf.kinds.target_reading import Found, Known, read_again, read_targets
+from lmsconf.kinds.target_values import Assignment
 from lmsconf.kinds.user_reading import holders, read_declared, read_everybody, read_singly
 from lmsconf.kinds.user_values import Person, person_row
 
@@ -79,6 +82,7 @@ class _Reading:
         self.total: Future[tuple[int | None, int]] = Future()
         self.listed: dict[str, Future[Listing]] = {}
         self.aside: dict[str, Listing] = {}
+        self.extended = Extended(api, lambda: self._manual)
 
     def run(self, url: str, taken_at: str) -> Snapshot:
         jobs: dict[str, Callable[[], object]] = {USER: self._people}
@@ -99,6 +103,8 @@ class _Reading:
         found = self.api.together({name: self._guarded(name, job) for name, job in jobs.items()})
         listings = {kind: cast(Listing, listing) for kind, listing in found.items() if listing is not None}
         listings |= self.aside
+        doubts = contradictions(listings)
+        listings |= {kind: replace(listings[kind], incomplete=reason) for kind, reason in doubts.items()}
         people, _ = self.total.result()
         return Snapshot(workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings)
 
@@ -183,12 +189,12 @@ class _Reading:
         if self.everything or self._choices_go():
             self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
         if self.everything:
-            listing, self.aside[ADMIN] = read_everybody(self.api, listing, rows)
+            listing, self.aside[ADMIN] = read_everybody(listing, rows, self.extended.rows())
             return read_singly(self.api, self._identified(USER, {USER: listing})[1], listing)
         if not self._speaks(USER):
             return listing if self._needs_people() else None
         planning, found = self._identified(USER, {USER: listing})
-        listing, admins = read_declared(self.api, planning, found, listing, rows, self.total.result()[1])
+        listing, admins = read_declared(self.api, planning, found, listing, rows, self.total.result()[1], self.extended)
         if admins is not None:
             self.aside[ADMIN] = admins
         return listing
@@ -200,6 +206,12 @@ class _Reading:
         planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
         both = (both_choices(planning, match.address) for match in found.matches if match.row is not None)
         return any(before.names.keys() - after.names.keys() for before, after in both)
+
+    @cached_property
+    def _manual(self) -> frozenset[str]:
+        """The ids of the manual groups, once they are listed; none where nobody needs them."""
+        rows = self.listed[GROUP].result().rows if GROUP in self.jobs else ()
+        return frozenset(row.id for row in rows)
 
     def _first_people(self, total: int | None, rows: int) -> None:
         if not self.total.done():
@@ -233,7 +245,7 @@ class _Reading:
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
         wanted = self._wanted_groups(listing)
         total, page = self.total.result()
-        details = read_details(self.api, wanted, total, page, lambda: self.listed[USER].result())
+        details = read_details(self.api, wanted, total, page, lambda: self.listed[USER].result(), self.extended)
         return sorted_listing((details.get(row.id, cast(GroupRow, row)) for row in listing.rows), listing.incomplete)
 
     def _wanted_groups(self, listing: Listing) -> list[GroupRow]:
@@ -283,12 +295,27 @@ class _Reading:
     def _targets(self) -> Listing | None:
         contents = self.listed[CONTENT].result()
         wanted = self._wanted_contents(cast("tuple[ContentRow, ...]", contents.rows))
-        answers = self.api.each("content-targets.list", [({}, {"contentId": row.id}) for row in wanted])
-        rows = [row for content, answer in zip(wanted, answers, strict=True) for row in target_rows(content, answer)]
+        found = read_targets(self.api, wanted)
+        live = read_again(self.api, wanted, found, self._lacking(wanted, found))
+        incomplete = contents.incomplete or live.incomplete
         if self.edits:
-            edits = (row for one, answer in zip(wanted, answers, strict=True) for row in edit_rows(one.id, answer))
-            self.aside[EDITS] = sorted_listing(edits, contents.incomplete)
-        return sorted_listing(rows, contents.incomplete)
+            edits = (row for id, answer in live.answers.items() for row in edit_rows(id, answer))
+            self.aside[EDITS] = sorted_listing(edits, incomplete)
+        return sorted_listing(live.rows, incomplete)
+
+    def _lacking(self, contents: list[ContentRow], found: Found) -> set[RemoteId]:
+        """The contents of which an assignment would be created, as far as their answers tell."""
+        wanted = [
+            cast(Assignment, one.spec)
+            for one in self.declared
+            if one.address.kind == CONTENT_TARGET and self.chosen(one.address)
+        ]
+        if not wanted:
+            return set()
+        kinds: tuple[str, ...] = (GROUP, SMART_GROUP, USER)
+        listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
+        everyone = self.terms.behaviour("content-targets.everyone")
+        return Known(listings, everyone).lacking(wanted, contents, found)
 
     def _wanted_contents(self, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
         """The contents that the manifests name; all of the catalog, when it is owned or a group goes."""
@@ -316,14 +343,6 @@ class _Reading:
 def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
     """Rows by id: whatever order they were read in, the snapshot is the same."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
-
-
-def target_rows(content: ContentRow, answer: Json) -> list[TargetRow]:
-    """The targets of one content. Raises BadAnswer for an answer without their list, which would mean none."""
-    found = an_object(answer, "the targets")
-    if not isinstance(found.get("targets"), list):
-        raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
-    return [target_row(content.id, one) for one in objects(found, "targets")]
 
 
 def _lists_people(spec: object) -> bool:

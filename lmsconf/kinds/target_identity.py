@@ -28,6 +28,9 @@ from lmsconf.kinds.target_values import (
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """The id of a content and an audience: what makes an assignment the one that it is."""
 
+Target: TypeAlias = tuple[TargetRow, Address | None]
+"""A live target and its audience, None where nothing tells it."""
+
 
 def identify_targets(planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
     """Matches assignments, and finds those that go: said, owned, or together with their group."""
@@ -37,11 +40,12 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
     declared = sorted(declared, key=lambda one: not planning.chosen(one.address))
     ready = [one for one in declared if _is_ready(planning, contents, one)]
     for gone in absent:
-        contents.find(gone.places.at("content"), gone.address, cast(Assignment, gone.spec), must=False)
-    live = _by_identity(planning)
+        contents.find(gone, must=False)
+    targets = [(row, audience_of(planning, row)) for row in _live(planning)]
+    live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
     out = Identified(live=len(listing.rows))
-    doubts = _doubts(planning)
+    doubts = _doubts(planning, targets)
     spoken: dict[Identity, Declared | Absent] = {}
     for one in ready:
         key = contents.identity(one)
@@ -94,21 +98,21 @@ class _Contents:
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.notes[SHARED_CONTENT] = frozenset(shared)
 
-    def find(self, at: Where, address: Address, spec: Assignment, *, must: bool = True) -> RemoteId | None:
+    def find(self, one: Declared | Absent, *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names; problems are told once a content."""
+        spec = cast(Assignment, one.spec)
         workspace = self._planning.policy.workspace
         pin = spec.content_pins.get(workspace, spec.content_pins.get(""))
         key = (spec.content, pin or "")
         if key not in self.named:
-            self.named[key] = self._look(at, address, spec, pin, must)
+            self.named[key] = self._look(one.places.at("content"), one.address, spec, pin, must)
             if (id := self.named[key]) is not None:
                 self._planning.book.know(CONTENT, spec.content, id)
         return self.named[key]
 
     def identity(self, one: Declared | Absent) -> Identity:
         """The content's id, None where it is not known, and the audience of an assignment that was looked for."""
-        spec = cast(Assignment, one.spec)
-        return self.find(one.places.at("content"), one.address, spec), spec.audience
+        return self.find(one), cast(Assignment, one.spec).audience
 
     def _look(self, at: Where, address: Address, spec: Assignment, pin: str | None, must: bool) -> RemoteId | None:
         if pin is not None:
@@ -141,7 +145,7 @@ def _know_people(planning: Planning) -> None:
 def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
     """Whether the content and the audience of a declared assignment exist, or will."""
     spec = cast(Assignment, one.spec)
-    found = contents.find(one.places.at("content"), one.address, spec) is not None
+    found = contents.find(one) is not None
     to = spec.audience
     if planning.book.shared(to.kind, to.name):
         planning.problem(
@@ -184,12 +188,15 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
     return False
 
 
-def _by_identity(planning: Planning) -> dict[Identity, list[TargetRow]]:
+def _live(planning: Planning) -> tuple[TargetRow, ...]:
+    return cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+
+
+def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
     """Live targets by what they tie together; an audience without a name shows by its id."""
     out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
-    for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
-        audience = audience_of(planning, row) or Address(escape(nameless(row)), "")
-        out[row.content, audience].append(row)
+    for row, audience in targets:
+        out[row.content, audience or Address(escape(nameless(row)), "")].append(row)
     return out
 
 
@@ -241,13 +248,10 @@ def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None
     )
 
 
-def _doubts(planning: Planning) -> dict[Identity, TargetRow]:
+def _doubts(planning: Planning, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
     """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
     return {
-        (row.content, one): row
-        for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
-        if audience_of(planning, row) is None
-        for one in candidates(planning, row)
+        (row.content, one): row for row, audience in targets if audience is None for one in candidates(planning, row)
     }
 
 

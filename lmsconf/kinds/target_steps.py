@@ -11,15 +11,14 @@ from typing import cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.planning import GRANTED, Match, Planning
-from lmsconf.core.values import Json, Step
-from lmsconf.errors import Where
+from lmsconf.core.values import Declared, Json, Step
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.target_values import Assignment, TargetRow, audience_of
 from lmsconf.kinds.times import form_of, live_time, wire_time
 
 
 def read_window(
-    planning: Planning, row: TargetRow, address: Address, at: Where
+    planning: Planning, row: TargetRow, declared: Declared
 ) -> tuple[datetime | None, datetime | None] | None:
     """When a live target can be seen from and until; None, and a problem, where a text cannot be read as a time."""
     try:
@@ -27,10 +26,10 @@ def read_window(
     except ValueError as wrong:
         planning.problem(
             "content-target/time",
-            f"{address}: {wrong}",
+            f"{declared.address}: {wrong}",
             hint="Look at the dialect key content-targets.time-format.",
-            at=at,
-            address=address,
+            at=declared.source,
+            address=declared.address,
         )
         return None
 
@@ -106,5 +105,3 @@ def _identity(planning: Planning, row: TargetRow) -> dict[str, object]:
     return planning.terms.body(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
-
-

@@ -17,6 +17,7 @@ from lmsconf.core.planning import Identified, Planning
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Json
 from lmsconf.kinds.answers import an_object
+from lmsconf.kinds.extended import Extended
 from lmsconf.kinds.user_rights import enough_admins
 from lmsconf.kinds.user_values import (
     AdminRow,
@@ -35,7 +36,7 @@ Data = Mapping[str, Json]
 
 
 def read_declared(
-    api: Api, planning: Planning, found: Identified, listing: Listing, rows: Rows, page: int
+    api: Api, planning: Planning, found: Identified, listing: Listing, rows: Rows, page: int, extended: Extended
 ) -> tuple[Listing, Listing | None]:
     """The listing with what the declarations manage, and who is admin where that had to be counted.
 
@@ -53,7 +54,7 @@ def read_declared(
     flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
     everybody: Rows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
-        everybody = _extended(api)
+        everybody = extended.rows()
         held = {str(row["userId"]): row for row in everybody.rows}
         details.update({id: details[id] | rights(held[id]) for id in flags if id in held})
         flags = [id for id in flags if id not in held]
@@ -66,14 +67,13 @@ def read_declared(
     people = cast("tuple[PersonRow, ...]", listing.rows)
     whole = Listing(rows=tuple(_with(row, details.get(row.id, {})) for row in people), incomplete=listing.incomplete)
     if everybody is None and not enough_admins(planning, _again(found, whole)):
-        everybody = _extended(api)
+        everybody = extended.rows()
     return whole, None if everybody is None else admins(everybody, people)
 
 
-def read_everybody(api: Api, listing: Listing, rows: Rows) -> tuple[Listing, Listing]:
+def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listing, Listing]:
     """The listing with all that two listings tell; what takes a call a person is left to those who need it."""
     raw = {str(row["userId"]): row for row in rows.rows}
-    everybody = _extended(api)
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = cast("tuple[PersonRow, ...]", listing.rows)
     told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
@@ -95,10 +95,6 @@ def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
 
 def _all_listed(data: Data) -> dict[str, object]:
     return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
-
-
-def _extended(api: Api) -> Rows:
-    return api.rows("users.extended-info", "users", id="userId", total="matchCount")
 
 
 def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:

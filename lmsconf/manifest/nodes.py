@@ -207,14 +207,14 @@ class EntryPlaces:
 
     def _walk(self, path: Trail) -> tuple[Json, Where]:
         """The value at `path`, or the last one on the way there, and its place."""
-        node, where = self._node, self._source.where(self._mark)
+        node, source, at = self._node, self._source, self._mark
         for step in path:
             found = node.mark(step) if isinstance(node, Map | Seq) else None
             if found is None or not isinstance(node, Map | Seq):
-                return None, where
-            where = node.source.where(found)
+                return None, source.where(at)
+            source, at = node.source, found
             node = node[step]  # type: ignore[index]  # it has a mark, so it has the step
-        return node, where
+        return node, source.where(at)
 
 
 def _texts(node: Json, trail: Trail = ()) -> Iterator[tuple[str, Trail]]:

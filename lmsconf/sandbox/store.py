@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar, cast
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.tables import INDEXES, TABLES, VERSION
 
 Value: TypeAlias = "str | int | None"
+T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
 _OWNERS: Final = {
     "u": "people",
@@ -42,6 +43,18 @@ class Ledger:
         self._connection = connection
         self._clock = clock
         self._ids = ids
+        self._derived: dict[object, tuple[tuple[int, int], object]] = {}
+
+    def derived(self, make: Callable[[Ledger], T]) -> T:
+        """What `make` makes of this workspace, made anew only after something was written, by whomever."""
+        stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
+        if make not in self._derived or self._derived[make][0] != stamp:
+            self._derived[make] = (stamp, make(self))
+        return cast(T, self._derived[make][1])
+
+    def forget_derived(self) -> None:
+        """For a workspace that was exchanged for another one, or whose last changes were undone: no count tells."""
+        self._derived.clear()
 
     def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         """All rows of a query."""
@@ -149,8 +162,13 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Ledger]:
         """A transaction that may change the workspace; nobody else changes it meanwhile."""
-        with self._lock, _transaction(self._connection, "BEGIN IMMEDIATE"):
-            yield self._ledger
+        with self._lock:
+            try:
+                with _transaction(self._connection, "BEGIN IMMEDIATE"):
+                    yield self._ledger
+            except BaseException:
+                self._ledger.forget_derived()
+                raise
 
     @contextmanager
     def reading(self) -> Iterator[Ledger]:
@@ -173,6 +191,7 @@ class Store:
                 known = ", ".join(sorted(self._kept)) or "none"
                 raise LmsconfError(f"there is no checkpoint {name!r}", hint=f"There are: {known}.")
             self._kept[name].backup(self._connection)
+            self._ledger.forget_derived()
 
     @contextmanager
     def reading_at(self, name: str) -> Iterator[Ledger]:

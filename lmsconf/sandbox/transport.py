@@ -17,7 +17,10 @@ class Sandbox(Service, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answers one request. A lost answer is the error that a broken connection gives."""
         path, _, query = request.url.raw_path.decode("ascii").partition("?")
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        headers: dict[str, str] = {}
+        for raw, value in request.headers.raw:
+            name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {text}" if name in headers else text
         try:
             answer = self.answer(request.method, path, query, headers, request.read())
         except Lost as error:

@@ -63,7 +63,7 @@ class Wire:
         A fixed path is never an id: /users/search takes what it takes, whatever /users/{userId} does.
         """
         parts = tuple(unquote(part) for part in path.split("/"))
-        for template, methods in _routes().get(len(parts), ()):
+        for template, methods in _routes().get((len(parts), *parts[1:2]), ()):
             found = _match(template, parts)
             if found is not None:
                 return (self.operations[methods[method]], found) if method in methods else None
@@ -75,21 +75,25 @@ Template = tuple[tuple[str, bool], ...]
 
 
 @cache
-def _routes() -> Mapping[int, list[tuple[Template, dict[str, str]]]]:
-    """Number of parts → paths, each with its operations by method; fixed parts come before parameters."""
+def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]]:
+    """Number of parts and the first of them → paths, each with its operations by method; fixed parts come first."""
     paths: dict[Template, dict[str, str]] = {}
     for operation in description().operations.values():
         template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
         paths.setdefault(template, {})[operation.method] = operation.id
-    routes: dict[int, list[tuple[Template, dict[str, str]]]] = {}
+    routes: dict[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]] = {}
     for template in sorted(paths, key=lambda template: [is_parameter for _, is_parameter in template]):
-        routes.setdefault(len(template), []).append((template, paths[template]))
+        first = template[1][0]  # no path of the API begins with a parameter
+        routes.setdefault((len(template), first), []).append((template, paths[template]))
     return routes
 
 
 def _match(template: Template, parts: tuple[str, ...]) -> dict[str, str] | None:
     """The parameters, where the parts fit the template. A parameter is never empty."""
-    pairs = list(zip(template, parts, strict=True))
-    if any(not part if is_parameter else part != text for (text, is_parameter), part in pairs):
-        return None
-    return {text: part for (text, is_parameter), part in pairs if is_parameter}
+    found: dict[str, str] = {}
+    for (text, is_parameter), part in zip(template, parts, strict=True):
+        if is_parameter and part:
+            found[text] = part
+        elif is_parameter or part != text:
+            return None
+    return found

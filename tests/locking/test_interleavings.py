@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.seeing import read_manifests
+
 from .turns import project, race
 
 MANIFEST = "groups: [{name: Coaches}, {name: Mentors}]\n"
@@ -20,9 +22,10 @@ ENDS = {"done", "held", "stale", "nothing to do", "error: read/incomplete"}
 def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None:
     """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
     settings = project(tmp_path, MANIFEST)
+    manifests = read_manifests(settings)
     done = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        found = race(settings, seed, locked=True)
+        found = race(settings, manifests, seed, locked=True)
         assert set(found.names) <= set(WANTED), (seed, found)
         assert len(found.names) == len(set(found.names)), (seed, found)
         assert set(found.ends) <= ENDS, (seed, found)
@@ -34,5 +37,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
 def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
     """The same test can fail: without the lock, many orders leave something twice."""
     settings = project(tmp_path, MANIFEST)
-    doubled = sum(len(names) > len(set(names)) for names in (race(settings, s, locked=False).names for s in range(60)))
+    manifests = read_manifests(settings)
+    races = [race(settings, manifests, seed, locked=False).names for seed in range(60)]
+    doubled = sum(len(names) > len(set(names)) for names in races)
     assert doubled > 10

@@ -15,10 +15,10 @@ from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew, Progress
 from lmsconf.client.retry import Retry
 from lmsconf.connect import Connection
+from lmsconf.core.plan import Manifests
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.locking import LockHeld, Locksmith
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
 from lmsconf.settings import LockTerms, Settings
 from lmsconf.settling import Timing
 from lmsconf.workspace import Workspace
@@ -99,7 +99,7 @@ def project(root: Path, manifests: str) -> Settings:
     return load(root, None, {})
 
 
-def race(settings: Settings, seed: int, *, locked: bool, runs: int = 2) -> Race:
+def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, runs: int = 2) -> Race:
     """Both runs plan, lock, look again, apply and unlock, their requests in the order of that seed."""
     sandbox = Sandbox()
     turns = Turns(runs, seed)
@@ -107,7 +107,7 @@ def race(settings: Settings, seed: int, *, locked: bool, runs: int = 2) -> Race:
 
     def go(run: int) -> None:
         try:
-            ends[run] = _run(settings, Line(sandbox, Queueing(sandbox, turns, run)), run, locked)
+            ends[run] = _run(settings, manifests, Line(sandbox, Queueing(sandbox, turns, run)), run, locked)
         finally:
             turns.leave(run)
 
@@ -122,11 +122,11 @@ def race(settings: Settings, seed: int, *, locked: bool, runs: int = 2) -> Race:
     return Race(ends=ends, names=names)
 
 
-def _run(settings: Settings, line: Line, run: int, locked: bool) -> str:
+def _run(settings: Settings, manifests: Manifests, line: Line, run: int, locked: bool) -> str:
     """One run as the command makes it; how it ended."""
     workspace = Workspace(settings=settings, connection=line, parallelism=1)
     try:
-        plan = workspace.plan(read_manifests(settings), settings.policy)
+        plan = workspace.plan(manifests, settings.policy)
         if not plan.calls:
             return "nothing to do"
         smith = Locksmith(line, timing=Timing(sleep=lambda _: None), key=lambda: f"k{run}")

@@ -130,6 +130,42 @@ def test_what_raises_leaves_no_trace():
         assert ledger.is_empty()
 
 
+def test_what_was_derived_follows_every_change(tmp_path):
+    """What is made of the workspace is made anew after a write, also by another, after what was undone and restored."""
+    store, other = Store(tmp_path / "w.db"), Store(tmp_path / "w.db")
+    made = []
+
+    def names(ledger):
+        made.append(ledger.column("SELECT name FROM groups ORDER BY name"))
+        return made[-1]
+
+    def derived():
+        with store.reading() as ledger:
+            return ledger.derived(names)
+
+    def add(where, name):
+        with where.writing() as ledger:
+            ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, 'GROUP', ?)", name, name)
+            ledger.derived(names)
+            if name == "undone":
+                raise ValueError(name)
+
+    store.checkpoint("empty")
+    assert derived() == derived() == []
+    assert len(made) == 1
+    add(store, "A")
+    assert derived() == ["A"]
+    add(other, "B")
+    assert derived() == ["A", "B"]
+    with pytest.raises(ValueError, match="undone"):
+        add(store, "undone")
+    assert derived() == ["A", "B"]
+    store.restore("empty")
+    assert derived() == []
+    store.close()
+    other.close()
+
+
 def test_ids_and_clock_are_injected():
     """Ids come from the function that is given, again if one is taken, and times from the clock."""
     words = iter(["one", "one", "two"])

@@ -74,7 +74,7 @@ def test_a_careless_log_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     ask, calls = Door.ask, _creations("create")
 
     def chatty(self: Door, *args: Any, **more: Any) -> Answer:
-        logging.getLogger("chatty").debug("%s", self._headers)
+        logging.getLogger("chatty").debug("%s", dict(self._headers))
         return ask(self, *args, **more)
 
     monkeypatch.setattr(Door, "ask", chatty)

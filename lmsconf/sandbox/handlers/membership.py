@@ -11,7 +11,7 @@ from itertools import compress
 from typing import Final, TypeAlias
 
 from lmsconf.sandbox.desk import Desk
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.store import Ledger, Value, ids_text
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice stands for any answer to the field."""
@@ -49,7 +49,7 @@ def members(desk: Desk, group: str) -> list[str]:
 
 def memberships(desk: Desk, people: Iterable[str]) -> dict[Value, list[Value]]:
     """Person → the smart groups they are in, in the order they were made, for those of `people` who answered."""
-    conditions = _Conditions(desk)
+    conditions = desk.ledger.derived(_Conditions)
     given: defaultdict[Value, set[_Answer]] = defaultdict(set)
     for person, field, choice in desk.ledger.rows(_ANSWERS, ids_text(people)):
         given[person] |= {(field, choice), (field, "")}
@@ -63,15 +63,15 @@ class _Conditions:
     that counting met conditions one by one does.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        counts = desk.ledger.pairs(_HOW_MANY)
+    def __init__(self, ledger: Ledger) -> None:
+        counts = ledger.pairs(_HOW_MANY)
         self._groups = [group for group, _ in counts]
         number = {group: place for place, group in enumerate(self._groups)}
         depth = max((int(count or 0) for _, count in counts), default=0)
         # A group without a condition at some position asks for nothing there.
         self._free = [sum(1 << number[group] for group, count in counts if int(count or 0) <= p) for p in range(depth)]
         self._meeting: dict[_Answer, list[int]] = {}
-        for field, choice, group, position in desk.ledger.rows(_MEETING):
+        for field, choice, group, position in ledger.rows(_MEETING):
             planes = self._meeting.setdefault((field, choice), [0] * depth)
             planes[int(position or 0)] |= 1 << number[group]
 

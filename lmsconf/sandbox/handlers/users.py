@@ -9,7 +9,7 @@ from typing import Final, cast
 from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Page, Request
 from lmsconf.sandbox.handlers.membership import memberships
 from lmsconf.sandbox.refusal import not_found
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.store import Ledger, Value, ids_text
 
 _COLUMNS: Final = (
     "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
@@ -28,7 +28,7 @@ _PUT_INTO: Final = """
     SELECT person, grp FROM members JOIN groups g ON g.id = grp
     WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
 """
-_NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups WHERE id IN (SELECT value FROM json_each(?))"
+_NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
 _Person = tuple[Value, ...]
 
 
@@ -184,12 +184,13 @@ def _group_refs(
         groups.setdefault(person, []).append(group)
     for person, more in computed.items():
         groups.setdefault(person, []).extend(more)
-    ids = {str(id) for mine in groups.values() for id in mine}
-    refs: dict[Value, Json] = {
-        id: {"groupId": id, "groupType": kind, "name": name}
-        for id, kind, name in desk.ledger.rows(_NAMED_GROUPS, ids_text(ids))
-    }
+    refs = desk.ledger.derived(_every_group)
     return {person: [refs[id] for id in mine] for person, mine in groups.items()}
+
+
+def _every_group(ledger: Ledger) -> dict[Value, Json]:
+    """The groups of both kinds by id, as the API refers to them."""
+    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in ledger.rows(_NAMED_GROUPS)}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

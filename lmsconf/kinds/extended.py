@@ -1,0 +1,50 @@
+"""People as their extended listing has them, with rights and groups: read once, whoever asks for it first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import Final
+
+from lmsconf.core.kind import Api, Rows
+from lmsconf.core.values import Json
+from lmsconf.kinds.user_values import RIGHTS
+
+MEMBER_OF: Final = "memberOfGroups"
+MANAGER_OF: Final = "managerOfGroups"
+
+
+class Extended:
+    """The extended listing of one reading. manual: waits for the ids of the groups that matter in it.
+
+    Most groups in it are smart groups, of which one person can be in hundreds; they are let go as they come.
+    """
+
+    def __init__(self, api: Api, manual: Callable[[], Collection[str]]) -> None:
+        self._api, self._manual = api, manual
+        self._lock = threading.Lock()
+        self._rows: Rows | None = None
+
+    def rows(self) -> Rows:
+        """All of it. Raises ApiError where the service refuses or cannot be reached."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._api.rows(
+                    "users.extended-info", "users", id="userId", total="matchCount", keep=self._kept
+                )
+            return self._rows
+
+    def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
+        manual = self._manual()
+        lists = {key: person.get(key) for key in (MEMBER_OF, MANAGER_OF)}
+        return {
+            "userId": person["userId"],
+            **{key: person.get(key) for key in RIGHTS},
+            **{key: _of_these(groups, manual) if isinstance(groups, list) else groups for key, groups in lists.items()},
+        }
+
+
+def _of_these(groups: list[Json], manual: Collection[str]) -> list[Json]:
+    """Those of these groups, and what says no id, to be found out later."""
+    named = ((group.get("groupId") if isinstance(group, dict) else None, group) for group in groups)
+    return [group for id, group in named if id is None or str(id) in manual]
