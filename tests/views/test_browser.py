@@ -57,16 +57,12 @@ def choose(chromium: Browser, name: str, value: str) -> None:
     )
 
 
-def test_a_large_page_is_quick_and_alone(chromium: Browser, thousand: Path) -> None:
-    """A plan of 1,000 changes is painted within a second, asks for nothing but itself and complains of nothing."""
-    paints = []
-    for _ in range(3):
-        chromium.open(thousand)
-        chromium.settle()
-        paints.append(chromium.run("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-        assert chromium.complaints == []
-        assert chromium.requests == [thousand.as_uri()]
-    assert min(paints) < 1_000
+def test_a_large_page_is_alone(chromium: Browser, thousand: Path) -> None:
+    """The page of a plan of 1,000 changes asks for nothing but itself and complains of nothing."""
+    chromium.open(thousand)
+    chromium.settle()
+    assert chromium.complaints == []
+    assert chromium.requests == [thousand.as_uri()]
 
 
 def test_search_and_filters_find(chromium: Browser, thousand: Path) -> None:
