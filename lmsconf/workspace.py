@@ -14,7 +14,7 @@ from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Guards, Policy
 from lmsconf.core.values import ApplyReport, Call, Change, Outcome, Plan, Status
-from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, Severity, StalePlan, Terminated
+from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated
 from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.replay import as_manifests
@@ -214,7 +214,6 @@ class Workspace(Seen):
             code="apply/no-effect",
             message=f"{change.address}: the service accepted the calls, and it is still not as planned",
             hint=hint,
-            severity=Severity.WARNING,
             source=change.source,
             address=str(change.address),
         )
