@@ -7,12 +7,21 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, Severity, Where
 from lmsconf.redact import keep_secret
 
 _PATIENCE = 60.0
 _READABLE_BY_OTHERS = 0o077
+_FILE_HINT: Final = (
+    "Write the token alone, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
+    "project's folder."
+)
+_COMMAND_HINT: Final = (
+    "Run the command in the project's folder: it must end with 0 and print the token alone, in one line. Write another "
+    "as `token: {command: [PROGRAM, ARGUMENT]}`."
+)
 
 
 class NoToken(LmsconfError):
@@ -57,7 +66,8 @@ class EnvToken:
             raise NoToken(
                 f"the environment variable {self.name} is not set", hint=f"It should hold the token: {self.name}=…"
             )
-        return _usable(self.found.reveal(), f"the environment variable {self.name}")
+        hint = f"Set it to the token alone, in one line: {self.name}=…"
+        return _usable(self.found.reveal(), f"the environment variable {self.name}", hint)
 
     def warning(self, source: Where) -> Problem | None:
         """Nothing about a variable is worth a warning."""
@@ -76,8 +86,8 @@ class FileToken:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise NoToken(f"the token file {self.path} cannot be read: {reason}") from error
-        return _usable(text, f"the file {self.path}")
+            raise NoToken(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
+        return _usable(text, f"the file {self.path}", _FILE_HINT)
 
     def warning(self, source: Where) -> Problem | None:
         """That others on this machine can read the file, if they can."""
@@ -108,10 +118,11 @@ class CommandToken:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = error.strerror if isinstance(error, OSError) else f"no answer within {_PATIENCE:.0f} seconds"
-            raise NoToken(f"the command {shown} gave no token: {reason}") from error
+            raise NoToken(f"the command {shown} gave no token: {reason}", hint=_COMMAND_HINT) from error
         if done.returncode:
-            raise NoToken(f"the command {shown} gave no token: it ended with {done.returncode}")
-        return _usable(done.stdout.decode("utf-8", "replace"), f"the command {shown}")
+            message = f"the command {shown} gave no token: it ended with {done.returncode}"
+            raise NoToken(message, hint=_COMMAND_HINT)
+        return _usable(done.stdout.decode("utf-8", "replace"), f"the command {shown}", _COMMAND_HINT)
 
     def warning(self, source: Where) -> Problem | None:
         """Nothing about a command is worth a warning."""
@@ -136,11 +147,11 @@ def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
     return EnvToken(name, Secret(environ[name]) if environ.get(name) else None)
 
 
-def _usable(text: str, origin: str) -> Secret:
+def _usable(text: str, origin: str, hint: str) -> Secret:
     """The token without the line break at its end. Raises NoToken where a header could not carry it."""
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:
-        raise NoToken(f"{origin} holds no token: it is empty")
+        raise NoToken(f"{origin} holds no token: it is empty", hint=hint)
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise NoToken(f"{origin} holds no token: it has characters that no token has", hint="It must be one line.")
+        raise NoToken(f"{origin} holds no token: it has characters that no token has", hint=hint)
     return Secret(text)

@@ -2,7 +2,8 @@
 
 The API cannot make a thing only if nobody else did. So a run looks, makes its lock, and looks again: whoever sees
 another's lock at the second look takes its own back. Of two runs that begin at once at most one goes on, perhaps none.
-A lock holds for its lease and is renewed on the way, so that one left by a run that died gives way by itself.
+A lock holds for its lease and is renewed on the way, so that one left by a run that died gives way by itself. A run
+looks every few seconds whether its lock is still there, so that taking a lock away stops it.
 
 What this cannot do: a call that was sent just before the lease ended may still arrive after somebody else got the
 lock, and a service that shows a new group late can let two in.
@@ -12,17 +13,19 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.connect import Connection
+from lmsconf.core.interrupts import heard
 from lmsconf.core.kind import Rows
-from lmsconf.core.values import Call
-from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected
+from lmsconf.core.values import Call, Json
+from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
 from lmsconf.kinds.names import RESERVED
 from lmsconf.settings import LockTerms
 from lmsconf.settling import Timing
@@ -32,9 +35,15 @@ _RENEWED_AFTER: Final = 1 / 3
 _SAFE_UNTIL: Final = 0.9
 _CLOCKS_DIFFER: Final = 60.0
 """Seconds by which the clocks of two machines may disagree about when a lease is over."""
+_LOOKED_AFTER: Final = 5.0
+"""Seconds for which a look at our own lock is believed: soon enough for whoever takes it away and waits for the run to
+stop, and rare enough that the looks do not count beside the calls."""
 _VISIBLE_WITHIN: Final = 10.0
+"""Seconds in which a new group has to show, however short the project's settling time is."""
 _LOOKS: Final = 3
 """Other runs' locks come and go, which can leave a hole between the pages of one look."""
+_FORBIDDEN: Final = 403
+_GONE: Final = (404, 410)
 
 
 class LockHeld(LmsconfError):
@@ -87,17 +96,22 @@ class Lock:
 
 
 class Locksmith:
-    """Sees, makes and takes back locks of one workspace. `left` says when one could not be taken back."""
+    """Sees, makes and takes back locks of one workspace. `left` says when one could not be taken back.
+
+    settle: seconds that something new may take to show.
+    """
 
     def __init__(
         self,
         connection: Connection,
         *,
+        settle: float = 0.0,
         clock: Callable[[], float] = time.time,
         timing: Timing | None = None,
         key: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or Timing(), key
+        self._shows_within = max(settle, _VISIBLE_WITHIN)
         self.left: str | None = None
 
     def locks(self) -> list[Lock]:
@@ -111,52 +125,66 @@ class Locksmith:
             f"whether another run has locked the workspace is not known: {rows.incomplete}", hint="Try again."
         )
 
+    def make(self, lock: Lock) -> str:
+        """Makes the lock's group. Its id, or nothing where the answer does not say it."""
+        body = self._connection.wire.body("manual-groups.create", name=lock.name)
+        answer = self._call("manual-groups.create", body=body)
+        return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
+
     def remove(self, lock: Lock) -> None:
         """Takes a lock away; one that is gone is no error."""
-        try:
-            self._call("manual-groups.delete", path={"groupId": lock.id})
-        except Rejected as refused:
-            if refused.status not in (404, 410):
-                raise
+        with suppress(LockLost):
+            self._call("manual-groups.delete", lock)
+
+    def rename(self, lock: Lock) -> None:
+        """Gives the lock's group the name that the lock has. Raises LockLost when there is no such group."""
+        body = self._connection.wire.body("manual-groups.rename", name=lock.name)
+        self._call("manual-groups.rename", lock, body=body)
+
+    def look(self, lock: Lock) -> None:
+        """Raises LockLost when the lock's group is gone.
+
+        It is asked for by its id: calls under way make and delete groups, which can push one from a page of the list
+        to the other, past the look.
+        """
+        self._call("manual-groups.members", lock)
 
     @contextmanager
     def held(self, terms: LockTerms) -> Iterator[Holding]:
-        """The workspace is this run's while it lasts. Raises LockHeld when it is another's."""
+        """The workspace is this run's while it lasts. Raises LockHeld when it is another's.
+
+        The lock is taken away again on every way out, also where it was not seen yet.
+        """
         now = self._clock()
         before = self.locks()
         self._refuse(lock for lock in before if lock.holds(now))
-        mine = self._made(terms, now)
+        mine = Holding(self, terms, self._key(), self._clock)
         try:
+            with _uncut():
+                mine.make()
+            self._await(mine)
             self._refuse(lock for lock in self.locks() if lock.key != mine.key and lock.holds(now))
             for left in before:
                 self.remove(left)
-            yield Holding(self, terms, mine, self._clock)
+            yield mine
         finally:
-            try:
-                self.remove(mine)
-            except LmsconfError as error:
-                # What the run did is worth telling; the lock gives way by itself.
-                self.left = f"the lock of {mine.said} could not be taken back: {error.message}"
+            # The run is over anyway by now, and its report must not be lost to an interruption.
+            with suppress(KeyboardInterrupt), _uncut():
+                mine.let_go()
+            self.left = mine.left
 
-    def rename(self, lock: Lock) -> None:
-        """Gives the lock's group the name that the lock has."""
-        body = self._connection.wire.body("manual-groups.rename", name=lock.name)
-        self._call("manual-groups.rename", path={"groupId": lock.id}, body=body)
-
-    def _made(self, terms: LockTerms, now: float) -> Lock:
-        """A lock of our own, as it is seen to be live. Its answer is not needed: the key tells which one it is."""
-        mine = Lock(id="", key=self._key(), until=now + terms.lease, owner=terms.owner)
-        with suppress(AnswerLost, BadAnswer):
-            self._call("manual-groups.create", body=self._connection.wire.body("manual-groups.create", name=mine.name))
-        until = self._timing.now() + _VISIBLE_WITHIN
+    def _await(self, mine: Holding) -> None:
+        """Comes back once our own lock shows. The key tells which one it is."""
+        until = self._timing.now() + self._shows_within
         while True:
             for lock in self.locks():
                 if lock.key == mine.key:
-                    return lock
+                    mine.found(lock.id)
+                    return
             if self._timing.now() >= until:
                 raise LmsconfError(
-                    "the lock was made and does not show in the list of groups",
-                    hint="See `lmsconf unlock` for locks that are live, and try again.",
+                    f"the lock was made and does not show in the list of groups within {self._shows_within:g} seconds",
+                    hint="A longer `settle:` waits longer. See `lmsconf unlock` for locks that are live.",
                 )
             self._timing.sleep(0.5)
 
@@ -167,42 +195,165 @@ class Locksmith:
                 hint=f"Wait for it. If it is dead: lmsconf unlock --id {other.id}",
             )
 
-    def _call(
-        self, operation: str, *, path: dict[str, str] | None = None, body: dict[str, object] | None = None
-    ) -> None:
-        with self._connection.crew(1) as crew:
-            crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
+    def _call(self, operation: str, lock: Lock | None = None, *, body: dict[str, object] | None = None) -> Json:
+        """The answer to a call, about a lock that is there already or one that is new."""
+        path = {"groupId": lock.id} if lock else {}
+        try:
+            with self._connection.crew(1) as crew:
+                return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
+        except Rejected as refused:
+            if refused.status == _FORBIDDEN:
+                raise _forbidden(refused) from refused
+            if lock and refused.status in _GONE:
+                hint = "Somebody unlocked it. Apply once more."
+                raise LockLost(f"the lock is gone: {refused.message}", hint=hint) from refused
+            raise
 
 
 class Holding:
-    """A lock that is held, and kept for as long as calls go out."""
+    """A lock that is ours, made, kept for as long as calls go out, and taken away.
 
-    def __init__(self, smith: Locksmith, terms: LockTerms, lock: Lock, clock: Callable[[], float]) -> None:
-        self._smith, self._terms, self._lock, self._clock = smith, terms, lock, clock
+    Its lease is renewed in the background too: what a run reads before its first call may take longer than a lease.
+    Only `keep` judges whether the lock is lost. left: says, after `let_go`, that it may still be there.
+    """
+
+    def __init__(self, smith: Locksmith, terms: LockTerms, key: str, clock: Callable[[], float]) -> None:
+        self._smith, self._terms, self._clock = smith, terms, clock
+        self._lock = Lock(id="", key=key, until=0.0, owner=terms.owner)
+        self._looked = 0.0
+        self._may_be_there = False
+        self.left: str | None = None
+        self._turn = threading.Lock()
+        self._over = threading.Event()
+        self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
+
+    @property
+    def key(self) -> str:
+        """What tells this lock from all others, also while its id is not known."""
+        return self._lock.key
+
+    def make(self) -> None:
+        """Makes it, with a lease that begins now. Raises LmsconfError where that was refused."""
+        now = self._clock()
+        self._lock = replace(self._lock, until=now + self._terms.lease)
+        self._looked, self._may_be_there = now, True
+        try:
+            id = self._smith.make(self._lock)
+        except (AnswerLost, BadAnswer):
+            return  # it is looked for by its key
+        except LmsconfError:
+            self._may_be_there = False
+            raise
+        if id:
+            self.found(id)
+
+    def found(self, id: str) -> None:
+        """Hears which group it is."""
+        with self._turn:
+            self._lock = replace(self._lock, id=id)
+        if not self._renewer.ident:
+            self._renewer.start()
 
     def keep(self, call: Call) -> None:
-        """Before each call: renews the lease when a third of it is over. Raises LockLost once it may be another's."""
-        until, now = self._lock.until or 0.0, self._clock()
-        begun = until - self._terms.lease
-        if now >= begun + self._terms.lease * _SAFE_UNTIL:
+        """Before each call: looks whether it is still there, and renews the lease when a third of it is over.
+
+        What was seen in the last seconds is believed. Raises LockLost once it is gone, or may be another's.
+        """
+        with self._turn:
+            self._check(call)
+            now = self._clock()
+            if self._is_due(now):
+                self._renew(now)
+            elif not 0 <= now - self._looked < _LOOKED_AFTER:
+                self._look(now)
+            # The answer may have come late.
+            self._check(call)
+
+    def let_go(self) -> None:
+        """Takes it away. `left` tells people where that did not succeed; the lock gives way by itself then."""
+        if not self._may_be_there:
+            return
+        self.left = f"the lock of {self._lock.said} may be left: see `lmsconf unlock`"
+        self._over.set()
+        if self._renewer.ident:
+            self._renewer.join()
+        try:
+            found = [self._lock] if self._lock.id else [lock for lock in self._smith.locks() if lock.key == self.key]
+            for lock in found:
+                self._smith.remove(lock)
+                self.left = None
+        except LmsconfError as error:
+            self.left = f"the lock of {self._lock.said} could not be taken back: {error.message}"
+
+    def _check(self, call: Call) -> None:
+        if not self._is_safe(self._clock()):
             raise LockLost(
                 f"the lock was not renewed in time, and {call.id} was not sent",
                 hint="Apply once more; a longer `lease:` under `lock:` helps where runs are held up.",
             )
-        if now >= begun + self._terms.lease * _RENEWED_AFTER:
-            self._renew(now + self._terms.lease)
 
-    def _renew(self, until: float) -> None:
-        renewed = Lock(id=self._lock.id, key=self._lock.key, until=until, owner=self._lock.owner)
+    def _is_safe(self, now: float) -> bool:
+        return now < self._begun + self._terms.lease * _SAFE_UNTIL
+
+    def _is_due(self, now: float) -> bool:
+        return now >= self._begun + self._terms.lease * _RENEWED_AFTER
+
+    @property
+    def _begun(self) -> float:
+        """When the lease that holds began."""
+        return (self._lock.until or 0.0) - self._terms.lease
+
+    def _renew_on(self) -> None:
+        """Renews what is due until the run is over. An error is for `keep` to meet: a new group may be found late."""
+        while not self._over.wait(self._terms.lease * _RENEWED_AFTER / 2):
+            with suppress(LmsconfError), self._turn:
+                now = self._clock()
+                if not self._is_safe(now):
+                    return  # a lease that may be over for others is not revived
+                if self._is_due(now):
+                    self._renew(now)
+
+    def _renew(self, now: float) -> None:
+        renewed = replace(self._lock, until=now + self._terms.lease)
         try:
             self._smith.rename(renewed)
-        except AnswerLost:
+        except (AnswerLost, BadAnswer):
             return  # the lease that is there still holds; it is tried again before the next call
-        except Rejected as refused:
-            raise LockLost(
-                f"the lock is gone: {refused.message}", hint="Somebody unlocked it. Apply once more."
-            ) from refused
-        self._lock = renewed
+        if self._is_safe(self._clock()):
+            # Otherwise somebody may have found it over before it was renewed, and go on as we would.
+            self._lock, self._looked = renewed, now
+
+    def _look(self, now: float) -> None:
+        with suppress(BadAnswer):  # it tells nothing, and the next call looks again
+            self._smith.look(self._lock)
+            self._looked = now
+
+
+@contextmanager
+def _uncut() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until it is over, so that what was sent is known. The second time means at once."""
+    cuts: list[KeyboardInterrupt] = []
+
+    def hear(cut: KeyboardInterrupt) -> None:
+        cuts.append(cut)
+        if len(cuts) > 1:
+            raise cut
+
+    with heard(hear):
+        yield
+    if cuts:
+        raise cuts[0]
+
+
+def _forbidden(refused: Rejected) -> Unauthorized:
+    """The same answer, understood better: the groups could be read before."""
+    return Unauthorized(
+        refused.message,
+        hint="The credential can read, and lacks the right to change groups, of which a lock is one. Use one that may.",
+        operation=refused.operation,
+        status=refused.status,
+        body=refused.body,
+    )
 
 
 def _locks(rows: Rows) -> Iterator[Lock]:

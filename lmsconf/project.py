@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
@@ -11,7 +12,7 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 from lmsconf.core.drift import Ignore
-from lmsconf.core.names import did_you_mean
+from lmsconf.core.names import did_you_mean, fits, nearest, quoted
 from lmsconf.core.policy import Consent, Guards, Limit
 from lmsconf.core.values import Json
 from lmsconf.errors import Problem, ProblemsFound, Severity, Where
@@ -31,6 +32,11 @@ _KINDS: Final = {
     "smart_groups": "smart_group",
     "content_targets": "content_target",
 }
+_ADDRESSED: Final = {**_KINDS, "users": "user"}
+"""What addresses begin with, by the section in which people write the same."""
+_EVERYTHING: Final = ("*", "all")
+_BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
+"""A slash that no address has in a name: there a backslash stands before it."""
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NO_FILE_HINT: Final = (
     f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
@@ -157,14 +163,15 @@ def read_project(root: Path) -> Project:
         raise ProblemsFound([_problem("project/empty", "the project file is empty", Where(FILE), hint=_NO_FILE_HINT)])
     found = list(reading.problems)
     for extra in reading.documents[1:]:
-        found.append(_problem("project/documents", "a project file is one document", extra.source.where(extra.at)))
+        where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
+        found.append(_problem("project/documents", "a project file is one document", where, hint=hint))
     project: Project | None = None
     if reading.documents:
         document = reading.documents[0]
         places = EntryPlaces(document.value, document.source, document.at)
         shape = [
             problem
-            for finding in Shape(json.loads(schema_text("project.schema.json"))).findings(document.value)
+            for finding in _shape().findings(document.value)
             for problem in faults.problems(finding, places, within=None, area="project", address=None)
         ]
         found += shape
@@ -174,6 +181,11 @@ def read_project(root: Path) -> Project:
     if found or project is None:
         raise ProblemsFound(sorted(found, key=lambda problem: problem.source or Where("")))
     return project
+
+
+def _shape() -> Shape:
+    # Reasons may go over several lines here, and patterns may fit names that no manifest could hold.
+    return Shape(json.loads(schema_text("project.schema.json")), names=False)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:
@@ -211,8 +223,11 @@ def _meaning(project: Project) -> Iterator[Problem]:
             )
         yield from _consent_problems(project, at)
         yield from _ignore_problems(project, at)
+        yield from _pattern_problems(project, (*at, "guards"), "protect")
     yield from _consent_problems(project, ())
     yield from _ignore_problems(project, ())
+    yield from _pattern_problems(project, ("guards",), "protect")
+    yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
         if "users" in project.part(*path, "ownership"):
             hint = "Take `users` out. To archive somebody, declare them with `archived: true`."
@@ -240,8 +255,44 @@ def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Probl
 def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
     said = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
     for number, item in enumerate(said):
+        at: Trail = (*path, "ignore", number)
         if "until" in item:
-            yield from _date_problems(project, item["until"], (*path, "ignore", number, "until"))
+            yield from _date_problems(project, item["until"], (*at, "until"))
+        pattern = str(item["address"])
+        if pattern != "*" and (right := _right(pattern)) != pattern:
+            yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
+
+
+def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iterator[Problem]:
+    """Patterns of a list that no address could fit, so that they would do nothing without a word."""
+    for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
+        said = pattern.removeprefix("!")
+        right = said if said in _EVERYTHING else _right(said)
+        if right != said:
+            sign = pattern[: len(pattern) - len(said)]
+            yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
+
+
+def _no_address(key: str, pattern: str, right: str, where: Where) -> Problem:
+    kinds = ", ".join(_ADDRESSED.values())
+    hint = f"Write {quoted(right)}: a kind, a slash and a name. The kinds are {kinds}."
+    return _problem("project/pattern", f"{key}: no address can fit {quoted(pattern)}", where, hint=hint)
+
+
+def _right(pattern: str) -> str:
+    """The pattern as it can fit an address; the same if it can."""
+    kind, slash, name = pattern.partition("/")
+    meant = [one for one in _ADDRESSED.values() if fits(one, kind)]
+    if not meant:
+        near = _ADDRESSED.get(kind) or nearest(kind, _ADDRESSED.values()) if slash else None
+        kind, name = (near, name) if near else ("group", pattern)
+        meant = [kind]
+    # In the addresses of assignments a slash also stands before the name of the audience.
+    if "content_target" not in meant:
+        name = _BARE_SLASH.sub(r"\\/", name)
+    if meant == ["user"]:
+        name = name.casefold()
+    return f"{kind}/{name or '*'}"
 
 
 def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]:

@@ -125,6 +125,7 @@ class Seen:
             touched=touched(runs(self.settings.root), self.connection.url),
             edits=edits_of(snapshot, policy.timezone),
             broken=broken,
+            command=policy.command,
         )
         return make_drift(
             plan,

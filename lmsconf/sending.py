@@ -13,6 +13,7 @@ from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, normal
 from lmsconf.core.values import Call, Json, Plan
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Rejected, Twins, Unauthorized
+from lmsconf.granting import see
 from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.terms import filled, filled_body
 from lmsconf.settling import Sent, Settling
@@ -27,6 +28,11 @@ _LISTINGS: Mapping[str, tuple[str, str, str]] = {
     USER: ("users.list", "users", "userId"),
 }
 _FORBIDDEN = 403
+ON_EXISTING = (
+    "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
+    "made anew."
+)
+"""The way out for an assignment that the service does not change by assigning it again."""
 _REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
 _GONE = (404, 410)
 
@@ -38,10 +44,23 @@ class RefusedInUse(Rejected):
 
 
 class Sender:
-    """Sends calls through a crew. `settling` tells what became of those whose answer was lost."""
+    """Sends calls through a crew. `settling` tells what became of those whose answer was lost.
 
-    def __init__(self, crew: Crew, kinds: Mapping[str, Kind], settling: Settling) -> None:
+    grants: the ids of those calls that must be seen to have had effect, because others take somebody out after them.
+    changing: the ids of those that change an assignment which is there.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        kinds: Mapping[str, Kind],
+        settling: Settling,
+        *,
+        grants: frozenset[str] = frozenset(),
+        changing: frozenset[str] = frozenset(),
+    ) -> None:
         self._crew, self._kinds, self._settling = crew, kinds, settling
+        self._grants, self._changing = grants, changing
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """The future of the ids that the call teaches. It fails with LmsconfError."""
@@ -63,6 +82,8 @@ class Sender:
         except (AnswerLost, BadAnswer) as lost:
             answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
         call = sent.call
+        if call.id in self._grants:
+            see(client, sent, self._settling)
         learnt = self._kinds[call.address.kind].learn(call.address, call.operation, answer)
         if _awaited(call) <= learnt.keys():
             return learnt
@@ -80,7 +101,7 @@ class Sender:
     def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
         """A 403 on a field can be about its use or about the credential, which one cheap read tells; others are not."""
         if refused.status != _FORBIDDEN:
-            return refused
+            return _restated(refused, Rejected, ON_EXISTING) if call.id in self._changing else refused
         if call.operation in _REFUSED_IN_USE:
             try:
                 client.call("custom-fields.list")

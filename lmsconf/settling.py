@@ -64,12 +64,14 @@ class Settling:
 
     look     plans one resource afresh
     seconds  how long something may take to show after its answer was lost
+    patience how long it may take after it was answered
     again    hears of a call before it is sent once more. Raises LmsconfError when it must not be
     hurry    once it is set nobody waits any more, and what is doubtful stays so
     """
 
     look: Look
     seconds: float
+    patience: float
     timing: Timing
     again: Begin
     hurry: Event = field(default_factory=Event)
@@ -98,9 +100,13 @@ class Settling:
                 raise
         raise AnswerLost(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
 
+    def shows(self) -> Iterator[None]:
+        """Looks at what was answered as done, until the time is over in which it may not show yet."""
+        return self._looks(self.patience)
+
     def awaited(self, find: Callable[[], Learnt]) -> Learnt:
         """What `find` finds, as soon as there is anything; nothing when the time is over."""
-        for _ in self._looks():
+        for _ in self._looks(self.seconds):
             if found := find():
                 return found
         return {}
@@ -108,15 +114,15 @@ class Settling:
     def _awaited(self, sent: Sent, ids: Learnt) -> Fate:
         """What is known of a call once it can be acted upon, or when the time is over."""
         fate = Fate.UNKNOWN
-        for _ in self._looks():
+        for _ in self._looks(self.seconds):
             fate = self._fate(sent, ids)
             if fate is Fate.DONE or (fate is Fate.MISSING and not sent.makes):
                 break
         return fate
 
-    def _looks(self) -> Iterator[None]:
+    def _looks(self, seconds: float) -> Iterator[None]:
         """One at once, and then others at longer and longer intervals until the time is over."""
-        until, pause = self.timing.now() + self.seconds, _FIRST_PAUSE
+        until, pause = self.timing.now() + seconds, _FIRST_PAUSE
         yield
         while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
             self.timing.sleep(min(pause, left))

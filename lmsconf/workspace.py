@@ -13,21 +13,28 @@ from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Guards, Policy
-from lmsconf.core.values import ApplyReport, Call, Change, Outcome, Plan, Status
-from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated
+from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status
+from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
+from lmsconf.granting import awaited_grants
 from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.names import CONTENT_TARGET
 from lmsconf.kinds.replay import as_manifests
 from lmsconf.seeing import Reading, Seen, wanted_for
-from lmsconf.sending import Sender, send_all
+from lmsconf.sending import ON_EXISTING, Sender, send_all
 from lmsconf.settling import Settling, Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace(Seen):
-    """One workspace that can be changed too. timing: how seconds pass while lost answers are settled."""
+    """One workspace that can be changed too.
+
+    timing: how seconds pass while lost answers are settled. patience: for how many seconds what was done may not show;
+    left out, as long as answers take to settle, and no time in the embedded workspace, where nothing is late.
+    """
 
     timing: Timing = field(default_factory=Timing)
+    patience: float | None = None
 
     def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
         """A plan under the guards of today: a saved one is judged again by what the project file says now."""
@@ -66,9 +73,16 @@ class Workspace(Seen):
         return Settling(
             look=lambda address: self._looked(plan, address),
             seconds=self.settings.settle,
+            patience=self._patience,
             timing=self.timing,
             again=again,
         )
+
+    @property
+    def _patience(self) -> float:
+        if self.patience is not None:
+            return self.patience
+        return 0.0 if self.settings.workspace.embedded else self.settings.settle
 
     def _looked(self, plan: Plan, address: Address) -> Plan:
         """What one resource's own changes come to now; all changes where it makes no sense without the others."""
@@ -135,13 +149,16 @@ class Workspace(Seen):
     ) -> ApplyReport:
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
-            sender = Sender(crew, all_kinds(), self._settling(plan, begin or (lambda _: None)))
+            settling = self._settling(plan, begin or (lambda _: None))
+            sender = Sender(
+                crew, all_kinds(), settling, grants=awaited_grants(plan), changing=_changed_assignments(plan)
+            )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         residue: tuple[Change, ...] = ()
         problems: tuple[Problem, ...] = ()
         converged: bool | None = None
         try:
-            residue, problems, converged = self._look_back(plan, run)
+            residue, problems, converged = self._look_back(plan, run, settling)
         except KeyboardInterrupt as cut:
             # What was done is worth telling, though nobody waited to see whether it took.
             run.interrupted_by = cut
@@ -188,21 +205,30 @@ class Workspace(Seen):
             exit=error.exit,
         )
 
-    def _look_back(self, plan: Plan, run: Run) -> tuple[tuple[Change, ...], tuple[Problem, ...], bool | None]:
-        """What a fresh plan of the same resources still wants; nothing is known where the service is gone."""
+    def _look_back(
+        self, plan: Plan, run: Run, settling: Settling
+    ) -> tuple[tuple[Change, ...], tuple[Problem, ...], bool | None]:
+        """What a fresh plan of the same resources still wants; nothing is known where the service is gone.
+
+        What was accepted may show late, so it is looked for again until the time for that is over.
+        """
         if not plan.calls:
             return (), (), True
         if run.stopped_by is not None or run.interrupted_by is not None or not run.wrote:
             return (), (), None
-        try:
-            again = self._replayed(plan)
-        except ProblemsFound as found:
-            return (), tuple(problem for problem in found.problems if problem.is_error), False
-        except LmsconfError as error:
-            return (), error.problems, None
         undone = {outcome.address for outcome in run.outcomes if outcome.status is not Status.DONE}
-        problems = [self._without_effect(plan, change) for change in again.changes if change.address not in undone]
-        return again.changes, tuple(problems), not again.changes
+        changes: tuple[Change, ...] = ()
+        for _ in settling.shows():
+            try:
+                changes = self._replayed(plan).changes
+            except ProblemsFound as found:
+                return (), tuple(problem for problem in found.problems if problem.is_error), False
+            except LmsconfError as error:
+                return (), error.problems, None
+            if all(change.address in undone for change in changes):
+                break
+        problems = [self._without_effect(plan, change) for change in changes if change.address not in undone]
+        return changes, tuple(problems), not changes
 
     def _without_effect(self, plan: Plan, change: Change) -> Problem:
         """All its calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
@@ -210,6 +236,8 @@ class Workspace(Seen):
         keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
         hint = f"{look}." if keys else "Plan again to see what is left."
+        if _is_changed_assignment(change):
+            hint = ON_EXISTING
         return Problem(
             code="apply/no-effect",
             message=f"{change.address}: the service accepted the calls, and it is still not as planned",
@@ -217,6 +245,16 @@ class Workspace(Seen):
             source=change.source,
             address=str(change.address),
         )
+
+
+def _is_changed_assignment(change: Change) -> bool:
+    return change.address.kind == CONTENT_TARGET and change.action is Action.UPDATE
+
+
+def _changed_assignments(plan: Plan) -> frozenset[str]:
+    """The ids of the calls that assign again what is assigned."""
+    changed = {change.address for change in plan.changes if _is_changed_assignment(change)}
+    return frozenset(call.id for call in plan.calls if call.address in changed)
 
 
 def _exit(run: Run, converged: bool | None) -> Exit:
@@ -227,6 +265,8 @@ def _exit(run: Run, converged: bool | None) -> Exit:
     if failed and not run.wrote:
         if run.stopped_by is not None:
             return run.stopped_by.exit
+        if any(isinstance(error, Unauthorized) for error in run.errors):
+            return Exit.UNAUTHORIZED
         return Exit.STOPPED if any(error.code == "refusal/in-use" for error in run.errors) else Exit.ERROR
     if failed:
         return Exit.PARTIAL

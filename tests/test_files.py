@@ -1,4 +1,4 @@
-"""Files are whole or not there, private, and never written through a link."""
+"""Files are whole or not there, private, and never written through a link; what is no file is written into."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.files import read_text, write_atomically
+from lmsconf.files import read_text, writable, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -43,6 +43,44 @@ def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
     assert not link.is_symlink()
     assert link.read_text() == "new"
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "linked"])
+def test_a_pipe_stays_and_gets_the_text(tmp_path: Path, linked: bool) -> None:
+    """What is neither a file nor a folder is written into, also through a link."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(link if linked else pipe, "Å")
+        assert os.read(reader, 10) == "Å".encode()
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+def test_a_descriptor_by_its_name_is_that_descriptor(tmp_path: Path) -> None:
+    """`/dev/fd/N` continues where its file is, and a link to it stays; the descriptor stays open."""
+    link = tmp_path / "link"
+    with (tmp_path / "file").open("w+b") as file:
+        file.write(b"first ")
+        file.flush()
+        link.symlink_to(f"/dev/fd/{file.fileno()}")
+        assert writable(link)
+        write_atomically(link, "second")
+        file.seek(0)
+        assert file.read() == b"first second"
+    assert link.is_symlink()
+
+
+def test_links_in_a_ring_are_replaced(tmp_path: Path) -> None:
+    """They lead nowhere, so a file may stand in their place."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    write_atomically(tmp_path / "a", "x")
+    assert (tmp_path / "a").read_text() == "x"
 
 
 @pytest.mark.parametrize("name", ["missing/file", "folder", "file/below"])

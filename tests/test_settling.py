@@ -70,6 +70,7 @@ class Scene:
         self.settling = Settling(
             look=self._look,
             seconds=30.0,
+            patience=0.0,
             timing=Timing(now=lambda: self.time, sleep=self._sleep),
             again=lambda call: self.told.append(call.id),
         )

@@ -102,8 +102,9 @@ def app(ctx: click.Context, directory: str, workspace: str | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command and exits with its code."""
-    from lmsconf.cli.frame import crashed, run
+    from lmsconf.cli.frame import crashed, run, standard_streams
 
+    standard_streams()
     sys.excepthook = crashed
     # Manifests and answers are many small values that live until the end: looking for rings among them every few
     # hundred takes a tenth of a large plan, and finds none.

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, colored, emit, output_options, pass_context, progress, say
+from lmsconf.cli.frame import (
+    Context,
+    Output,
+    colored,
+    cut_short,
+    emit,
+    interrupted,
+    output_options,
+    pass_context,
+    progress,
+    say,
+)
 from lmsconf.cli.planning import (
     allow,
+    applying,
     consents_of,
     make,
     max_rate,
@@ -30,7 +43,7 @@ if TYPE_CHECKING:
 
     from lmsconf.core.apply import Begin
     from lmsconf.core.policy import Consent
-    from lmsconf.core.values import ApplyReport, Outcome, Plan
+    from lmsconf.core.values import ApplyReport, Call, Outcome, Plan
     from lmsconf.journal.writing import Journal
     from lmsconf.settings import Settings
     from lmsconf.workspace import Workspace
@@ -79,8 +92,11 @@ def apply(
             plan = _from_file(workspace, planfile, consents, plan_key(context))
         else:
             plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
-            emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
+        plan = replace(plan, command=applying(settings, only, excluded, additive, planfile))
+        journal = None
         try:
+            if planfile is None:
+                emit(_shown(plan), sys.stderr, color=colored(sys.stderr))
             _expect(plan, digest)
             if planfile is not None:
                 # A plan that no longer fits is stale first, whatever its guards say.
@@ -98,9 +114,23 @@ def apply(
                 # There is a plan, so the document that somebody waits for is the report, of calls not attempted.
                 _finish(output, workspace.untouched(plan, error, meta=noted))
             raise
-        with journal or nullcontext():
-            report = _carry_out(workspace, plan, noted, journal, keep)
-    return _finish(output, report)
+        except KeyboardInterrupt as cut:
+            cut_short(cut)
+            report = workspace.untouched(plan, _Cut(cut), meta=noted)
+        else:
+            with journal or nullcontext():
+                report = _carry_out(workspace, plan, noted, journal, keep)
+    return _finish(output, report, journal)
+
+
+class _Cut(LmsconfError):
+    """Ctrl-C or SIGTERM before the first call."""
+
+    code = "interrupted"
+
+    def __init__(self, by: KeyboardInterrupt) -> None:
+        super().__init__("the run was interrupted before its first call")
+        self.exit = interrupted(by)
 
 
 def _meta(pairs: Sequence[str]) -> dict[str, str]:
@@ -155,7 +185,7 @@ def _tripped(plan: Plan) -> Iterator[Problem]:
     for guard in plan.guards:
         if guard.tripped:
             likely = [one for one in plan.all_problems if one.code == _EXPLAINED_BY.get(guard.name)]
-            consent = f"To allow exactly this: {wording.consent(plan.guards)}"
+            consent = f"To allow exactly this: {wording.consent(plan.guards, plan.command)}"
             lines = [*(f"{one.message}. {one.hint}" for one in likely), consent]
             yield Problem(code=f"guard/{guard.name}", message=wording.guard(guard), hint="\n".join(lines))
 
@@ -206,11 +236,13 @@ def _locked(workspace: Workspace, plan: Plan) -> Iterator[Begin | None]:
         return
     from lmsconf.locking import Locksmith
 
-    smith = Locksmith(workspace.connection)
-    with smith.held(terms) as holding:
-        yield holding.keep
-    if smith.left:
-        say(smith.left)
+    smith = Locksmith(workspace.connection, settle=workspace.settings.settle)
+    try:
+        with smith.held(terms) as holding:
+            yield holding.keep
+    finally:
+        if smith.left:
+            say(smith.left)
 
 
 def _journal(settings: Settings, plan: Plan, meta: dict[str, str]) -> Journal | None:
@@ -223,19 +255,51 @@ def _journal(settings: Settings, plan: Plan, meta: dict[str, str]) -> Journal | 
 def _carry_out(
     workspace: Workspace, plan: Plan, meta: dict[str, str], journal: Journal | None, keep: Begin | None
 ) -> ApplyReport:
-    with progress() as tell:
-        done = 0
+    done = 0
+    begun = False
 
-        def count(outcome: Outcome) -> None:
-            nonlocal done
-            done += outcome.status is not Status.NOT_ATTEMPTED
-            tell(done, len(plan.calls), "Applying")
+    def begin(call: Call) -> None:
+        nonlocal begun
+        begun = True
+        if keep is not None:
+            keep(call)
 
-        return workspace.apply(plan, meta=meta, tell=count, journal=journal, keep=keep)
+    def count(outcome: Outcome) -> None:
+        nonlocal done
+        done += outcome.status is not Status.NOT_ATTEMPTED
+        tell(done, len(plan.calls), "Applying")
+
+    try:
+        with progress() as tell:
+            return workspace.apply(plan, meta=meta, tell=count, journal=journal, keep=begin)
+    except KeyboardInterrupt as cut:
+        if begun:
+            raise
+        # It came before the calls were, which hear of it themselves.
+        report = workspace.untouched(plan, _Cut(cut), meta=meta)
+        problems = () if journal is None else journal.end(report)
+        return replace(report, problems=(*report.problems, *problems))
 
 
-def _finish(output: Output, report: ApplyReport) -> Exit:
+def _finish(output: Output, report: ApplyReport, journal: Journal | None = None) -> Exit:
+    """Gives the report. Raises ProblemsFound where that cannot be written: what was done is done all the same."""
     from lmsconf.views import APPLY_VIEWS
 
-    output.show(APPLY_VIEWS, report)
+    try:
+        output.show(APPLY_VIEWS, report)
+    except LmsconfError as lost:
+        raise ProblemsFound(
+            [*report.problems, _untold(lost, report, journal)], exit=Exit.worst([lost.exit, Exit(report.exit)])
+        ) from lost
     return Exit(report.exit)
+
+
+def _untold(lost: LmsconfError, report: ApplyReport, journal: Journal | None) -> Problem:
+    from lmsconf.views import wording
+
+    ended = f"{wording.ending(report)} {wording.convergence(report)}"
+    return Problem(
+        code=lost.code,
+        message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
+        hint="Call by call, its journal has it: lmsconf runs latest" if journal else lost.hint,
+    )

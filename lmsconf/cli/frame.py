@@ -7,6 +7,7 @@ imports this module too, so what is slow (pathlib among it) is imported where it
 from __future__ import annotations
 
 import functools
+import io
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ from lmsconf.errors import Exit, LmsconfError, Problem, Terminated, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from _typeshed import ReadableBuffer
 
     from lmsconf.cli.progress import Tell
     from lmsconf.views.ladder import Budget
@@ -65,14 +68,15 @@ class Output:
         self.format = format
         self.path = path
         self._limit = limit
-        self._written = False
+        self._tried = False
 
     def check(self) -> None:
         """Raises LmsconfError for a file that could not be written, before there is a result that would be lost."""
         from pathlib import Path
 
-        path = Path(self.path)
-        if self.path != "-" and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        from lmsconf.files import writable
+
+        if self.path != "-" and not writable(Path(self.path)):
             hint = "Its folder must exist and be writable; it must not be a folder itself."
             raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
 
@@ -86,9 +90,11 @@ class Output:
         return view(value) if self._limit is None else view(value, limit=self._limit)
 
     def write(self, text: str) -> None:
-        """The result, whole: to the file atomically, or to stdout."""
+        """The result, whole: to the file atomically, or to stdout. Raises LmsconfError where it cannot be written."""
+        self._tried = True
         if self.path == "-":
-            emit(text, sys.stdout, color=self.format == "text" and colored(sys.stdout))
+            person = self.format == "text"
+            emit(text, sys.stdout, color=person and colored(sys.stdout), exact=not person)
         else:
             from pathlib import Path
 
@@ -96,12 +102,14 @@ class Output:
             from lmsconf.redact import without_tokens
 
             write_atomically(Path(self.path), without_tokens(text))
-        self._written = True
 
     def fail(self, problems: Sequence[Problem]) -> None:
-        """The problems as the document that a script waits for, unless it has the result already."""
-        if self.format == "json" and not self._written:
-            self.write(_document(problems))
+        """The problems as the document that a script waits for, unless the result went there, or could not."""
+        if self.format == "json" and not self._tried:
+            try:
+                self.write(_document(problems))
+            except LmsconfError as error:
+                report(error.problems)
 
 
 def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
@@ -180,7 +188,50 @@ def run(app: click.Command, arguments: list[str]) -> int:
     except BrokenPipeError:
         _forget(sys.stdout)
         return Exit.ERROR
+    except OSError as error:
+        # click prints help and version by itself. Anything else is a mistake of ours, not of whoever reads stdout.
+        if not _stuck(sys.stdout):
+            raise
+        return _failed(arguments, _lost(error).problems, Exit.ERROR)
     return int(code or 0)
+
+
+def standard_streams() -> None:
+    """Makes stdin, stdout and stderr safe to use. It comes before anything that opens a file.
+
+    One that is closed leads nowhere; else the next file to be opened would get its number, and what is told would go
+    into that file. What stderr cannot take is lost, and nothing else: the exit code still tells.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is given, which is this one; programs that are started inherit it.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    # What is not Python's own was put in place by somebody who wants to read it.
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays until the end
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _stream(sys.stdout, io.FileIO(1, "w", closefd=False))
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _stream(sys.stderr, _Forgiving(2, "w", closefd=False))
+
+
+def _stream(before: TextIO | None, raw: io.FileIO) -> TextIO:
+    """A stream like the one before, but never without a buffer: what that still holds was not written."""
+    encoding, errors = (before.encoding, before.errors) if before else ("utf-8", None)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
+
+
+class _Forgiving(io.FileIO):
+    """A file that takes whatever is written to it, whether or not there is room."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        return memoryview(data).nbytes if written is None else written
 
 
 @contextmanager
@@ -203,7 +254,12 @@ def _aborted(error: BaseException) -> int:
     if isinstance(cause, EOFError):
         say("Declined: no answer.")
         return Exit.ERROR
-    code = interrupted(cause or error)
+    return cut_short(cause or error)
+
+
+def cut_short(error: BaseException) -> Exit:
+    """Tells that a run was cut short, and gives its exit code."""
+    code = interrupted(error)
     say("\nTerminated." if code is Exit.TERMINATED else "\nInterrupted.")
     return code
 
@@ -223,7 +279,10 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: Exit) -
     report(problems)
     # The command line could not be read as a whole, so what it asks for is looked up in its words.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-        emit(_document(problems), sys.stdout)
+        try:
+            emit(_document(problems), sys.stdout, exact=True)
+        except LmsconfError as error:
+            report(error.problems)
     return code
 
 
@@ -264,10 +323,12 @@ def say(text: str) -> None:
     emit("".join(f"{safe(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
-def emit(text: str, stream: TextIO, *, color: bool = False, whole: bool = False) -> None:
-    """The text on a stream, without the tokens that are known, unless it is to stay whole.
+def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
+    """The text on a stream, without the tokens that are known.
 
-    A reader that went away, as `head` does, does not end the run.
+    exact: it is for a program, and goes out as the UTF-8 that a file would hold. whole: exact, and with its tokens.
+    A reader that went away, as `head` does, does not end the run. Raises LmsconfError for a stdout that cannot be
+    written; there is nobody to tell it of stderr.
     """
     if not whole:
         from lmsconf.redact import without_tokens
@@ -278,12 +339,42 @@ def emit(text: str, stream: TextIO, *, color: bool = False, whole: bool = False)
 
         text = paint(text)
     try:
+        _put(text, stream, exact=exact or whole)
+    except BrokenPipeError:
+        _forget(stream)
+    except OSError as error:
+        _forget(stream)
+        if stream is not sys.stderr:
+            raise _lost(error) from error
+
+
+def _put(text: str, stream: TextIO, *, exact: bool) -> None:
+    # Before the bytes go past it, the stream must have let go of all that came before them.
+    stream.flush()
+    if exact and hasattr(stream, "buffer"):
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+    else:
         # What the stream's encoding lacks, as on a terminal that is not UTF-8, is written as an escape.
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _stuck(stream: TextIO) -> bool:
+    """Whether a stream holds what cannot be written. It is forgotten then, with all that comes after it."""
+    try:
         stream.flush()
-    except BrokenPipeError:
+    except OSError:
         _forget(stream)
+        return True
+    return False
+
+
+def _lost(error: OSError) -> LmsconfError:
+    from lmsconf.files import why
+
+    hint = "Check what stdout leads to, or write to a file with --output."
+    return LmsconfError(f"stdout cannot be written: {why(error)}", hint=hint)
 
 
 def _forget(stream: TextIO) -> None:

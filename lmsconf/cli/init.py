@@ -6,14 +6,15 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 import click
 
-from lmsconf.cli.frame import Context, pass_context, say
+from lmsconf.cli.frame import Context, pass_context, report, say
 from lmsconf.errors import Exit, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -48,28 +49,83 @@ def init(
 
     On a terminal, what the options leave open is asked; elsewhere it is a sandbox, in this machine's time zone, and no
     workflow. What is there already is never overwritten.
+
+    On a terminal it also asks whether to make manifests of what is live. A yes does it at once, as `lmsconf export
+    --into` would; when that fails, the project is there all the same.
     """
     from lmsconf import __version__
-    from lmsconf.starting.project import PROJECT_FILE, Answers, Ci, files, next_commands
+    from lmsconf.starting.project import PROJECT_FILE, files
 
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
-    ask = _Questions(sys.stdin.isatty())
-    address = ask(url, "URL of the workspace's API, or sandbox", "sandbox", _url)
-    live = not address.startswith("sandbox:")
-    answers = Answers(
-        url=address,
-        workspace=ask(workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
-        token_env=ask(token_env, "Environment variable for its token" if live else "", "LMSCONF_TOKEN", _variable),
-        timezone=ask(timezone, "Time zone, for times that name no offset", _local_zone(context.environ), _zone),
-        ci=Ci(ask(ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
-        export=live and ask.whether("Make manifests of what is live?"),
-        schemas=schemas,
-    )
+    given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
+    answers, wanted = _asked(given, context.environ)
     _write(target, files(answers, __version__))
-    _tell(target, answers, next_commands(answers))
-    return Exit.OK
+    if not wanted:
+        _tell(target, answers, context.environ, export=wanted is None)
+        return Exit.OK
+    return _export(target, answers, context.environ)
+
+
+class _Given(NamedTuple):
+    """The options of the command line; None for what is left open."""
+
+    url: str | None
+    workspace_name: str | None
+    token_env: str | None
+    timezone: str | None
+    ci: str | None
+    schemas: bool
+
+
+def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | None]:
+    """What the options say and somebody answers, and whether what is live shall become manifests now.
+
+    That is None where nobody could say so. Raises LmsconfError at an end of input, before anything is written.
+    """
+    from lmsconf.starting.project import Answers, Ci
+
+    ask = _Questions(sys.stdin.isatty())
+    try:
+        address = ask(given.url, "URL of the workspace's API, or sandbox", "sandbox", _url)
+        live = not address.startswith("sandbox:")
+        variable = "Environment variable for its token" if live else ""
+        answers = Answers(
+            url=address,
+            workspace=ask(given.workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
+            token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", _variable),
+            timezone=ask(given.timezone, "Time zone, for times that name no offset", _local_zone(environ), _zone),
+            ci=Ci(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
+            schemas=given.schemas,
+        )
+        return answers, ask.whether("Make manifests of what is live now?") if live else False
+    except click.Abort as abort:
+        if not isinstance(abort.__context__, EOFError):
+            raise
+        hint = "Begin again, or give the answers as options: see lmsconf init --help."
+        raise LmsconfError("the input ended before all was answered, so nothing was written", hint=hint) from abort
+
+
+def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> Exit:
+    """Makes manifests of what is live, as `lmsconf export --into` does in the new project, and tells what is next."""
+    from lmsconf.cli.export import export
+
+    # The workspace that was just described, whichever one the environment chooses for other commands.
+    chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
+    code, done = Exit.OK, False
+    try:
+        with export.make_context("export", ["--into"], obj=Context(target, None, chosen)) as command:
+            code = export.invoke(command)
+        done = True
+    except LmsconfError as error:
+        report(error.problems)
+        code = error.exit
+    finally:  # an interrupted export leaves a project too
+        if not done:
+            say("The project is written, but what is live is not in its manifests yet: that is `export --into`, below.")
+        _tell(target, answers, environ, export=not done)
+    return code
 
 
 class _Questions:
@@ -94,9 +150,9 @@ class _Questions:
 
         return str(click.prompt(question, default=default, value_proc=checked, err=True))
 
-    def whether(self, question: str) -> bool:
-        """Yes, unless somebody who answers says no."""
-        return not self._answered or click.confirm(question, default=True, err=True)
+    def whether(self, question: str) -> bool | None:
+        """Yes, unless somebody says no; None where nobody answers."""
+        return click.confirm(question, default=True, err=True) if self._answered else None
 
 
 def _url(text: str) -> str:
@@ -160,27 +216,41 @@ def _local_zone(environ: Mapping[str, str]) -> str:
 
 
 def _write(target: Path, texts: Mapping[str, str]) -> None:
-    """Writes what is not there yet. Raises LmsconfError where the folder cannot be written to."""
+    """Writes what is not there yet, all of it or nothing. Raises LmsconfError where that cannot be."""
     from lmsconf.files import why
     from lmsconf.starting.project import MANIFESTS
 
     manifests = target / MANIFESTS
     begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
-    for name, text in texts.items():
-        path = target / name
-        if begun and path.parent == manifests:
-            say(f"{manifests} has manifests already, so no first one was written.")
-            continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            say(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
-        except OSError as error:
-            raise LmsconfError(f"{path} cannot be written: {why(error)}", hint="Name another folder.") from error
-        else:
-            say(f"Wrote {path}")
+    notes, path, mine = [], target, ExitStack()
+    try:
+        with mine:
+            for name, text in texts.items():
+                path = target / name
+                if begun and path.parent == manifests:
+                    notes.append(f"{manifests} has manifests already, so no first one was written.")
+                elif _new(path, text, mine):
+                    notes.append(f"Wrote {path}")
+                else:
+                    notes.append(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
+            mine.pop_all()  # all is there, so nothing is taken away again
+    except OSError as error:
+        hint = "Name another folder. Nothing was written."
+        raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
+    say("\n".join(notes))
+
+
+def _new(path: Path, text: str, mine: ExitStack) -> bool:
+    """Writes a file that is not there yet, and leaves to `mine` how to take it away again. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        return False
+    mine.callback(path.unlink, missing_ok=True)
+    with file:
+        file.write(text)
+    return True
 
 
 def _lacking(path: Path, text: str) -> str:
@@ -192,10 +262,12 @@ def _lacking(path: Path, text: str) -> str:
     return f" Add to it: {' '.join(lacking)}" if lacking else ""
 
 
-def _tell(target: Path, answers: Answers, commands: Sequence[str]) -> None:
-    """What to do next, in the folder where somebody is."""
-    from lmsconf.starting.project import Ci
+def _tell(target: Path, answers: Answers, environ: Mapping[str, str], *, export: bool) -> None:
+    """What to do next, in the folder where somebody is. export: what is live shall become manifests first."""
+    from lmsconf.starting.project import Ci, next_commands
 
+    if answers.ci is not Ci.NONE:
+        say("requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes.")
     if answers.ci is Ci.GITHUB:
         say("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
         if not (target / ".git").exists():
@@ -204,7 +276,8 @@ def _tell(target: Path, answers: Answers, commands: Sequence[str]) -> None:
         say("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
     if answers.embedded and answers.ci is not Ci.NONE:
         say("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
-    if not answers.embedded:
+    if not answers.embedded and not environ.get(answers.token_env):
         say(f"Put the token of the workspace into the environment variable {answers.token_env}.")
     at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
+    commands = next_commands(answers, export=export and not answers.embedded)
     say("\nNext:\n" + "\n".join(f"  lmsconf{at} {command}" for command in commands))

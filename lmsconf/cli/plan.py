@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context
 from lmsconf.cli.planning import (
+    applying,
     make,
     max_rate,
     opened,
@@ -89,6 +91,7 @@ def plan(
             from lmsconf.offline import with_age
 
             made = with_age(made, snapshot, policy.workspace, workspace.clock())
+    made = replace(made, command=applying(settings, only, excluded, additive))
     if out is not None:
         write_atomically(out, dumps(made, plan_key(context)))
     output.show(PLAN_VIEWS, made)

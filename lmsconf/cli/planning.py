@@ -14,6 +14,8 @@ from lmsconf.cli.frame import Context, progress
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lmsconf.core.policy import Consent, Policy
     from lmsconf.core.values import Plan
     from lmsconf.seeing import Reading, Seen
@@ -54,7 +56,20 @@ def settings_of(context: Context) -> Settings:
     """The settings of the project that a command is about."""
     from lmsconf.settings import load
 
-    return load(context.directory, context.workspace, context.environ)
+    settings = load(context.directory, context.workspace, context.environ)
+    return replace(settings, policy=replace(settings.policy, command=called(context)))
+
+
+def called(context: Context) -> str:
+    """How lmsconf was called, as far as project and workspace go, for the lines to paste."""
+    from shlex import quote
+
+    words = ["lmsconf"]
+    if str(context.directory) != ".":
+        words += ["-C", quote(str(context.directory))]
+    if context.workspace is not None:
+        words += ["--workspace", quote(context.workspace)]
+    return " ".join(words)
 
 
 def policy_of(
@@ -73,6 +88,18 @@ def policy_of(
         additive=additive,
         consents=(*consents, *policy.consents),
     )
+
+
+def applying(
+    settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None = None
+) -> str:
+    """The words that apply the same: of the plan in the file, where there is one, or with the same choice."""
+    from shlex import quote
+
+    if file is not None:
+        return f"{settings.policy.command} apply {quote(str(file))}"
+    chosen = [f"--only {quote(one)}" for one in only] + [f"--except {quote(one)}" for one in excluded]
+    return " ".join([settings.policy.command, "apply", *chosen, *(["--additive"] if additive else [])])
 
 
 def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TypeAlias
 
 import click
 
-from lmsconf.cli.frame import Output, output_options
+from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.planning import called
 from lmsconf.core import planfile, reportfile
 from lmsconf.core.document import parse
+from lmsconf.core.values import Plan
 from lmsconf.errors import Exit, LmsconfError, UsageError
 from lmsconf.files import read_text
 from lmsconf.kinds import snapshotfile
@@ -20,7 +24,8 @@ from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, SNAPSHOT_VIEWS
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS])
-def show(file: Path, output: Output) -> Exit:
+@pass_context
+def show(context: Context, *, file: Path, output: Output) -> Exit:
     """Show a saved plan, snapshot or apply report.
 
     FILE is what `plan --out` or `snapshot` wrote, or `plan` and `apply` with `--format json`. A plan or report that was
@@ -37,6 +42,8 @@ def show(file: Path, output: Output) -> Exit:
     elif output.format not in views:
         raise UsageError(f"--format {output.format} is for plans", hint=f"Choose one of {', '.join(views)}.")
     else:
+        if isinstance(value, Plan):
+            value = replace(value, command=f"{called(context)} apply {quote(str(file))}")
         output.show(views, value)
     return Exit.OK
 

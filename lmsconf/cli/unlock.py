@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def unlock(context: Context, *, id: str | None) -> Exit:
     """Take away the lock of a run that is dead.
 
-    A lock gives way by itself when its lease is over; this is for when that takes too long. A run whose lock is taken
-    away stops before its next call.
+    A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
+    for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
     """
     from lmsconf.connect import Connection
     from lmsconf.locking import Locksmith

@@ -1,7 +1,8 @@
 """Plan → Outcomes: every call in an order that respects what it needs, as many at a time as the crew is wide.
 
-Nothing is decided here. A failure blocks only what depends on it; a refused credential or a service that is gone
-stops everything that has not begun. Calls that may be refused go first, alone, while nothing has been changed yet.
+Nothing is decided here. A failure blocks only what depends on it, and so does a right that the credential lacks; one
+that is refused altogether, twins, or a service that is gone stop everything that has not begun. Calls that may be
+refused go first, alone, while nothing has been changed yet.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lmsconf.core.interrupts import heard
 from lmsconf.core.values import Call, Outcome, Plan, Status
 from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable
 
+_FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that an answer taught."""
 Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
@@ -58,6 +60,12 @@ def run(
 
 def _nothing(*_: object) -> None:
     """For who need not hear."""
+
+
+def _ends_all(error: LmsconfError) -> bool:
+    """Whether every other call would end the same, or would make it worse."""
+    lacks_a_right = isinstance(error, Unauthorized) and error.status == _FORBIDDEN
+    return isinstance(error, Unauthorized | Unreachable | Twins) and not lacks_a_right
 
 
 class _Runner:
@@ -136,9 +144,10 @@ class _Runner:
             self._release(call)
         elif isinstance(error, LmsconfError):
             self.result.errors.append(error)
-            if isinstance(error, Unauthorized | Unreachable | Twins):
+            if _ends_all(error):
                 self.result.stopped_by = self.result.stopped_by or error
-            self._note(call, Status.FAILED, reason=error.message, hint=error.hint)
+            unsure = isinstance(error, AnswerLost)
+            self._note(call, Status.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
             self._block(call)
         else:
             raise error
@@ -160,7 +169,14 @@ class _Runner:
                 todo.extend((call, later) for later in self.after[id])
 
     def _note(
-        self, call: Call, status: Status, *, reason: str | None = None, hint: str | None = None, id: str | None = None
+        self,
+        call: Call,
+        status: Status,
+        *,
+        reason: str | None = None,
+        hint: str | None = None,
+        id: str | None = None,
+        unsure: bool = False,
     ) -> None:
         outcome = Outcome(
             call=call.id,
@@ -170,6 +186,7 @@ class _Runner:
             reason=reason,
             hint=hint,
             id=id,
+            unsure=unsure,
         )
         self.outcomes[call.id] = outcome
         self.tell(outcome)

@@ -18,8 +18,8 @@ from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Action, Change, Declared, FieldChange, Plan
 from lmsconf.errors import Problem, Severity
 
-TAKE_OVER: Final = "lmsconf export --into"
-"""Writes manifests for what no manifest speaks of."""
+TAKE_OVER: Final = "export --into"
+"""The command that writes manifests for what no manifest speaks of."""
 GOES_WITH: Final = "it goes with "
 """How the reason begins of what goes because something else does."""
 
@@ -31,11 +31,13 @@ class Evidence:
     touched  the addresses that runs have done something to; None where no journal tells, or one is damaged
     edits    id of a live resource → who changed it last
     broken   errors of what could not be planned
+    command  how lmsconf is called for this project and workspace
     """
 
     touched: AbstractSet[str] | None = None
     edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
+    command: str = "lmsconf"
 
 
 def make_drift(
@@ -54,7 +56,8 @@ def make_drift(
     found = [_finding(change, evidence) for change in changes]
     strangers = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
     if count_unmanaged:
-        found.extend(Finding(address=one, state=State.UNMANAGED, accept=TAKE_OVER) for one in strangers)
+        accept = f"{evidence.command} {TAKE_OVER}"
+        found.extend(Finding(address=one, state=State.UNMANAGED, accept=accept) for one in strangers)
     holding = [one for one in ignores if one.holds(today)]
     counted, ignored = _sorted_out(found, holding)
     idle = () if evidence.broken else _idle(holding, [*(one.address for one in found), *strangers])
@@ -166,9 +169,16 @@ def _finding(change: Change, evidence: Evidence) -> Finding:
         reason=change.reason,
         edit=None if change.id is None else evidence.edits.get(change.id),
         # What goes because it is owned goes only with a plan of everything.
-        restore="lmsconf apply" if owned else f"lmsconf apply --only {pattern}",
-        accept=None if goes_along else TAKE_OVER if owned else f"lmsconf drift --accept {pattern}",
+        restore=f"{evidence.command} apply" if owned else f"{evidence.command} apply --only {pattern}",
+        accept=_accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
+
+
+def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
+    """The line that makes the manifests say what is live, where there is one."""
+    if goes_along:
+        return None
+    return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"
 
 
 def _turned(change: FieldChange) -> FieldDrift:

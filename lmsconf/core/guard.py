@@ -20,6 +20,9 @@ SMALL: Final = 20
 NAMING: Final = ("name", "email")
 """The keys by which a resource goes; when one changes, it is renamed."""
 
+CHOICE: Final = "choices."
+"""What the path of a choice begins with that keeps its id and gets another name."""
+
 NAMES: Final = ("deletes", "removals", "recreates", "refusals")
 
 
@@ -98,6 +101,9 @@ def _harm(change: Change) -> str | None:
     if change.action is Action.UPDATE:
         if any(one.path in NAMING for one in change.fields):
             return "rename it"
+        renamed = next((one for one in change.fields if one.path.startswith(CHOICE)), None)
+        if renamed is not None:
+            return f"rename its choice {renamed.before}"
         taken = next((one for one in change.fields if one.removed), None)
         if taken is not None:
             return f"take {len(taken.removed)} out of its {taken.path}"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final, cast
 
-from lmsconf.core.address import Address
+from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.identity import Claim, Found, HasName, find
-from lmsconf.core.names import matches, normal
+from lmsconf.core.names import matches, normal, quoted
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
-from lmsconf.errors import Severity
+from lmsconf.errors import Severity, Where
+
+_DOUBTFUL: Final = "declared and in doubt"
+_RENAMED: Final = "old names and new ones"
 
 
 def identify_named(
@@ -39,8 +44,63 @@ def match_declared(
     for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
         if position not in found.broken:
             out.matches.append(Match(declared=one, row=row))
+        else:
+            _doubtful(planning).add(one.address)
+        if row is not None and normal(row.name) != one.address.name:
+            _renamed(planning)[Address.of(kind, normal(row.name))] = one.address
         planning.book.know(kind, one.address.name, None if row is None else row.id)
     return out, found
+
+
+def _doubtful(planning: Planning) -> set[Address]:
+    """What is declared, and has an error because of which nobody knows what is live of it."""
+    return cast("set[Address]", planning.notes.setdefault(_DOUBTFUL, set()))
+
+
+def _renamed(planning: Planning) -> dict[Address, Address]:
+    """For each live thing that the manifests rename: how it goes now, and how it will."""
+    return cast("dict[Address, Address]", planning.notes.setdefault(_RENAMED, {}))
+
+
+def is_in_doubt(planning: Planning, named: Address, by: Address, at: Where) -> bool:
+    """Whether what a declaration names cannot be told from another, or has an error of its own.
+
+    Its own error says all there is to say; where that is not told, or there is none, this tells one.
+    """
+    doubtful = named in _doubtful(planning)
+    if (ids := planning.book.shared(named.kind, named.name)) and not doubtful:
+        planning.problem(
+            "identity/live-twice",
+            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            hint="Declare the one that is meant, with its `id:`.",
+            at=at,
+            address=by,
+        )
+        return True
+    if not doubtful:
+        return False
+    if not planning.chosen(named):
+        planning.problem(
+            "reference/in-doubt",
+            f"{by}: it names {named}, of which nobody can tell yet what is live",
+            hint=f"Plan {shlex.quote(str(named))} too: its error says why.",
+            at=at,
+            address=by,
+        )
+    return True
+
+
+def fate_of(planning: Planning, named: Address, near: str | None) -> tuple[str, str | None]:
+    """What becomes of something that nothing will go by, and what to write instead. near: what it looks like."""
+    new = _renamed(planning).get(named)
+    if new is not None:
+        return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
+    if named in planning.gone:
+        return (
+            f"{named} will be deleted by this plan",
+            "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
+        )
+    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near)
 
 
 def _claim(planning: Planning, one: Declared) -> Claim:
@@ -64,11 +124,20 @@ def _take_absent(
 ) -> list[HasName]:
     """Moves what `absent` names from the free rows to those that go; the rest is returned."""
     by_name: defaultdict[str, list[HasName]] = defaultdict(list)
-    for row in planning.snapshot.of(kind).rows:
+    by_id = {row.id: row for row in planning.snapshot.of(kind).rows}
+    for row in by_id.values():
         by_name[normal(row.name)].append(row)
     going: set[str] = set()
     for one in absent:
         pin = one.pins.get(planning.policy.workspace, one.pins.get(""))
+        pinned = None if pin is None else by_id.get(RemoteId(pin))
+        if pinned is not None and normal(pinned.name) != one.address.name:
+            _other_name(planning, one, pinned, by_name[one.address.name])
+            continue
+        whole = planning.snapshot.of(kind).incomplete is None
+        if whole and pin is not None and pinned is None and by_name[one.address.name]:
+            _other_id(planning, one, pin, by_name[one.address.name])
+            continue
         rows = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
         if len(rows) > 1:
             planning.problem(
@@ -93,6 +162,36 @@ def _take_absent(
         elif not rows:
             nothing_to_do(planning, one)
     return [row for row in free if row.id not in going]
+
+
+def _other_name(planning: Planning, one: Absent, pinned: HasName, named: Sequence[HasName]) -> None:
+    """An entry whose id and name mean different things deletes neither."""
+    name = one.address.name
+    planning.problem(
+        "absent/other-name",
+        f'{one.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
+        hint=f"To delete that one, write {quoted(pinned.name)} as its name."
+        + (f" To delete {quoted(name)}, correct the id." if named else " Or take the entry out."),
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _other_id(planning: Planning, one: Absent, pin: str, named: Sequence[HasName]) -> None:
+    """Once a twin is deleted by its id, this is how its entry looks, so it cannot be an error."""
+    planning.problem(
+        "absent/other-id",
+        f'{one.address}: nothing with the id "{pin}" is live, {_live_as(one.address.name, named)}',
+        hint="If the entry has done its work, delete it. If that one is meant, correct the id.",
+        at=one.source,
+        address=one.address,
+        severity=Severity.WARNING,
+    )
+
+
+def _live_as(name: str, named: Sequence[HasName]) -> str:
+    ids = ", ".join(sorted(row.id for row in named))
+    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
 
 
 def hint_on_missing(planning: Planning, kind: str, near: str | None) -> str | None:
@@ -127,6 +226,7 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
     """Sorts what no entry speaks of into owned, left alone and unmanaged."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
+    owned: defaultdict[str, list[HasName]] = defaultdict(list)
     for row in rows:
         name = normal(row.name)
         address = Address.of(kind, name)
@@ -134,6 +234,7 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
             out.left_alone += 1
         elif not policy.only and matches(name, policy.ownership.get(kind, ())):
             out.gone.append(Gone(address=address, row=row, absent=None))
+            owned[name].append(row)
             continue
         else:
             out.unmanaged.append(address)
@@ -145,6 +246,20 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
             planning.book.share(kind, name, row.id)
     for gone in out.gone:
         planning.book.recall(kind, normal(gone.row.name), gone.row.id)
+    for name, twins in owned.items():
+        if len(twins) > 1:
+            _refuse_twins(planning, Address.of(kind, name), twins)
+
+
+def _refuse_twins(planning: Planning, address: Address, twins: Sequence[HasName]) -> None:
+    """Of several by one name nobody said which goes. The plan shows them, and an export can still declare one."""
+    planning.problem(
+        "refusal/live-twice",
+        f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
+        + ", ".join(sorted(row.id for row in twins)),
+        hint="Declare the one to keep with its `id:`, or put one under `absent` with its `id:` so that all go.",
+        address=address,
+    )
 
 
 def refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -76,18 +76,22 @@ def _lost(
 
 def _like_resources(kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
     """A deletion beside a creation of like content, each counted once."""
-    gone: dict[object, list[Change]] = {}
+    # By hash, and then one by one: likeness is no relation to build groups by, where a side leaves something unsaid.
+    gone: dict[tuple[str, int], list[tuple[Hashable, Change]]] = {}
     for change, sides in changes:
         if change.action is Action.DELETE and sides.before is not None:
             like = kinds[change.address.kind].likeness(sides.before)
             if like is not None:
-                gone.setdefault((change.address.kind, like), []).append(change)
+                gone.setdefault((change.address.kind, hash(like)), []).append((like, change))
     for change, sides in changes:
         if change.action is Action.CREATE and sides.after is not None:
             like = kinds[change.address.kind].likeness(sides.after)
-            pair = gone.get((change.address.kind, like)) if like is not None else None
-            if pair:
-                yield _possible_rename(change, pair.pop(0).address.name, change.address.name)
+            if like is None:
+                continue
+            pairs = gone.get((change.address.kind, hash(like)), [])
+            found = next((position for position, (other, _) in enumerate(pairs) if other == like), None)
+            if found is not None:
+                yield _possible_rename(change, pairs.pop(found)[1].address.name, change.address.name)
 
 
 def _like_choices(changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:

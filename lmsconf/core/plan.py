@@ -15,7 +15,7 @@ from lmsconf.core.forms import plain
 from lmsconf.core.guard import judge, protected
 from lmsconf.core.kind import Kind
 from lmsconf.core.measure import measure
-from lmsconf.core.names import normal
+from lmsconf.core.names import exactly, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection
@@ -76,9 +76,10 @@ def make_plan(
         away = sorted((one for one in gone if one.address.kind == name), key=lambda one: one.address)
         found[name] = kind.identify(planning, mine, away)
         items.extend(_items(kind, planning, found[name], left_out))
+        _refuse_what_goes_along(planning, selection, found[name])
     for name, identified in found.items():
         kinds[name].conclude(planning, identified)
-    planning.problems.extend([*selection.problems(_known(here, gone, found)), *outlived(gone, policy)])
+    planning.problems.extend([*selection.problems(_known(here, gone, found, snapshot)), *outlived(gone, policy)])
     _refuse_names_to_come(kinds, planning, items, found)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
@@ -153,6 +154,19 @@ def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Add
         sides = kind.farewell(planning, gone)
         out.append(Item(address=gone.address, subject=gone, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
+
+
+def _refuse_what_goes_along(planning: Planning, selection: Selection, found: Identified) -> None:
+    """What goes with a group cannot stay without it."""
+    for gone in found.gone:
+        if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
+            planning.problem(
+                "select/goes-along",
+                f"{gone.with_}: {gone.address} goes with it, and --except leaves that out",
+                hint=f"Leave both out: --except {shlex.quote(exactly(str(gone.with_)))}.",
+                at=None,
+                address=gone.with_,
+            )
 
 
 def _refuse_names_to_come(
@@ -243,12 +257,17 @@ def _relevant(planning: Planning, selection: Selection) -> Iterator[Problem]:
             yield problem
 
 
-def _known(here: Sequence[Declared], gone: Sequence[Absent], found: Mapping[str, Identified]) -> Iterator[Address]:
+def _known(
+    here: Sequence[Declared], gone: Sequence[Absent], found: Mapping[str, Identified], snapshot: Snapshot
+) -> Iterator[Address]:
+    """All that is declared, absent or live, also what is only counted."""
     yield from (one.address for one in here)
     yield from (one.address for one in gone)
-    for identified in found.values():
+    for kind, identified in found.items():
         yield from identified.unmanaged
         yield from (one.address for one in identified.gone)
+        if identified.left_alone:
+            yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows if row.name)
 
 
 def _unmanaged(found: Mapping[str, Identified]) -> Iterator[Unmanaged]:

@@ -57,6 +57,7 @@ class Policy:
     skip_unknown  people that are not live are warnings, up to a tenth of a list
     create_people whether people who are declared and not live are created
     today         decides `until:` dates
+    command       how lmsconf is called for this project and workspace, for the lines to paste
     """
 
     workspace: str
@@ -72,3 +73,4 @@ class Policy:
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    command: str = "lmsconf"

@@ -11,7 +11,7 @@ from lmsconf.core.values import Status
 
 
 class State(StrEnum):
-    """What is known of a call. `in_flight`: it was begun, and nobody wrote down what became of it."""
+    """What is known of a call. `in_flight`: it was begun, and nobody knows what became of it."""
 
     DONE = Status.DONE.value
     FAILED = Status.FAILED.value
@@ -52,11 +52,12 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended. converged: None when it could not look."""
+    """How a run ended. converged: None when it could not look. seen: whether a look has shown all that it did."""
 
     at: datetime
     exit: int
     converged: bool | None
+    seen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,12 @@ class RecordedRun:
 
     @property
     def in_flight(self) -> tuple[RecordedCall, ...]:
-        """The calls of a run that was cut short of which nobody knows what became."""
-        if self.ending is not None:
-            return ()
+        """The calls of which nobody knows what became: the run was cut short, or their answers never came."""
         return tuple(call for call in self.calls if call.state is State.IN_FLIGHT)
+
+    @property
+    def unseen(self) -> tuple[RecordedCall, ...]:
+        """The calls that made something new which no look at the workspace has shown."""
+        if self.ending is not None and self.ending.seen:
+            return ()
+        return tuple(call for call in self.calls if call.state is State.DONE and call.operation.endswith(".create"))

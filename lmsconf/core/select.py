@@ -31,9 +31,13 @@ class Selection:
 
     def __call__(self, address: Address) -> bool:
         """Whether it is planned."""
-        if self._excluded and _fits(address, self._excluded):
+        if self.leaves_out(address):
             return False
         return not self._only or address in self._needed or _fits(address, self._only)
+
+    def leaves_out(self, address: Address) -> bool:
+        """Whether `--except` says so."""
+        return bool(self._excluded) and _fits(address, self._excluded)
 
     def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
         """An address that fits nothing declared, absent or live is an error."""
@@ -46,6 +50,13 @@ class Selection:
                         message=f"{option} {pattern}: nothing declared, absent or live has such an address",
                         hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * fits any text.",
                     )
+
+
+def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
+    """The kinds in which to look for what the command line names and no manifest does; it may be live all the same."""
+    names = [str(address) for address in known] if policy.only or policy.excluded else []
+    open_ = [one for one in (*policy.only, *policy.excluded) if not any(fits(name, one) for name in names)]
+    return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
 
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:

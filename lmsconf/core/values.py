@@ -236,6 +236,7 @@ class Plan:
     offline: made from a snapshot file, so it can be shown and not applied.
     left_out: what `--additive` would have changed otherwise. measures: what the guards count.
     base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
+    command: the words that would apply it, for whoever reads it here; no part of what is saved.
     """
 
     workspace: str
@@ -257,6 +258,7 @@ class Plan:
     measures: tuple[Measure, ...] = ()
     base: str | None = None
     let_go: tuple[LetGo, ...] = ()
+    command: str = "lmsconf apply"
 
     @property
     def summary(self) -> Summary:
@@ -288,7 +290,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one call, with the reason when it was not done. `id`: what the service called the new resource."""
+    """What became of one call, with the reason when it was not done.
+
+    id: what the service called the new resource. unsure: it failed in so far as nobody can tell whether it was done.
+    """
 
     call: str
     address: Address
@@ -297,6 +302,7 @@ class Outcome:
     reason: str | None = None
     hint: str | None = None
     id: str | None = None
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +324,13 @@ class ApplyReport:
     problems: tuple[Problem, ...]
     meta: Mapping[str, str]
     exit: int
+
+    @property
+    def seen(self) -> bool:
+        """Whether a look at the workspace has shown all that was done."""
+        undone = {outcome.address for outcome in self.outcomes if outcome.status is not Status.DONE}
+        left = {change.address for change in self.residue}
+        return self.converged is True or (self.converged is False and bool(left) and left <= undone)
 
     def count(self, status: Status) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

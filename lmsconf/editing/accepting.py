@@ -282,7 +282,7 @@ def _nowhere(finding: Finding) -> Problem:
     return Problem(
         code="editing/undeclared",
         message=f"{finding.address}: no manifest speaks of it, so there is nothing to edit",
-        hint=f"`{TAKE_OVER}` writes a manifest for it.",
+        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
         address=str(finding.address),
     )
 

@@ -13,7 +13,7 @@ from lmsconf.core.identity import HasName
 from lmsconf.core.names import normal
 from lmsconf.core.values import Json
 from lmsconf.exporting.live import Live, spelt
-from lmsconf.exporting.text import is_sayable
+from lmsconf.exporting.text import is_name
 from lmsconf.kinds.conditions import in_names
 from lmsconf.kinds.content import ContentRow
 from lmsconf.kinds.field_choices import field_types
@@ -64,7 +64,7 @@ def custom_fields(live: Live) -> Said:
         notes = [] if body else [f'its type {row.type} is none that a manifest knows']
         if row.choices:
             names = [normal(choice.name) for choice in row.choices]
-            sayable = [name for name in names if names.count(name) == 1 and name and is_sayable(name)]
+            sayable = [name for name in names if names.count(name) == 1 and is_name(name)]
             if len(sayable) == len(names):
                 body["choices"] = cast(Json, sayable)
             else:
@@ -102,7 +102,7 @@ def content_targets(live: Live) -> Said:
         content, name = _content(live, contents.get(row.content))
         audience = audience_of(live.planning, row)
         address = target_address(name, audience or Address("audience", row.target))
-        why = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
+        why = _no_content(contents.get(row.content)) if content is None else _unnameable(live, row, audience)
         if audience is None or why is not None:
             yield Unsaid(address=address, id=row.id, why=str(why))
         else:
@@ -152,7 +152,7 @@ def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes:
     """What is said of a resource that goes by its name; with its id where the name alone could mean another."""
     name = normal(row.name)
     address = Address.of(kind, name)
-    if not name or not is_sayable(name):
+    if not is_name(name):
         why = "it has no name" if not name else "its name holds characters that have no place in a manifest"
         return Unsaid(address=address, id=row.id, why=why)
     if not live.is_first(kind, row):
@@ -174,14 +174,18 @@ def _people(
 
 
 def _content(live: Live, row: ContentRow | None) -> tuple[Json, str]:
-    """How a manifest names content, and the name: by id too where two have it, or where it cannot be written."""
+    """How a manifest names content, None where it cannot, and the name: by id too where two have it."""
     if row is None:
         return None, "content"
     name = normal(row.name)
-    if not name or not is_sayable(name):
-        # An id says which content it is, whatever it is called beside it.
-        return {"name": f"content {row.id}", "id": row.id}, f"content {row.id}"
+    if not is_name(name):
+        return None, f"content {row.id}"
     return ({"name": name, "id": row.id} if live.is_twice(CONTENT, row) else name), name
+
+
+def _no_content(row: ContentRow | None) -> str:
+    """Why no manifest can name the content."""
+    return "its content is not in the catalog" if row is None else "no manifest can hold the name of its content"
 
 
 def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | None:

@@ -36,6 +36,11 @@ def is_sayable(value: Json) -> bool:
     return fits and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
+def is_name(text: str) -> bool:
+    """Whether a manifest can call something so: in one line, without tabs."""
+    return bool(text) and is_sayable(text) and not any(char in text for char in "\t\r\n")
+
+
 def in_comment(text: str) -> str:
     """The text as it can stand in a comment, whatever it holds."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -70,7 +70,12 @@ class _Fold:
         if event == "run":
             self.opening = _opening(entry, at)
         elif event == "end":
-            self.ending = Ending(at=at, exit=entry.number("exit"), converged=entry.maybe("converged", entry.flag))
+            self.ending = Ending(
+                at=at,
+                exit=entry.number("exit"),
+                converged=entry.maybe("converged", entry.flag),
+                seen=entry.flag("seen"),
+            )
         elif event in ("intent", "outcome"):
             before = self.calls.get(entry.text("call"))
             made = _begun(entry, at) if event == "intent" else _ended(entry, at)

@@ -14,6 +14,7 @@ from typing import Final
 
 from lmsconf import __version__
 from lmsconf.core.planfile import plan_digest
+from lmsconf.core.recorded import State
 from lmsconf.core.values import ApplyReport, Call, Json, Outcome, Plan
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.files import sync_folder, why
@@ -101,7 +102,8 @@ class Journal:
                 {
                     "event": "outcome",
                     **_named(outcome),
-                    "status": outcome.status.value,
+                    # Of a call that may have been done, nobody knows what became: to the next run, it is in flight.
+                    "status": State.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
                     "reason": outcome.reason and redacted(outcome.reason),
                     "id": outcome.id,
                 }
@@ -110,7 +112,8 @@ class Journal:
     def end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Says how the run ended, and gives what was in the way of saying so."""
         with self._turn:
-            self._try({"event": "end", "exit": report.exit, "converged": report.converged}, lasting=True)
+            ending = {"exit": report.exit, "converged": report.converged, "seen": report.seen}
+            self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
             return ()
         return (

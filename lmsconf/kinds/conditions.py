@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.forms import Form
+from lmsconf.core.identify import fate_of, is_in_doubt
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared, Json
+from lmsconf.kinds.field_choices import is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
 from lmsconf.kinds.smart_values import Condition, ConditionRow, SmartRow
 
@@ -26,6 +29,43 @@ class Repeated(NamedTuple):
     def plain(self) -> Json:
         """The condition as it stands in a manifest."""
         return self.condition.plain()
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """The conditions of a smart group, equal to those of another when one could be taken for the other.
+
+    A service may fill in a system condition that nobody said, so one counts only where both sides have one. That is
+    no relation to build groups by: two that equal a third may differ.
+    """
+
+    conditions: frozenset[Repeated]
+
+    def __hash__(self) -> int:
+        return hash(frozenset((one, len(said)) for one, said in self._systems().items()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Like):
+            return NotImplemented
+        mine, theirs = self._systems(), other._systems()
+        return mine.keys() == theirs.keys() and all(_fit(said, theirs[one]) for one, said in mine.items())
+
+    def _systems(self) -> dict[tuple[str, frozenset[str]], list[str | None]]:
+        """Field and choices → the system conditions beside them, None where none is said."""
+        found: dict[tuple[str, frozenset[str]], list[str | None]] = {}
+        for one in self.conditions:
+            condition = one.condition
+            found.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
+        return found
+
+
+def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
+    """Whether each system condition finds its like on the other side, or one that is not said."""
+    if len(mine) != len(theirs):
+        return False
+    one, other = Counter(mine), Counter(theirs)
+    open_mine, open_theirs = one.pop(None, 0), other.pop(None, 0)
+    return (one - other).total() <= open_theirs and (other - one).total() <= open_mine
 
 
 def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
@@ -47,7 +87,8 @@ def conditions_of(form: Form) -> list[Condition]:
 def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple[Condition, ...]:
     """The declared conditions, where one that says no system condition keeps that of the live condition beside it."""
     kept: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-    for condition in live:
+    # Which of several is kept must not hang on the order in which they came.
+    for condition in sorted(live, key=lambda one: one.system_condition or ""):
         kept.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
     said = Counter(condition for condition in declared if condition.system_condition is not None)
     for condition, times in said.items():
@@ -106,20 +147,26 @@ def check_conditions(planning: Planning, declared: Declared, conditions: Sequenc
     whole = True
     for position, condition in enumerate(conditions):
         at = Address.of(CUSTOM_FIELD, condition.field)
+        place = declared.places.at("conditions", position, "field")
+        if is_in_doubt(planning, at, declared.address, place):
+            whole = False
+            continue
         if not planning.book.has(CUSTOM_FIELD, condition.field):
-            what = "will be deleted by this plan" if at in planning.gone else "is neither declared nor live"
+            what, hint = fate_of(planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)))
             planning.problem(
                 "reference/unknown-field",
-                f"{declared.address}: {at} {what}",
-                hint=did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)),
-                at=declared.places.at("conditions", position, "field"),
+                f"{declared.address}: {what}",
+                hint=hint,
+                at=place,
                 address=declared.address,
             )
             whole = False
             continue
         scope = choice_scope(condition.field)
         for name in sorted(condition.choices):
-            if not planning.book.has(scope, name):
+            if is_choice_in_doubt(planning, at, name):
+                whole = False
+            elif not planning.book.has(scope, name):
                 _unknown_choice(planning, declared, position, at, name)
                 whole = False
     return whole
@@ -127,7 +174,7 @@ def check_conditions(planning: Planning, declared: Declared, conditions: Sequenc
 
 def _unknown_choice(planning: Planning, declared: Declared, position: int, at: Address, name: str) -> None:
     known = planning.book.names(choice_scope(at.name))
-    near = did_you_mean(name, known)
+    near = new_choice_name(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",
         f'{declared.address}: {at} has no choice "{name}"',

@@ -15,6 +15,7 @@ from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, 
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
 
 _CHOICES: Final = "choices of fields"
+_DOUBTFUL: Final = "choices that have an error"
 _TYPES: Final = "types of fields"
 NEW: Final = "new "
 """What the key of a choice that has no id yet begins with."""
@@ -46,8 +47,10 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
     scope = choice_scope(declared.address.name)
     before: dict[str, str] = {}
     after: dict[str, str] = {}
-    for choice, row in zip(said.include, found.live, strict=True):
+    for position, (choice, row) in enumerate(zip(said.include, found.live, strict=True)):
         planning.book.know(scope, choice.name, None if row is None else row.id)
+        if position in found.broken:
+            _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
         if row:
             before[row.id] = normal(row.name)
@@ -84,6 +87,22 @@ def _both(planning: Planning) -> dict[Address, tuple[Keyed, Keyed]]:
 def both_choices(planning: Planning, address: Address) -> tuple[Keyed, Keyed]:
     """The choices of a field as they are and as they will be."""
     return _both(planning).get(address, (Keyed({}), Keyed({})))
+
+
+def _doubtful(planning: Planning) -> set[tuple[Address, str]]:
+    return cast("set[tuple[Address, str]]", planning.notes.setdefault(_DOUBTFUL, set()))
+
+
+def is_choice_in_doubt(planning: Planning, field: Address, name: str) -> bool:
+    """Whether a declared choice has an error of its own, which says all there is to say to whoever names it."""
+    return (field, name) in _doubtful(planning)
+
+
+def new_choice_name(planning: Planning, field: Address, name: str) -> str | None:
+    """What to write for a choice that goes by another name after this plan."""
+    before, after = both_choices(planning, field)
+    new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
+    return None if new is None else f'This plan renames it: write "{new}".'
 
 
 def _claim(planning: Planning, declared: Declared, choice: Choice) -> Claim:

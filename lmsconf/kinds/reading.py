@@ -18,7 +18,7 @@ from lmsconf.core.kind import Api, Kind, Rows
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Identified, Planning, Terms
 from lmsconf.core.policy import Policy
-from lmsconf.core.select import Selection
+from lmsconf.core.select import Selection, sought
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.kinds.answers import label, text
@@ -79,6 +79,7 @@ class _Reading:
         self.declared = here
         self.absent = [one for one in wanted.absent if one.only_in is None or policy.workspace in one.only_in]
         self.chosen = Selection(kinds, here, policy)
+        self.sought = sought(policy, (one.address for one in self._entries()), kinds)
         self.total: Future[tuple[int | None, int]] = Future()
         self.listed: dict[str, Future[Listing]] = {}
         self.aside: dict[str, Listing] = {}
@@ -130,7 +131,7 @@ class _Reading:
 
     def _speaks(self, kind: str) -> bool:
         """Whether the manifests or the ownership speak of a kind."""
-        if self.everything or (self.policy.ownership.get(kind) and not self.policy.only):
+        if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
             return True
         mine = (one.address for one in self._entries() if one.address.kind == kind)
         return any(self.chosen(address) for address in mine)
@@ -320,7 +321,8 @@ class _Reading:
     def _wanted_contents(self, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
         """The contents that the manifests name; all of the catalog, when it is owned or a group goes."""
         owned = () if self.policy.only else self.policy.ownership.get(CONTENT_TARGET, ())
-        if self.everything or "all" in owned or (self._deletes_groups() and self._groups_go()):
+        everything = self.everything or CONTENT_TARGET in self.sought or "all" in owned
+        if everything or (self._deletes_groups() and self._groups_go()):
             return list(rows)
         names: set[str] = set()
         ids: set[str] = set()

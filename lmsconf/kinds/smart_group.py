@@ -19,6 +19,8 @@ from lmsconf.core.values import Absent, Action, Declared, Json, Step
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAME, NAMED, entry_schema, learnt_id, named, named_absent, needed, texts
 from lmsconf.kinds.conditions import (
+    Like,
+    Repeated,
     as_set,
     check_conditions,
     conditions_of,
@@ -174,7 +176,8 @@ class SmartGroups:
 
     def likeness(self, form: Form) -> Hashable | None:
         """Two smart groups with the same conditions could be one."""
-        return cast("frozenset[object] | None", form.get("conditions")) or None
+        conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+        return Like(conditions) if conditions else None
 
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create whole, or rename, replace the conditions, and move managers in and out."""

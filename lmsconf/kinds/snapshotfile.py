@@ -43,7 +43,7 @@ def dumps(snapshot: Snapshot) -> str:
         body["pseudonyms"] = {"salt": snapshot.salt, "note": PSEUDONYMOUS}
     for kind in _ROWS:
         if kind in snapshot.listings:
-            body[kind] = [row_json(row) for row in snapshot.listings[kind].rows]
+            body[kind] = [row_json(row, in_order=True) for row in snapshot.listings[kind].rows]
     return document.render(body)
 
 

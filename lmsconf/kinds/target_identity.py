@@ -7,8 +7,8 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from lmsconf.core.address import Address, RemoteId, escape
-from lmsconf.core.identify import hint_on_missing, nothing_to_do
-from lmsconf.core.names import did_you_mean, matches, normal
+from lmsconf.core.identify import fate_of, hint_on_missing, is_in_doubt, nothing_to_do
+from lmsconf.core.names import did_you_mean, matches, normal, quoted
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
@@ -116,8 +116,11 @@ class _Contents:
 
     def _look(self, at: Where, address: Address, spec: Assignment, pin: str | None, must: bool) -> RemoteId | None:
         if pin is not None:
-            if pin in self._by_id:
-                return RemoteId(pin)
+            if (row := self._by_id.get(RemoteId(pin))) is not None:
+                if self._is_called(row, spec.content):
+                    return row.id
+                self._misnamed(at, address, row, spec.content)
+                return None
             text = f'no content with the id "{pin}" is in the catalog'
             self._problem(at, address, "content/pin-not-live", text, None)
             return None
@@ -133,6 +136,24 @@ class _Contents:
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
+    def _is_called(self, row: ContentRow, name: str) -> bool:
+        """Whether an entry that pins content calls it what it is called: nobody can rename content here.
+
+        An export writes `content ID` where no manifest can hold the name.
+        """
+        return normal(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
+
+    def _misnamed(self, at: Where, address: Address, row: ContentRow, name: str) -> None:
+        others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
+        live = f', and "{name}" has the id {others}' if others else ""
+        self._problem(
+            at,
+            address,
+            "content/other-name",
+            f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
+            f"If that one is meant, write its name: {quoted(normal(row.name))}. Else correct the id, or leave it out.",
+        )
+
     def _problem(self, at: Where, address: Address, code: str, text: str, hint: str | None) -> None:
         self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
 
@@ -147,15 +168,7 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
     spec = cast(Assignment, one.spec)
     found = contents.find(one) is not None
     to = spec.audience
-    if planning.book.shared(to.kind, to.name):
-        planning.problem(
-            "identity/live-twice",
-            f'{one.address}: "{to.name}" is live more than once, with the ids '
-            + ", ".join(sorted(planning.book.shared(to.kind, to.name))),
-            hint="Declare the one that is meant, with its `id:`.",
-            at=one.source,
-            address=one.address,
-        )
+    if is_in_doubt(planning, to, one.address, one.source):
         return False
     if to == EVERYONE or planning.book.has(to.kind, to.name):
         if to.kind == USER and to.name in roster(planning).archived:
@@ -177,11 +190,11 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
             address=one.address,
         )
         return False
-    what = "will be deleted by this plan" if to in planning.gone else "is neither declared nor live"
+    what, hint = fate_of(planning, to, did_you_mean(to.name, planning.book.names(to.kind)))
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
-        f"{one.address}: {to} {what}",
-        hint=hint_on_missing(planning, to.kind, did_you_mean(to.name, planning.book.names(to.kind))),
+        f"{one.address}: {what}",
+        hint=hint,
         at=one.source,
         address=one.address,
     )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.identify import fate_of, is_in_doubt
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared, Step
 from lmsconf.errors import Severity
-from lmsconf.kinds.field_choices import both_choices, field_types
+from lmsconf.kinds.field_choices import both_choices, field_types, is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.field_values import FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, HOLDERS, choice_scope
 from lmsconf.kinds.user_values import AnswerRow, HolderRow, Person, PersonRow, Said
@@ -24,6 +25,10 @@ def wanted_answers(planning: Planning, declared: Declared) -> dict[str, Said] | 
     wanted: dict[str, Said] = {}
     whole = True
     for field, said in cast(Person, declared.spec).answers.items():
+        at = Address.of(CUSTOM_FIELD, field)
+        if is_in_doubt(planning, at, declared.address, declared.places.at("answers", field)):
+            whole = False
+            continue
         if not planning.book.has(CUSTOM_FIELD, field):
             _unknown_field(planning, declared, field)
             whole = False
@@ -31,7 +36,7 @@ def wanted_answers(planning: Planning, declared: Declared) -> dict[str, Said] | 
         type = field_types(planning).get(field, _SEVERAL)
         wrong = _misfit(type, said)
         if wrong:
-            _problem(planning, declared, "user/answer", field, f"{Address.of(CUSTOM_FIELD, field)} {wrong}", None)
+            _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
             whole = False
             continue
         wanted[field] = _shaped(type, said)
@@ -63,13 +68,15 @@ def _picked(said: Said) -> frozenset[str]:
 
 
 def _knows_choices(planning: Planning, declared: Declared, field: str, said: Said) -> bool:
-    scope, whole = choice_scope(field), True
+    at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
     for name in sorted(_picked(said)):
-        if not planning.book.has(scope, name):
+        if is_choice_in_doubt(planning, at, name):
+            whole = False
+        elif not planning.book.has(scope, name):
             known = planning.book.names(scope)
-            near = did_you_mean(name, known)
+            near = new_choice_name(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
-            what = f'{Address.of(CUSTOM_FIELD, field)} has no choice "{name}"'
+            what = f'{at} has no choice "{name}"'
             _problem(planning, declared, "reference/unknown-choice", field, what, hint)
             whole = False
     return whole
@@ -77,8 +84,7 @@ def _knows_choices(planning: Planning, declared: Declared, field: str, said: Sai
 
 def _unknown_field(planning: Planning, declared: Declared, field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
-    what = f"{at} {'will be deleted by this plan' if at in planning.gone else 'is neither declared nor live'}"
-    hint = did_you_mean(field, planning.book.names(CUSTOM_FIELD))
+    what, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, what, hint)
 
 

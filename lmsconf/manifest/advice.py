@@ -11,6 +11,7 @@ _INDICATORS = "*&@%!`"
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
+_UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
 _LONG = 300
 """A line that nobody would read again is not shown corrected; taking it apart could take long."""
 
@@ -36,7 +37,8 @@ def advise(found: Complaint, text: str) -> Advice:
     """The first advice that fits; the parser's own words when none does."""
     lines = text.splitlines()
     line = lines[found.at[0]] if found.at[0] < len(lines) else ""
-    return next(_advices(found, line), Advice(f"this is not YAML: {found.problem}", None, found.at))
+    opened = lines[found.opened[0]] if found.opened and found.opened[0] < len(lines) else ""
+    return next(_advices(found, line, opened), Advice(f"this is not YAML: {found.problem}", _UNSURE, found.at))
 
 
 def quoted(line: str) -> str:
@@ -49,7 +51,9 @@ def quoted(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _advices(found: Complaint, line: str) -> Iterator[Advice]:
+def _advices(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
+    if "quoted scalar" in found.context and "found unexpected" in found.problem and found.opened:
+        yield Advice("the quote that opens here is never closed", _closed(opened, found.opened[1]), found.opened)
     char = line[found.at[1] : found.at[1] + 1]
     if "mapping values are not allowed" in found.problem:
         yield _colon(found, line)
@@ -75,8 +79,6 @@ def _colon(found: Complaint, line: str) -> Advice:
 
 
 def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
-    if "quoted scalar" in found.context and "unexpected end" in found.problem and found.opened:
-        yield Advice("the quote that opens here is never closed", None, found.opened)
     if "flow" in found.context and found.opened and char == ":" and found.opened[0] == found.at[0]:
         yield Advice('": " inside a text', f"{_QUOTE}.", found.at)
     if "expected ':'" in found.problem and found.opened:
@@ -94,6 +96,15 @@ def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
     if "escape" in found.problem:
         hint = "In single quotes a backslash is only a backslash."
         yield Advice("this backslash begins no escape that YAML knows", hint, found.at)
+
+
+def _closed(line: str, column: int) -> str:
+    """The way out for a quote that nothing closes: the line with the quote at its end."""
+    quote = line[column : column + 1]
+    hint = f"Write {quote} where the text ends"
+    if len(line) > _LONG:
+        return f"{hint}."
+    return f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
 
 
 def _parts(line: str) -> tuple[str, str]:

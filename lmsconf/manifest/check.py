@@ -5,6 +5,7 @@ A compiled gate lets sound values through, twelve times as fast; jsonschema look
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -17,16 +18,24 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Json]
 _PROSE = frozenset(["description", "title", "examples"])
+_FREE = frozenset(["column", "system_condition", "where"])
+"""Keys whose texts are no names: the service, or the header of a CSV file, may have them on several lines."""
+_NO_NAME: dict[str, Json] = {"not": {"type": "string", "pattern": r"[\t\r\n]"}}
+"""What refuses a text that cannot be a name: it goes over several lines, or holds a tab."""
+_NAME = r"^[^\t\r\n]*\Z"
+"""The same for the gate, which would raise and catch an error for each sound name if it were told what not to take."""
 
 
 class Shape:
     """One schema. Nothing is compiled or imported before the first value comes.
 
     Schemas keep to keywords that all drafts share, since the gate knows no newer one than draft 7.
+    names: whether a text that may not be empty, and a free key, is a name: one line, without tabs.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, names: bool = True) -> None:
         self.schema = schema
+        self._names = names
 
     def findings(self, value: Json) -> list[Finding]:
         """Everything that is wrong with the value, in the order in which it stands there; nothing for most."""
@@ -43,15 +52,19 @@ class Shape:
         """What jsonschema has against a value: its word counts, the gate only spares it the sound ones."""
         from jsonschema import Draft202012Validator
 
-        errors = Draft202012Validator(cast("dict[str, Json]", self.schema)).iter_errors(value)
+        errors = Draft202012Validator(self._strict).iter_errors(value)
         return [finding for error in errors for finding in _findings(error)]
+
+    @cached_property
+    def _strict(self) -> dict[str, Json]:
+        return _strict(self.schema, names=self._names)
 
     @cached_property
     def _gate(self) -> Callable[[Json], object]:
         import fastjsonschema
 
         gate: Callable[[Json], object] = fastjsonschema.compile(
-            _for_gate(self.schema), use_default=False, use_formats=False, detailed_exceptions=False
+            _for_gate(self._strict), use_default=False, use_formats=False, detailed_exceptions=False
         )
         return gate
 
@@ -60,6 +73,30 @@ class Shape:
         import fastjsonschema
 
         return cast("type[Exception]", fastjsonschema.JsonSchemaValueException)
+
+
+def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
+    """The same schema, that refuses what cannot be a name, and a line break at the end of what has a pattern."""
+    found: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key in ("oneOf", "anyOf"):
+            found[key] = [_strict(branch, names=names) for branch in cast("list[Schema]", part)]
+        elif key in ("properties", "$defs"):
+            below = cast("Mapping[str, Schema]", part).items()
+            found[key] = {name: _strict(inner, names=names and name not in _FREE) for name, inner in below}
+        elif key in ("items", "additionalProperties") and isinstance(part, dict):
+            # What stands under free keys is what they mean: an answer, an id.
+            found[key] = _strict(part, names=names and key == "items")
+        elif key == "pattern":
+            # To Python a dollar sign also stands before a line break that ends the text.
+            found[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
+        else:
+            found[key] = part
+    if names and schema.get("type") == "string" and schema.get("minLength"):
+        found |= _NO_NAME
+    if names and isinstance(schema.get("additionalProperties"), dict):
+        found["propertyNames"] = _NO_NAME
+    return found
 
 
 def _for_gate(schema: Schema) -> dict[str, Json]:
@@ -74,6 +111,8 @@ def _for_gate(schema: Schema) -> dict[str, Json]:
             quick["anyOf"] = [_for_gate(branch) for branch in cast("list[Schema]", part)]
         elif key in ("properties", "patternProperties", "$defs"):
             quick[key] = {name: _for_gate(below) for name, below in cast("Mapping[str, Schema]", part).items()}
+        elif key == "not":
+            quick["pattern"] = _NAME
         elif key not in _PROSE:
             quick[key] = _for_gate(part) if isinstance(part, dict) else part
     if "const" in quick:
@@ -109,6 +148,7 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 
 def _finding(error: ValidationError, keyword: str, wanted: object) -> Finding:
+    keyword = "propertyNames" if "propertyNames" in error.absolute_schema_path else keyword
     return Finding(
         path=tuple(error.absolute_path),
         keyword=keyword,

@@ -82,10 +82,34 @@ def problems(
         yield Problem(
             code=f"{area}/{fault.code}",
             message=f"{within}: {fault.message}" if within else fault.message,
-            hint=fault.hint,
+            hint=fault.hint or _way_out(finding),
             source=fault.where,
             address=address,
         )
+
+
+def _way_out(finding: Finding) -> str:
+    """What to write, as far as the schema alone can tell."""
+    samples = [sample for branch in _branches(finding.schema) or [finding.schema] for sample in _samples(branch)]
+    return f"Write {either(list(dict.fromkeys(samples)))}."
+
+
+def _samples(schema: Mapping[str, Json]) -> Iterator[str]:
+    """Values that a schema lets through, in the form in which people write them."""
+    if "enum" in schema or "const" in schema:
+        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
+        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
+        return
+    types = types_of_schema(schema) - {"null"}
+    if "object" in types:
+        yield f"{{{next(iter(heads(schema)), 'key')}: …}}"
+    if "array" in types:
+        yield "a list: […]"
+    yield from (_A[name] for name in ("string", "boolean") if name in types)
+    if types & {"integer", "number"}:
+        low, high = schema.get("minimum"), schema.get("maximum")
+        number = _A["number" if "number" in types else "integer"]
+        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
 
 
 def label(path: Trail) -> str:
@@ -189,7 +213,8 @@ def _union_fault(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     branches = cast("Branches", finding.wanted)
     if all(set(branch) == {"required"} for branch in branches):
         keys = either([heads(branch)[0] for branch in branches])
-        yield Fault("missing", f"{label(finding.path)} needs {keys}", None, places.at(*finding.path))
+        hint = _one_of(heads(branches[0])[0], _properties(finding.schema))
+        yield Fault("missing", f"{label(finding.path)} needs {keys}", hint, places.at(*finding.path))
         return
     if not isinstance(finding.value, dict) or not any("object" in types_of_schema(branch) for branch in branches):
         yield _mistyped(finding, branches, places)
@@ -215,7 +240,14 @@ def _unmeant(branches: Branches, finding: Finding, places: EntryPlaces) -> Itera
             hint = "Write one item for each."
         yield Fault("together", f"{' and '.join(both)} cannot stand in one mapping", hint, where)
     else:
-        yield Fault("missing", f"{label(finding.path)} needs {either(telling)}", None, places.at(*finding.path))
+        hint = _one_of(telling[0], known)
+        yield Fault("missing", f"{label(finding.path)} needs {either(telling)}", hint, places.at(*finding.path))
+
+
+def _one_of(key: str, known: Mapping[str, Json]) -> str:
+    """The way out where one of several keys is needed: the first of them, with the form of its value."""
+    is_list = types_of_schema(cast("Mapping[str, Json]", known.get(key, {}))) == {"array"}
+    return f"Write one of them, such as {key}: {'[…]' if is_list else '…'}."
 
 
 def _one_text(key: str, value: dict[str, Json], branches: Branches) -> str | None:
@@ -243,7 +275,7 @@ def _missing(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {label(finding.path)}" if finding.path else ""
             about = cast("Mapping[str, Json]", known.get(key, {})).get("description")
-            hint = str(about) if about else None
+            hint = str(about) if about else f"Write {key}: …."
             yield Fault("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
 
 
@@ -262,7 +294,8 @@ def _choice(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 
 def _empty(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     what = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
-    hint = None if finding.path and isinstance(finding.path[-1], int) else "Fill it, or leave the key out."
+    is_item = finding.path and isinstance(finding.path[-1], int)
+    hint = "Fill it, or take the item out." if is_item else "Fill it, or leave the key out."
     yield Fault("empty", f"{label(finding.path)} is an empty {what}", hint, places.at(*finding.path))
 
 
@@ -270,6 +303,23 @@ def _long(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     found = len(str(finding.value))
     message = f"{label(finding.path)} may have {finding.wanted} characters, and has {found:,}"
     yield Fault("too-long", message, "Write a shorter one.", places.at(*finding.path))
+
+
+def _no_name(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+    yield _unfit(finding.value, label(finding.path), places.at(*finding.path))
+
+
+def _no_key(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+    yield _unfit(finding.value, f"a key of {label(finding.path)}", places.key(*finding.path, str(finding.value)))
+
+
+def _unfit(value: Json, name: str, where: Where) -> Fault:
+    """A text that cannot be a name: nobody could tell it from another, or read it in one line."""
+    words = str(value).split()
+    held = "a tab" if "\t" in str(value) else "a line break"
+    one = json.dumps(" ".join(words), ensure_ascii=False)
+    hint = f"Write it in one line: {one}." if words else "Write the name, or take it out."
+    return Fault("character", f"{name} holds {held}", hint, where)
 
 
 def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
@@ -282,7 +332,8 @@ def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 def _bound(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     side = "at least" if finding.keyword == "minimum" else "at most"
     message = f"{label(finding.path)} must be {side} {finding.wanted}, and is {finding.value}"
-    yield Fault("value", message, None, places.at(*finding.path))
+    hint = finding.schema.get("description")
+    yield Fault("value", message, str(hint) if hint else None, places.at(*finding.path))
 
 
 _WORDINGS: Final[dict[str, Callable[[Finding, EntryPlaces], Iterator[Fault]]]] = {
@@ -297,6 +348,8 @@ _WORDINGS: Final[dict[str, Callable[[Finding, EntryPlaces], Iterator[Fault]]]] =
     "minProperties": _empty,
     "maxLength": _long,
     "pattern": _pattern,
+    "not": _no_name,
+    "propertyNames": _no_key,
     "minimum": _bound,
     "maximum": _bound,
 }

@@ -42,6 +42,8 @@ ENOUGH: Final = 100
 """How many problems of one file are told before it is given up: who reads that many?"""
 
 _TAG = "tag:yaml.org,2002:"
+_BARE: Final = "!"
+_OPENERS: Final = frozenset("\"'|>[{")
 _SHOWN = 60
 _FIRST = mark(1, 1)
 _NEW: Final = object()
@@ -182,7 +184,12 @@ class _Builder:
         start = event.start_mark
         at = (start.line << 32 | start.column) + _FIRST
         text = event.value
-        if event.implicit[0]:
+        value: object
+        if event.tag == _BARE:
+            # YAML takes the sign away and reads the rest, which nobody means who begins a name with it.
+            self._tag(_BARE, at)
+            value = text
+        elif event.implicit[0]:
             value = self._words.get(text, _NEW)
             if value is _NEW:
                 value = self._words[text] = self._plain(text, at)
@@ -294,14 +301,17 @@ class _Builder:
 
     def _bad_key(self, key: Json, at: Mark) -> None:
         if isinstance(key, Map | Seq):
-            self._report("yaml/key", "a list or a mapping cannot be a key", at, None)
+            hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+            self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
             return
         word = self._source.rest(at).split(":", 1)[0].strip()
         self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
 
     def _tag(self, tag: str, at: Mark) -> None:
         shown = tag.replace(_TAG, "!!")
-        self._report("yaml/tag", f"the tag {shown} means nothing here", at, quoted(self._line(at)))
+        # Behind the bare sign stands a plain word, that may have meant the sign, or what can do without it.
+        hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
+        self._report("yaml/tag", f"the tag {shown} means nothing here", at, hint or quoted(self._line(at)))
 
     def _report_character(self, char: str, at: Mark) -> None:
         _tell(self._reading, _character(char, self._source, at))

@@ -232,7 +232,9 @@ class _Loading:
 
     def _tell(self, section: _Section, entry: Entry, findings: Iterable[faults.Finding]) -> None:
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
-        address = str(Address.of(section.kind.name, name)) if isinstance(name, str) and name else None
+        # A name that goes over several lines would break the line that tells of it.
+        is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
+        address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
         for finding in findings:
             if entry.is_whole or not (isinstance(finding.value, str) and OPENS in finding.value):
                 found = faults.problems(

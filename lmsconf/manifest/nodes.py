@@ -18,7 +18,8 @@ from lmsconf.errors import Where
 
 _COLUMN = 0xFFFFFFFF
 _LINE = 32
-_PLAIN = re.compile(r"(?:[&!]\S+ +)*([^\s,\[\]{}#]*)")
+_WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
+"""A word of one line, without its tag, its anchor, and the quotes that a tag may make a number of."""
 Mark: TypeAlias = int
 Trail: TypeAlias = "tuple[str | int, ...]"
 
@@ -197,7 +198,7 @@ class EntryPlaces:
     def written(self, *path: str | int) -> str:
         """The plain word at `path` as the file spells it: `010` where the value is 10; empty for nothing at all."""
         where = self._walk(path)[1]
-        found = _PLAIN.match(self._source.rest(mark(where.line, where.column)))
+        found = _WORD.match(self._source.rest(mark(where.line, where.column)))
         return found[1] if found else ""
 
     def find(self, text: str, *path: str | int) -> Where:

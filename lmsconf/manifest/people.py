@@ -8,12 +8,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.core.names import did_you_mean
+from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.values import Json
 from lmsconf.errors import Problem, Severity, Where
+from lmsconf.manifest.files import ENOUGH
 from lmsconf.manifest.folder import TOTAL_LIMIT, Shelf, Unreadable
 from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Source, Trail, mark, settle
 from lmsconf.manifest.scalars import FORBIDDEN
@@ -30,7 +32,7 @@ _HEADER = 1
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A CSV file as read: its columns, and its rows with the line on which each begins. Cells are trimmed."""
+    """A CSV file as read: its columns, and its rows with the line on which each begins. Cells are trimmed, and NFC."""
 
     path: str
     columns: tuple[str, ...]
@@ -73,7 +75,7 @@ class PeopleFiles:
         table = self._table(said, path, places)
         column = _column(table, str(said["column"]), places.at(*path, "column"))
         asked = [
-            (_column(table, name, places.key(*path, "where", name)), str(value))
+            (_column(table, name, places.key(*path, "where", name)), normal(str(value)))
             for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
         ]
         people, marks = Seq(Source(table.path)), list[int]()
@@ -90,11 +92,13 @@ class PeopleFiles:
         """Whether a cell holds an address; if not, that is told at its line."""
         where = Where(table.path, line)
         if not address:
-            message = "this row has no address, so it adds nobody"
-            self.report(Problem(code="people/no-address", message=message, severity=Severity.WARNING, source=where))
+            message, hint = "this row has no address, so it adds nobody", "Write the address, or take the row out."
+            warning = Severity.WARNING
+            self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
-            shown = address[:_LONGEST_ADDRESS]
-            self.report(Problem(code="people/address", message=f'"{shown}" is no e-mail address', source=where))
+            message = f'"{address[:_LONGEST_ADDRESS]}" is no e-mail address'
+            hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
+            self.report(Problem(code="people/address", message=message, hint=hint, source=where))
         else:
             return True
         return False
@@ -122,12 +126,17 @@ class PeopleFiles:
     def _read(self, path: Path) -> _Table | None:
         name = self.shelf.name(path)
         try:
-            return _parsed(name, self.shelf.text(path, limit=TOTAL_LIMIT))
+            table = _parsed(name, self.shelf.text(path, limit=TOTAL_LIMIT))
         except Unreadable as unreadable:
             self.report(unreadable.problem)
         except _Wrong as wrong:
             if wrong.problem is not None:
                 self.report(wrong.problem)
+        else:
+            shifted = list(islice(_shifted(table), ENOUGH))
+            for problem in shifted:
+                self.report(problem)
+            return None if shifted else table
         return None
 
 
@@ -166,14 +175,31 @@ def _parsed(path: str, text: str) -> _Table:
     if found := FORBIDDEN.search(text):
         line = text.count("\n", 0, found.start()) + 1
         message = f"the character U+{ord(found[0]):04X} has no place here"
-        raise _Wrong(Problem(code="people/csv", message=message, source=Where(path, line)))
+        raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=Where(path, line)))
     rows = list(_rows(path, text))
     if not rows:
         message, hint = "this CSV file is empty", "Its first line must name the columns."
         raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1)))
-    columns = rows[0][1]
+    columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
     return _Table(path, columns, filled)
+
+
+def _named(header: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns but for those without a name at the end, in which nobody would look for a cell."""
+    return header[: max(number for number, name in enumerate(header, start=1) if name)]
+
+
+def _shifted(table: _Table) -> Iterator[Problem]:
+    """Rows with a cell beyond the last column: a separator inside a cell may have moved all that follow it."""
+    for line, cells in table.rows:
+        if any(cells[len(table.columns) :]):
+            yield Problem(
+                code="people/csv",
+                message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
+                hint="Put a cell that holds the separator in quotes, or give the last columns a name.",
+                source=Where(table.path, line),
+            )
 
 
 def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -184,17 +210,19 @@ def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
         separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         for cells in reader:
-            trimmed = tuple(cell.strip() for cell in cells)
+            trimmed = tuple(normal(cell.strip()) for cell in cells)
             if any(trimmed):
                 yield line, trimmed
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"this row cannot be read: {error}"
-        raise _Wrong(Problem(code="people/csv", message=message, source=Where(path, line))) from error
+        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, line))) from error
 
 
 def _column(table: _Table, name: str, where: Where) -> int:
     """Which column has that name. Raises _Wrong when none has, or several have."""
+    name = normal(name)
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."

@@ -45,7 +45,6 @@ CI_FILES: Final[Mapping[Ci, Mapping[str, str]]] = MappingProxyType(
 class Answers:
     """What somebody said about the project to come.
 
-    export   what is live shall become manifests first
     schemas  editors shall find the JSON Schemas in the project
     """
 
@@ -54,7 +53,6 @@ class Answers:
     token_env: str
     timezone: str
     ci: Ci
-    export: bool = False
     schemas: bool = False
 
     @property
@@ -76,11 +74,11 @@ def files(answers: Answers, version: str) -> dict[str, str]:
     return {**found, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 
 
-def next_commands(answers: Answers) -> tuple[str, ...]:
-    """The three commands of lmsconf that somebody would run next."""
+def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
+    """The three commands of lmsconf that somebody would run next. export: what is live shall become manifests first."""
     if answers.embedded:
         return "plan", "apply", "drift"
-    return ("doctor", "export --into", "plan") if answers.export else ("doctor", "explain", "plan")
+    return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
 
 
 def _project(answers: Answers) -> str:

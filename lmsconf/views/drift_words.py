@@ -22,7 +22,7 @@ SIGNS: Final = {
 IS: Final = {
     State.CHANGED: "is not as the manifests say",
     State.MISSING: "is declared and not live",
-    State.NEVER_APPLIED: "is declared, and no run has ever made it",
+    State.NEVER_APPLIED: "is declared and not live; no run from this folder has made it",
     State.UNDECLARED: "is live and should not be",
     State.UNMANAGED: "is live and not declared",
 }
@@ -30,7 +30,7 @@ IS: Final = {
 COUNTED: Final = {
     State.CHANGED: "changed",
     State.MISSING: "missing",
-    State.NEVER_APPLIED: "never applied",
+    State.NEVER_APPLIED: "never applied from here",
     State.UNDECLARED: "undeclared",
     State.UNMANAGED: "unmanaged",
 }
@@ -38,7 +38,8 @@ COUNTED: Final = {
 MEANS: Final = {
     State.CHANGED: "It is live, and differs from what the manifests say.",
     State.MISSING: "The manifests declare it, and the workspace does not have it.",
-    State.NEVER_APPLIED: "The manifests declare it, and no run that was written down in this project has ever made it.",
+    State.NEVER_APPLIED: "The manifests declare it, and the workspace does not have it. No run that was written down "
+    "in this folder has made it; somebody else may have.",
     State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
     "it and no manifest declares it.",
     State.UNMANAGED: "The workspace has it, and no manifest speaks of it.",

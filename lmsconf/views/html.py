@@ -104,10 +104,14 @@ def header(kind: str, workspace: str, first_line: str) -> list[Child]:
 def _plan_cards(plan: Plan) -> Markup:
     counts = plan.summary
     replaced = [("replace", counts.replace, "to replace")] if counts.replace else []
+    items, removed = sum(map(taken, plan.changes)), removals(plan)
+    # The guard counts more than the changes below "Taken away", such as the members of a group that is deleted.
+    guarded = [("taken", removed, "removals, as the guard counts")] if removed > items else []
     return cards(
         [
             ("delete", counts.delete, "to delete"),
-            ("taken", removals(plan) or sum(map(taken, plan.changes)), "taken away"),
+            ("taken", items, "taken away"),
+            *guarded,
             *replaced,
             ("update", counts.update, "to change"),
             ("create", counts.create, "to create"),
@@ -117,7 +121,7 @@ def _plan_cards(plan: Plan) -> Markup:
 
 
 def _attention(plan: Plan) -> list[Child]:
-    return [*guards(plan.guards), *(note(problem) for problem in worst_first(plan.problems))]
+    return [*guards(plan), *(note(problem) for problem in worst_first(plan.problems))]
 
 
 def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:

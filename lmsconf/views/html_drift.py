@@ -33,11 +33,20 @@ def drift_html(drift: Drift) -> str:
     top = [
         header("drift", drift.workspace, wording.first_line(drift.workspace, drift.url, drift.people)),
         tag("p", drift_words.closing(drift), class_="verdict"),
-        cards((_COLOURS[state], drift.count(state), drift_words.COUNTED[state]) for state in State),
+        cards(_counts(drift)),
     ]
     manifests = f"{wording.count(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
     footer = facts([("Looked at", drift.created_at), ("Manifests", manifests)])
     return sections_page(f"Drift of {drift.workspace}", top, sections, footer)
+
+
+def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
+    """How much there is of each state. What is not managed, and no finding, is counted without a colour."""
+    for state in State:
+        if state is State.UNMANAGED and not drift.counts_unmanaged:
+            yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
+        else:
+            yield _COLOURS[state], drift.count(state), drift_words.COUNTED[state]
 
 
 def _groups(drift: Drift) -> Iterator[Group]:

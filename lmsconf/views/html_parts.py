@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmsconf.core.address import Address
-from lmsconf.core.values import Action, Change, Guard
+from lmsconf.core.values import Action, Change, Plan
 from lmsconf.errors import Problem, Where
 from lmsconf.views import wording
 from lmsconf.views.html_page import NOTHING, Child, Markup, join, tag
@@ -225,14 +225,14 @@ def hint(text: str | None) -> Child:
     return tag("p", [(line, Markup("\n")) for line in lines], class_="hint") if text else None
 
 
-def guards(found: Sequence[Guard]) -> Iterator[Child]:
+def guards(plan: Plan) -> Iterator[Child]:
     """What stops the plan, or would without a consent, and the line that lets it pass."""
-    shown = [guard for guard in found if guard.tripped or guard.allowed_by]
+    shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
     for guard in shown:
         hard = tag("p", "Nothing lifts this guard.") if guard.tripped and guard.allow is None else None
         word = tag("span", "Stop" if guard.tripped else "Allowed", class_="kind")
         yield tag("div", tag("p", word, " · ", wording.guard(guard)), hard, class_=f"note{' stop' * guard.tripped}")
-    line = wording.consent(shown)
+    line = wording.consent(shown, plan.command)
     if line is not None:
         yield tag("p", "To allow exactly this:")
         yield tag("pre", line)

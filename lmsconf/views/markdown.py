@@ -35,7 +35,7 @@ def plan_markdown(plan: Plan, *, limit: Budget = WHOLE) -> str:
         f"**{wording.closing(plan)}**",
         first_line(plan.workspace, plan.url, plan.people),
         *map(md, wording.scope(plan)),
-        _guards(plan.guards),
+        _guards(plan),
         _counts(plan.changes),
     )
     errors = [problem for problem in plan.problems if problem.is_error]
@@ -109,11 +109,11 @@ def first_line(workspace: str, url: str, people: int | None) -> str:
     return within(wording.first_line(workspace, url, people), md, 2 * NAME_SIZE)
 
 
-def _guards(guards: Iterable[Guard]) -> str:
+def _guards(plan: Plan) -> str:
     """The guards that stop the plan, or would without a consent, and the line that lets it pass."""
-    shown = [guard for guard in guards if guard.tripped or guard.allowed_by]
+    shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
     lines = [f"- {'⛔ ' * guard.tripped}{within(_guard(guard), md, 2 * NAME_SIZE)}" for guard in shown]
-    line = wording.consent(shown)
+    line = wording.consent(shown, plan.command)
     if line is not None:
         lines += ["", "To allow exactly this:", "", fence(line, "sh")]
     return "\n".join(lines)

@@ -28,7 +28,7 @@ PROJECT: Final = Where("lmsconf.yaml", 1, 1)
 _LEVELS: Final = {
     State.CHANGED: "warning",
     State.MISSING: "warning",
-    State.NEVER_APPLIED: "note",
+    State.NEVER_APPLIED: "warning",
     State.UNDECLARED: "warning",
     State.UNMANAGED: "note",
 }

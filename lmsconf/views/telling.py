@@ -160,7 +160,7 @@ def apply_command(plan: Plan, digest: str) -> str | None:
     if not plan.changes or plan.offline or plan.partial or plan.left_out or hard or refused:
         return None
     allowed = (f"--allow {guard.allow}" for guard in plan.guards if guard.tripped)
-    return " ".join(["lmsconf apply", f"--expect-digest {digest}", *allowed])
+    return " ".join([plan.command, f"--expect-digest {digest}", *allowed])
 
 
 def present(groups: Iterable[Unmanaged]) -> Iterator[Unmanaged]:

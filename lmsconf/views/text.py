@@ -103,7 +103,7 @@ def _guards(plan: Plan) -> Iterator[str]:
             yield safe(wording.guard(guard))
             if guard.tripped and guard.allow is None:
                 yield "  Nothing lifts this guard."
-    line = wording.consent(plan.guards)
+    line = wording.consent(plan.guards, plan.command)
     if line is not None:
         yield "To allow exactly this:"
         yield safe(f"  {line}")

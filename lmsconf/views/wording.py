@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lmsconf.core.address import Address, unescape
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Action, ApplyReport, Change, FieldChange, Guard, Json, Origin, Plan, Status, Unmanaged
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import Exit, Problem, Severity
 
 SERVICE_DEFAULT = "(service default)"
 NOTHING = "(none)"
@@ -208,7 +208,17 @@ def _be(number: int) -> str:
 def listing(kind: str, found: Listing) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
-    return count(len(found.rows), noun(kind)) + rest
+    number = len(found.rows)
+    one, several = _KEPT_ASIDE.get(kind, (noun(kind), plural(noun(kind))))
+    return f"{number:,} {one if number == 1 else several}{rest}"
+
+
+# A snapshot keeps these beside what can be declared, under names that no administrator has heard.
+_KEPT_ASIDE = {
+    "admin": ("person with administrator rights", "people with administrator rights"),
+    "choice_holders": ("choice that somebody holds", "choices that somebody holds"),
+    "target_edits": ("assignment with its last edit", "assignments with their last edits"),
+}
 
 
 def guard(value: Guard) -> str:
@@ -219,12 +229,12 @@ def guard(value: Guard) -> str:
     return f"Guard {value.name}: {reason}. Apply would stop here."
 
 
-def consent(guards: Iterable[Guard]) -> str | None:
+def consent(guards: Iterable[Guard], command: str) -> str | None:
     """The line to paste that allows exactly what was counted; None where no guard tripped, or one cannot be lifted."""
     tripped = [guard for guard in guards if guard.tripped]
     if not tripped or any(guard.allow is None for guard in tripped):
         return None
-    return " ".join(["lmsconf apply", *(f"--allow {guard.allow}" for guard in tripped)])
+    return " ".join([command, *(f"--allow {guard.allow}" for guard in tripped)])
 
 
 def problem(value: Problem, *, inside: Address | None = None) -> str:
@@ -256,13 +266,29 @@ def outcome_counts(report: ApplyReport) -> str:
 
 
 def ending(report: ApplyReport) -> str:
-    """The last line of a run."""
+    """The last line of a run. It is complete only where the workspace was read back and is as planned."""
     done, total = report.count(Status.DONE), len(report.outcomes)
+    calls = count(total, "API call")
+    if not done and _may_have_acted(report):
+        return f"Apply stopped, and something may have been done. Of {calls} none is known to be done."
     if done < total:
         verb = "stopped before anything was done" if not done else "incomplete"
-        return f"Apply {verb}. {done:,} of {count(total, 'API call')} done."
-    resources = len({outcome.address for outcome in report.outcomes})
-    return f"Apply complete! {count(resources, 'resource')} changed ({count(total, 'API call')})."
+        return f"Apply {verb}. {done:,} of {calls} done."
+    if report.converged:
+        resources = len({outcome.address for outcome in report.outcomes})
+        return f"Apply complete! {count(resources, 'resource')} changed ({calls})."
+    if report.converged is None:
+        return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
+    return f"Apply ended, and the workspace is not as planned: {_unlike(report)} ({calls} done)."
+
+
+_MAY_HAVE_ACTED = (Exit.PARTIAL, Exit.INTERRUPTED, Exit.TERMINATED)
+"""With what a run exits that changed something, may have, or was cut short before that could be told."""
+
+
+def _may_have_acted(report: ApplyReport) -> bool:
+    """Whether a call that failed may have been done all the same, its answer being lost."""
+    return report.count(Status.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
 
 
 def convergence(report: ApplyReport) -> str:
@@ -271,8 +297,13 @@ def convergence(report: ApplyReport) -> str:
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if report.converged:
         return "Read back: the workspace matches the manifests."
-    return f"Read back: the workspace does not match the manifests yet; {_differing(len(report.residue))}."
+    return f"Read back: the workspace does not match the manifests yet; {_unlike(report)}."
 
 
-def _differing(number: int) -> str:
-    return f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"
+def _unlike(report: ApplyReport) -> str:
+    """In what the workspace is not as planned: the resources that differ, or the errors that bar a fresh plan."""
+    number = len(report.residue)
+    if number:
+        return f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"
+    errors = sum(problem.is_error for problem in report.problems)
+    return f"a fresh plan finds {count(errors, 'error')}"

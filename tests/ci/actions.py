@@ -159,8 +159,11 @@ class Actions:
         elif action == "actions/upload-artifact":
             self._keep(options["name"], work, options["path"].split(), ref, fork)
         elif action == "github/codeql-action/upload-sarif":
-            used = self.state["used"]
-            self.write(used={**used, "security-events": "write"})
+            # The repository is private, as one with plans should be: there the action also asks about its own run.
+            needed = {"actions": "read", "security-events": "write"}
+            if not needed.items() <= self.state["permissions"].items():
+                return 1
+            self.write(used={**self.state["used"], **needed})
             self.alerts = json.loads((work / options["sarif_file"]).read_text(encoding="utf-8"))["runs"][0]["results"]
         else:
             assert action == "actions/setup-python"

@@ -28,11 +28,12 @@ pytestmark = pytest.mark.skipif(not (shutil.which("git") and shutil.which("curl"
 
 
 class Pipeline:
-    """A project on GitLab, and the workspace behind it."""
+    """A project on GitLab, and the workspace behind it. `log`: what all jobs have printed."""
 
     def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self.folder = folder
         self.sandbox = sandbox
+        self.log = ""
         self._jobs: dict[str, Any] = yaml.safe_load((folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
 
     def __call__(self, job: str, **variables: str) -> int:
@@ -47,9 +48,13 @@ class Pipeline:
                 "GITLAB_USER_LOGIN": "anna",
                 **variables,
             },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             timeout=60,
             check=False,
         )
+        self.log += ended.stdout
         return ended.returncode
 
     def kept(self, name: str) -> Any:
@@ -98,6 +103,11 @@ def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     assert pipeline("drift", **keys) == Exit.CHANGES
     cases = junitparser.JUnitXml.fromfile(str(pipeline.folder / "drift.xml"))
     assert cases.failures == 1
+    assert '{"create": 1, "update": 0, "delete": 0}\n' in pipeline.log
+    assert "Safety officers" in (pipeline.folder / "plan.html").read_text(encoding="utf-8")
+    assert "bo.ek" not in pipeline.log
+    assert "Safety officers" not in pipeline.log
+    assert git(pipeline.folder, "status", "--porcelain") == ""
 
 
 def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -109,4 +119,5 @@ def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pip
     requests = len(pipeline.sandbox.log)
     assert pipeline("plan-fork", CI_API_V4_URL=tmp_path.as_uri(), CI_MERGE_REQUEST_PROJECT_ID="7") == Exit.OK
     assert len(pipeline.sandbox.log) == requests
+    assert "Safety officers" not in pipeline.log
     assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}

@@ -15,6 +15,9 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import Exit
 
+from .actions import git
+
+BEGUN = {".gitignore", "lmsconf.yaml", "manifests/first.yaml", "workspace.yaml"}
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ci" / "lmsconf.sh"
 
 
@@ -50,6 +53,9 @@ def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_
     assert script("apply", digest)[0] == Exit.OK
     assert script("drift")[0] == Exit.OK
     assert len(junitparser.JUnitXml.fromfile(str(tmp_path / "drift.xml"))) > 0
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    assert set(git(tmp_path, "ls-files").splitlines()) == BEGUN  # git passes over all that was written since
 
 
 @pytest.mark.parametrize("arguments", [(), ("deploy",), ("apply",), ("plan", "now")])

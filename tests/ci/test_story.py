@@ -137,7 +137,7 @@ def test_from_a_pull_request_to_drift(team: Team) -> None:
     assert comment["body"].partition("\n")[2] in ran["plan"].summary.partition("\n")[2]
 
     team.push("officers", "officers.yaml", OFFICERS.replace("bo.ek", "cy.dahl"))
-    team.review("officers")
+    reviewed = team.review("officers")["plan"]
     (comment,) = team.actions.state["comments"]
     assert "cy.dahl@acme.example" in comment["body"]
 
@@ -166,6 +166,7 @@ def test_from_a_pull_request_to_drift(team: Team) -> None:
     (issue,) = team.actions.state["issues"]
     assert issue["state"] == "closed"
     assert team.actions.unused == {"plan": set(), "apply": set(), "drift": set()}
+    assert [git(ran.folder, "status", "--porcelain") for ran in (reviewed, merged, night)] == ["", "", ""]
 
 
 def test_a_pull_request_from_a_fork_is_planned_without_a_secret(team: Team) -> None:

@@ -77,6 +77,24 @@ def test_jobs_have_what_they_need_and_no_more(path: Path) -> None:
         assert job["steps"][0]["with"]["persist-credentials"] is False, name
 
 
+def test_alerts_of_a_private_repository_can_be_uploaded() -> None:
+    """Whichever job uploads alerts may read runs too: in a private repository the action asks about its own."""
+    every = [job for path in WORKFLOWS for _, job in jobs(path)]
+    uploading = [job for job in every if any("upload-sarif" in step.get("uses", "") for step in job["steps"])]
+    assert uploading
+    for job in uploading:
+        assert {"actions": "read", "security-events": "write"}.items() <= job["permissions"].items()
+
+
+def test_plans_on_gitlab_are_for_developers() -> None:
+    """What a job with the token keeps is for developers, but for the snapshot without people, which forks fetch."""
+    pipeline = yaml.safe_load((CI / "gitlab" / "gitlab-ci.yml").read_text(encoding="utf-8"))
+    keeping = {name for name, job in pipeline.items() if "environment" in job and ("artifacts" in job)}
+    assert keeping == {"plan", "plan-main", "apply", "snapshot", "drift"}
+    assert {name for name in keeping if pipeline[name]["artifacts"].get("access") != "developer"} == {"snapshot"}
+    assert "--redact" in str(pipeline["snapshot"]["script"])
+
+
 def test_a_fork_gets_no_secret_and_writes_nothing() -> None:
     """The job for pull requests from forks names no secret and no permission to write."""
     job = dict(jobs(CI / "github" / "lmsconf-plan.yml"))["plan-fork"]

@@ -62,7 +62,7 @@ def test_a_part_of_the_picture(tmp_path: Path) -> None:
     assert run(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
 
 
-@pytest.mark.parametrize("name", ['a"b', "x] --> y", "<b>bold</b>", "`code`", "a#35;b", "line\\nend", "back\\\\slash"])
+@pytest.mark.parametrize("name", ['a"b', "x] --> y", "<b>bold</b>", "`code`", "a#35;b", "back\\\\slash"])
 def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
     """A name stays inside its quotes in both formats, and is no HTML."""
     manifest = f'groups: [{{name: "{name}"}}]\n' if '"' not in name else f"groups: [{{name: '{name}'}}]\n"

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
 from lmsconf.errors import UsageError
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.explain import explain
 from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.resources import schema_text
+from lmsconf.views.explain import explain_json
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -69,6 +72,17 @@ def test_what_is_printed(tmp_path: Path) -> None:
         "meaning": "The name, as the workspace shows it.",
         "needed": True,
     }
+
+
+def test_the_document_fits_its_schema() -> None:
+    """Of a whole manifest and of every key in it; a document with an unknown key does not fit."""
+    rules = json.loads(schema_text("explain.schema.json"))
+    Draft202012Validator.check_schema(rules)
+    validator = Draft202012Validator(rules)
+    asked = {".".join(trail) for trail in paths(manifest_schema(all_kinds()))} | {""}
+    documents = [json.loads(explain_json(explain(all_kinds(), one))) for one in asked]
+    assert [error.message for one in documents for error in validator.iter_errors(one)] == []
+    assert not validator.is_valid({**documents[0], "extra": 1})
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -178,18 +178,72 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     }
 
 
-def test_an_end_of_input_is_a_no(tmp_path: Path) -> None:
-    """Whoever goes away in the middle of the questions has begun nothing."""
-    code, shown = at_a_terminal(["sandbox", "\x04"], "-C", str(tmp_path), "init")
+LIVE = ["https://lms.example/api", "live", "LMS_KEY", "UTC", "none"]
+
+
+@pytest.mark.parametrize("answered", range(len(LIVE) + 1))
+def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
+    """Whoever goes away at any of the questions has begun nothing, and is told so."""
+    code, shown = at_a_terminal([*LIVE[:answered], "\x04"], "-C", str(tmp_path), "init", "lms")
     assert code == Exit.ERROR, shown
-    assert files(tmp_path) == {}
+    assert "nothing was written" in shown
+    assert list(tmp_path.iterdir()) == []
 
 
-def at_a_terminal(answers: Sequence[str], *arguments: str) -> tuple[int, str]:
+def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
+    """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
+    (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    elsewhere = {"LMS_KEY": "sandbox", "LMSCONF_WORKSPACE": "other"}
+    try:
+        with serve(sandbox) as server:
+            answers = [server.url, *LIVE[1:], "y"]
+            code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms", **elsewhere)
+            assert code == Exit.OK, shown
+            planned = at_a_terminal([], "-C", str(tmp_path / "lms"), "plan", "--detailed-exitcode", LMS_KEY="sandbox")
+            assert planned[0] == Exit.OK, planned[1]
+    finally:
+        sandbox.shut()
+    assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
+    assert "export --into" not in shown
+    assert "Put the token" not in shown
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "reason"), [("", Exit.ERROR, "LMS_KEY"), ("wrong", Exit.UNAUTHORIZED, "401")], ids=["none", "wrong"]
+)
+def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: Exit, reason: str) -> None:
+    """Without a token, or with a wrong one, the project is there, and the error stands with the command for later."""
+    sandbox = Sandbox(":memory:")
+    try:
+        with serve(sandbox) as server:
+            ended, shown = at_a_terminal([server.url, *LIVE[1:], ""], "-C", str(tmp_path), "init", "lms", LMS_KEY=key)
+    finally:
+        sandbox.shut()
+    assert ended == code, shown
+    assert reason in shown
+    assert f"lmsconf -C {tmp_path / 'lms'} export --into" in shown
+    assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore"}
+
+
+def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one file cannot be written, those that were are taken away again; what was there before stays."""
+    (tmp_path / ".github").write_text("mine", encoding="utf-8")
+    assert run(app, ["init", str(tmp_path), "--ci", "github"]) == Exit.ERROR
+    assert "Nothing was written" in capsys.readouterr().err
+    assert files(tmp_path) == {".github": "mine"}
+
+
+def at_a_terminal(answers: Sequence[str], *arguments: str, **variables: str) -> tuple[int, str]:
     """Runs lmsconf on a terminal of its own, where somebody types; gives its exit code and all that was shown."""
     mine, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603  lmsconf itself
-        [sys.executable, "-m", "lmsconf", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+        [sys.executable, "-m", "lmsconf", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        close_fds=True,
+        env={**os.environ, **variables},
     )
     os.close(theirs)
     os.write(mine, "".join(f"{answer}\n" for answer in answers).encode())

@@ -80,8 +80,8 @@ def test_an_edit_by_hand_is_found(stage: Stage, name: str) -> None:
     found = only(drift(stage, code=2))
     assert (found["address"], found["state"], found["fields"]) == (address, "changed", [wanted])
     assert found["source"] == {"file": "manifests/all.yaml", "line": line, "column": column}
-    assert found["hint"]["restore"].startswith("lmsconf apply --only ")
-    assert found["hint"]["accept"].startswith("lmsconf drift --accept ")
+    assert found["hint"]["restore"].startswith(f"lmsconf -C {stage.root} apply --only ")
+    assert found["hint"]["accept"].startswith(f"lmsconf -C {stage.root} drift --accept ")
 
 
 def _is_b(stage: Stage) -> dict[str, Any]:
@@ -147,7 +147,10 @@ def test_what_is_owned_and_not_declared_is_undeclared(stage: Stage) -> None:
     }
     for found in report["findings"]:
         assert (found["source"], found["reason"]) == (None, "it is owned, and no manifest declares it")
-        assert found["hint"] == {"restore": "lmsconf apply", "accept": "lmsconf export --into"}
+        assert found["hint"] == {
+            "restore": f"lmsconf -C {stage.root} apply",
+            "accept": f"lmsconf -C {stage.root} export --into",
+        }
 
 
 def test_what_stands_under_absent_is_undeclared(stage: Stage) -> None:
@@ -158,7 +161,7 @@ def test_what_stands_under_absent_is_undeclared(stage: Stage) -> None:
     assert states(report) == {"group/Book club": "undeclared", "content_target/Intro -> group/Book club": "undeclared"}
     along, group = report["findings"]
     assert group["source"]["line"] == 18
-    assert group["hint"]["accept"] == "lmsconf drift --accept 'group/Book club'"
+    assert group["hint"]["accept"] == f"lmsconf -C {stage.root} drift --accept 'group/Book club'"
     assert (along["reason"], along["hint"]["accept"]) == ("it goes with group/Book club", None)
 
 

@@ -71,7 +71,10 @@ def test_unmanaged_things_count_where_that_is_asked_for(stage: Stage) -> None:
         "group/Book club": "unmanaged",
         "smart_group/All B": "unmanaged",
     }
-    assert report["findings"][0]["hint"] == {"restore": None, "accept": "lmsconf export --into"}
+    assert report["findings"][0]["hint"] == {
+        "restore": None,
+        "accept": f"lmsconf -C {stage.root} export --into",
+    }
 
 
 IGNORE: Final = """ignore:
@@ -244,8 +247,8 @@ def test_putting_it_back_is_the_line_that_the_report_gives(stage: Stage) -> None
     """The line applies as it stands, and then the finding is gone."""
     stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
     line = only(drift(stage))["hint"]["restore"].split()
-    assert line[:2] == ["lmsconf", "apply"]
-    assert stage(*line[1:], "--auto-approve").code == 0
+    assert line[:4] == ["lmsconf", "-C", str(stage.root), "apply"]
+    assert stage(*line[3:], "--auto-approve").code == 0
     assert drift(stage, code=0)["findings"] == []
 
 
@@ -293,8 +296,8 @@ def test_the_line_to_paste_names_one_resource(stage: Stage) -> None:
     stage.write('groups: [{name: "Team *"}]')
     stage.options()
     assert only(drift(stage))["hint"] == {
-        "restore": "lmsconf apply --only 'group/Team [*]'",
-        "accept": "lmsconf drift --accept 'group/Team [*]'",
+        "restore": f"lmsconf -C {stage.root} apply --only 'group/Team [*]'",
+        "accept": f"lmsconf -C {stage.root} drift --accept 'group/Team [*]'",
     }
 
 

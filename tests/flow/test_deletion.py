@@ -90,10 +90,11 @@ def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
     ]
 
 
-def test_absent_takes_content_by_a_name_of_its_own(tmp_path: Path) -> None:
-    """Content that is pinned by id is found whatever the manifest calls it."""
+def test_absent_takes_content_by_its_id(tmp_path: Path) -> None:
+    """By its own name beside the id, or by the name that says no more than the id, for want of one to write."""
     it = Project(tmp_path, SEED)
-    wanted = "absent: {content_targets: [{content: {name: Mine, id: c-1}, assign_to: [everyone]}]}"
+    assert acts(it.plan("absent: {content_targets: [{content: {name: X, id: c-1}, assign_to: [everyone]}]}"))
+    wanted = "absent: {content_targets: [{content: {name: content c-1, id: c-1}, assign_to: [everyone]}]}"
     assert it.settled(wanted) == ["content-targets.delete"]
 
 
@@ -102,7 +103,7 @@ def test_one_content_may_go_by_two_names(tmp_path: Path) -> None:
     it = Project(tmp_path, SEED)
     plan = it.plan(
         "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
-        "  - {content: {name: Mine, id: c-1}, assign_to: [{group: LMS a}]}\n"
+        "  - {content: {name: content c-1, id: c-1}, assign_to: [{group: LMS a}]}\n"
     )
     assert plan.changes == ()
 
@@ -110,7 +111,7 @@ def test_one_content_may_go_by_two_names(tmp_path: Path) -> None:
 def test_an_assignment_cannot_be_declared_and_absent(tmp_path: Path) -> None:
     """Not even where the content is pinned under another name in one of the two places."""
     it = Project(tmp_path, SEED)
-    for name in ("X", "{name: Mine, id: c-1}"):
+    for name in ("X", "{name: content c-1, id: c-1}"):
         with pytest.raises(ProblemsFound) as found:
             it.plan(
                 "content_targets: [{content: X, assign_to: [everyone]}]\n"
@@ -264,7 +265,11 @@ def test_the_assignments_of_a_group_stay_when_it_is_not_part_of_the_plan(
 
 
 def test_a_part_that_is_a_group_takes_its_assignments_along(tmp_path: Path) -> None:
-    """They need not be named beside it."""
+    """They need not be named beside it, and cannot be left out."""
     it = Project(tmp_path, SEED)
-    plan = it.plan("absent: {groups: [LMS a, LMS b]}", only=("group/LMS a",), excluded=("content_target/*",))
+    wanted = "absent: {groups: [LMS a, LMS b]}"
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(wanted, only=("group/LMS a",), excluded=("content_target/*",))
+    assert [problem.code for problem in found.value.problems] == ["select/goes-along"]
+    plan = it.plan(wanted, only=("group/LMS a",))
     assert acts(plan) == ["delete group/LMS a", "delete content_target/X -> group/LMS a"]

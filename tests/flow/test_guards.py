@@ -280,3 +280,30 @@ def test_additive_adds_only_and_lists_the_rest(tmp_path: Path) -> None:
     assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.create"]
     assert [str(one) for one in plan.left_out] == ["group/B", "group/Z"]
     assert not any(guard.total for guard in plan.guards)
+
+
+@pytest.mark.parametrize(("pattern", "stops"), [("custom_field/Free", True), ("custom_field/Other", False)])
+def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: str, stops: bool) -> None:
+    """`protect` forbids renaming, also of a choice."""
+    seed = "custom_fields: [{name: Free, type: CHOICE, choices: [A, B]}]\n"
+    it = project(tmp_path, seed, f"guards: {{protect: [{pattern}]}}\n")
+    plan = it.plan("custom_fields: [{name: Free, choices: [{name: AA, previously: [A]}, B]}]")
+    assert ("refusal/protected" in errors(plan)) is stops
+
+
+@pytest.mark.parametrize(
+    ("said", "total"),
+    [
+        ("[{field: D, choices: [X]}]", 1),
+        ("[{field: D, choices: [X], system_condition: IS_ANY}]", 1),
+        ("[{field: D, choices: [X], system_condition: IS_NONE}]", 0),
+        ("[{field: D, choices: [Y]}]", 0),
+        ("[{field: D, choices: [X]}, {field: D, choices: [Y]}]", 0),
+    ],
+)
+def test_a_system_condition_counts_where_both_sides_say_one(tmp_path: Path, said: str, total: int) -> None:
+    """A service that fills one in does not hide that a smart group goes by another name."""
+    live = "smart_groups: [{name: Old, conditions: [{field: D, choices: [X], system_condition: IS_ANY}]}]\n"
+    it = project(tmp_path, FIELD + live, "ownership: {smart_groups: all}\n")
+    plan = it.plan(f"smart_groups: [{{name: New, conditions: {said}}}]")
+    assert guards(plan)["recreates"].total == total

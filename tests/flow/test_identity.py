@@ -284,7 +284,7 @@ def test_two_names_for_one_content_are_the_same_assignment(tmp_path: Path) -> No
     (problem,) = refused(
         it,
         "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
-        "  - {content: {name: Other, id: c-1}, mandatory: true, assign_to: [everyone]}\n",
+        "  - {content: {name: content c-1, id: c-1}, mandatory: true, assign_to: [everyone]}\n",
     )
     assert problem.code == "content-target/same"
 
@@ -403,3 +403,103 @@ def test_a_name_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
     """By something new, once its holder has moved on."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}]")
     assert it.settled("groups: [{name: C, id: g-1}, {name: A}]") == ["manual-groups.rename", "manual-groups.create"]
+
+
+def test_pinned_content_goes_by_its_own_name(tmp_path: Path) -> None:
+    """Nobody can rename content here, so an id beside the name of another content is an error with two ways out."""
+    it = project(tmp_path, "content: [{name: C1, id: c-1}, {name: C2, id: c-2}]\n")
+    for section in ("content_targets: [{0}]", "absent: {{content_targets: [{0}]}}"):
+        (problem,) = refused(it, section.format("{content: {name: C2, id: c-1}, assign_to: [everyone]}"))
+        assert problem.code == "content/other-name"
+        assert '"C1"' in problem.message
+        assert "c-2" in problem.message
+        assert 'write its name: "C1"' in str(problem.hint)
+        assert "correct the id, or leave it out" in str(problem.hint)
+
+
+def test_an_absent_entry_whose_id_and_name_disagree_is_an_error(tmp_path: Path) -> None:
+    """It says what is live under which id and name, and deletes neither."""
+    it = project(tmp_path, "groups: [{name: G1, id: g-1}, {name: G2, id: g-2}]")
+    (problem,) = refused(it, "absent: {groups: [{name: G1, id: g-2}]}")
+    assert problem.code == "absent/other-name"
+    assert problem.message.endswith('the id "g-2" is that of "G2", and "G1" is live with the id g-1')
+    (problem,) = refused(it, "absent: {groups: [{name: G9, id: g-2}]}")
+    assert problem.message.endswith('the id "g-2" is that of "G2", and nothing called "G9" is live')
+
+
+def test_an_absent_entry_that_deleted_a_twin_has_done_its_work(tmp_path: Path) -> None:
+    """The other one of that name stays, and a warning says so: the entry may also have a wrong id."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]")
+    assert it.settled("absent: {groups: [{name: A, id: g-1}]}") == ["manual-groups.delete"]
+    (problem,) = it.plan().all_problems
+    assert (problem.code, problem.severity) == ("absent/other-id", Severity.WARNING)
+    assert "g-2" in problem.message
+
+
+def test_owned_twins_stop_an_apply(tmp_path: Path) -> None:
+    """Which of two undeclared groups of one name goes, nobody said: an error lists the ids. By its id, one can stay."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]", "ownership: {groups: all}\n")
+    (problem,) = {one for one in it.plan("groups: []").all_problems if one.is_error}
+    assert problem.code == "refusal/live-twice"
+    assert "g-1, g-2" in problem.message
+    plan = it.plan("groups: [{name: A, id: g-1}]")
+    assert not [one for one in plan.all_problems if one.is_error]
+    assert [change.id for change in plan.changes] == ["g-2"]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "said", "way"),
+    [
+        ("groups: [{name: New, previously: [Old]}]", "group/Old is being renamed to group/New", 'new name: "New"'),
+        ("absent: {groups: [Old]}", "group/Old will be deleted by this plan", "out of `absent`"),
+    ],
+)
+def test_an_audience_that_leaves_its_name_is_an_error_with_a_way_out(
+    tmp_path: Path, manifests: str, said: str, way: str
+) -> None:
+    """Whoever names a group by a name that it is about to lose is told what becomes of it, and what to write."""
+    it = project(tmp_path, "groups: [{name: Old}]\ncontent: [{name: X}]\n")
+    (problem,) = refused(it, manifests + "\ncontent_targets: [{content: X, assign_to: [{group: Old}]}]\n")
+    assert problem.message.endswith(said)
+    assert way in str(problem.hint)
+
+
+@pytest.mark.parametrize("declared", ["", "custom_fields: [{name: F, choices: [A, B]}]\n"])
+def test_a_condition_on_a_field_that_is_live_twice_tells_only_that(tmp_path: Path, declared: str) -> None:
+    """Its choices are not known, so nothing is said of them."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}]\n")
+
+    def double(snapshot: dict[str, Any]) -> None:
+        (one,) = snapshot["custom_field"]
+        snapshot["custom_field"].append({**one, "id": "twin", "choices": []})
+
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, declared + "smart_groups: [{name: S, conditions: [{field: F, choices: [B]}]}]\n", double)
+    (problem,) = (one for one in found.value.problems if one.is_error)
+    assert problem.code == "identity/live-twice"
+    assert "twin" in problem.message
+
+
+def test_a_choice_by_its_old_name_is_told_by_its_new_one(tmp_path: Path) -> None:
+    """A condition that names a choice which this plan renames is told what to write."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [HR]}]\n")
+    (problem,) = refused(
+        it,
+        "custom_fields: [{name: F, choices: {include: [{name: People, previously: [HR]}]}}]\n"
+        "smart_groups: [{name: S, conditions: [{field: F, choices: [HR]}]}]\n",
+    )
+    assert 'This plan renames it: write "People".' in str(problem.hint)
+
+
+def test_what_names_a_group_that_was_not_read_whole_tells_only_the_cause(tmp_path: Path) -> None:
+    """The group's own error says why; nobody hears of options that were not used."""
+    it = project(tmp_path, "groups: [{name: A}]\ncontent: [{name: X}]\n")
+
+    def cut(snapshot: dict[str, Any]) -> None:
+        snapshot["incomplete"]["group"] = "a page failed"
+
+    wanted = "groups: [{name: New}]\ncontent_targets: [{content: X, assign_to: [{group: New}]}]\n"
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(it, wanted, cut)
+    assert [problem.address for problem in found.value.problems if problem.is_error] == ["group/New"]
+    assert not any("--except" in str(problem.hint) for problem in found.value.problems)

@@ -124,7 +124,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     unknown, at = Ref(Address.of("group", "New")), Address.of("group", "A")
     body = {"userIds": [unknown]}
     call = Call(id="c1", address=at, operation="groups.any", method="POST", path="/groups", query={}, body=body)
-    settling = Settling(look=lambda address: pytest.fail("looked"), seconds=0, timing=Timing(), again=lambda call: None)
+    settling = Settling(look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Timing(), again=print)
     with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.wire).crew(1) as crew:
         future = Sender(crew, all_kinds(), settling).submit(call, {})
         assert str(future.exception(timeout=5)) == "the id of group/New never came"

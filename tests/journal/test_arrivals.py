@@ -34,13 +34,15 @@ def intent(seconds: float, call: str) -> bytes:
     return event("intent", seconds, call=call, address=f"group/{call}", operation="manual-groups.create")
 
 
-def done(seconds: float, call: str) -> bytes:
-    more: dict[str, Json] = {"status": "done", "reason": None, "id": None}
-    return event("outcome", seconds, call=call, address=f"group/{call}", operation="manual-groups.create", **more)
+def outcome(seconds: float, call: str, status: str, operation: str = "manual-groups.create") -> bytes:
+    more: dict[str, Json] = {"status": status, "reason": None, "id": None}
+    return event("outcome", seconds, call=call, address=f"group/{call}", operation=operation, **more)
 
 
-CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), done(7, "c3")]
-ENDED = event("end", 8, exit=5, converged=None)
+CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), outcome(7, "c3", "done", "groups.rename")]
+MADE = [opening(0), intent(1, "c1"), outcome(2, "c1", "done"), intent(2, "c2"), outcome(5, "c2", "failed")]
+SEEN = event("end", 8, exit=5, converged=False, seen=True)
+UNSEEN = event("end", 8, exit=6, converged=False, seen=False)
 
 
 def keep(root: Path, lines: list[bytes], name: str = "20260601T080000Z-ab") -> None:
@@ -65,18 +67,39 @@ def test_the_wait_ends_when_the_youngest_is_too_old(tmp_path: Path, now: float, 
 @pytest.mark.parametrize(
     "lines",
     [
-        [*CRASHED, ENDED],
-        [*CRASHED, done(8, "c1"), done(9, "c2")],
+        [*MADE, SEEN],
+        [*CRASHED, outcome(8, "c1", "failed"), outcome(9, "c2", "done", "groups.rename")],
         [opening(0)],
         [opening(0, "https://staging.example/api"), *CRASHED[1:]],
         [b""],
     ],
-    ids=["it ended", "all have outcomes", "nothing was sent", "another workspace", "an empty file"],
+    ids=["it saw all that it made", "it made nothing", "nothing was sent", "another workspace", "an empty file"],
 )
 def test_no_wait_for_what_cannot_arrive(tmp_path: Path, lines: list[bytes]) -> None:
-    """A run that ended, that had nothing in flight, or that was about another workspace is not waited for."""
+    """A run that saw what it made, that had nothing in flight, or was about another workspace is not waited for."""
     keep(tmp_path, lines)
     assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is None
+
+
+@pytest.mark.parametrize("lines", [MADE, [*MADE, UNSEEN]], ids=["cut short", "ended"])
+def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list[bytes]) -> None:
+    """A service may list new things late: planned too early, they would be made once more."""
+    keep(tmp_path, lines)
+    found = pending(tmp_path, URL, now=at(10), settle=SETTLE)
+    assert found is not None
+    assert found.seconds == 22
+    assert str(found) == (
+        "The run 20260601T080000Z-ab made 1 thing that it did not see afterwards. Waiting 22 s before looking at the "
+        "workspace, because what was made may not show yet."
+    )
+
+
+def test_a_call_whose_answer_never_came_is_in_flight(tmp_path: Path) -> None:
+    """Also where the run has ended, as after a SIGTERM in the middle of looking for it."""
+    keep(tmp_path, [opening(0), intent(1, "c1"), outcome(3, "c1", "in_flight"), SEEN])
+    found = pending(tmp_path, URL, now=at(10), settle=SETTLE)
+    assert found is not None
+    assert (found.calls, found.seconds) == (1, 21)
 
 
 def test_a_run_that_cannot_be_told_is_waited_for(tmp_path: Path) -> None:
@@ -91,7 +114,7 @@ def test_other_workspaces_do_not_hide_it(tmp_path: Path) -> None:
     keep(tmp_path, [opening(8, "https://staging.example/api")], "20260601T080008Z-cd")
     assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is not None
     # It waited itself before it began, so what was before it has settled.
-    keep(tmp_path, [opening(9), ENDED], "20260601T080009Z-ef")
+    keep(tmp_path, [opening(9), SEEN], "20260601T080009Z-ef")
     assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is None
 
 
@@ -104,7 +127,7 @@ def test_it_says_how_long_and_why(tmp_path: Path) -> None:
     let_arrive(tmp_path, URL, SETTLE, tell=told.append, clock=lambda: at(60), sleep=slept.append)
     assert slept == [23.5]
     assert told == [
-        "The run 20260601T080000Z-ab was cut short with 2 calls in flight. Waiting 24 s before looking at the "
+        "The run 20260601T080000Z-ab ended with 2 calls in flight. Waiting 24 s before looking at the "
         "workspace, because what was sent may still arrive."
     ]
 

@@ -139,7 +139,7 @@ def test_a_rerun_waits_for_what_was_in_flight(
     crash(tmp_path, served[0].url, began)
     assert lmsconf("apply", "--auto-approve") == Exit.OK
     assert (datetime.now(UTC) - began).total_seconds() >= 1
-    assert "was cut short with 1 call in flight. Waiting 1 s" in capsys.readouterr().err
+    assert "ended with 1 call in flight. Waiting 1 s" in capsys.readouterr().err
     assert lmsconf("apply", "--auto-approve") == Exit.OK
     assert "cut short" not in capsys.readouterr().err
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from flow.shell import lmsconf
 
 from lmsconf.core.address import Address
-from lmsconf.core.values import Call
-from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.core.values import Call, Status
+from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds.names import RESERVED
 from lmsconf.locking import LockHeld, LockLost, Locksmith
+from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.seeing import read_manifests
 from lmsconf.settings import LockTerms, load
@@ -28,14 +36,14 @@ CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", pat
 class Day:
     """A workspace on a clock that the test moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, *script: Fault) -> None:
         self.now = 1_800_000_000.0
-        self.sandbox = Sandbox(clock=lambda: self.now)
+        self.sandbox = Sandbox(clock=lambda: self.now, faults=Faults(*script))
         self.line = Line(self.sandbox, self.sandbox)
 
-    def smith(self, key: str = "ours") -> Locksmith:
-        timing = Timing(now=lambda: self.now, sleep=self._sleep)
-        return Locksmith(self.line, clock=lambda: self.now, timing=timing, key=lambda: key)
+    def smith(self, key: str = "ours", settle: float = 30.0) -> Locksmith:
+        timing = Timing(now=lambda: self.now, sleep=lambda seconds: self.sleep(seconds))
+        return Locksmith(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
 
     def make(self, name: str) -> None:
         with self.line.crew(1) as crew:
@@ -45,8 +53,29 @@ class Day:
         with self.sandbox.store.reading() as ledger:
             return [str(name) for name in ledger.column("SELECT name FROM groups ORDER BY name")]
 
-    def _sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+class Slow(httpx.BaseTransport):
+    """A service that shows a new group late in lists. `asked` hears of each request before it is passed on."""
+
+    def __init__(self, day: Day, seconds: float = 0.0, asked: Callable[[str, str], None] = lambda *_: None) -> None:
+        self._day, self._seconds, self._asked = day, seconds, asked
+        self._shows: dict[str, float] = {}
+        day.line = Line(day.sandbox, self)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        self._asked(request.method, path)
+        response = self._day.sandbox.handle_request(request)
+        if (request.method, path) == ("POST", "/groups"):
+            self._shows[json.loads(response.read())["groupId"]] = self._day.now + self._seconds
+        if (request.method, path) == ("GET", "/groups"):
+            found = json.loads(response.read())
+            found["groups"] = [row for row in found["groups"] if self._shows.get(row["groupId"], 0) <= self._day.now]
+            return httpx.Response(200, json=found)
+        return response
 
 
 def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
@@ -114,13 +143,227 @@ def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
 
 
 def test_a_run_whose_lock_was_taken_away_stops() -> None:
-    """It finds out when it renews the lease."""
+    """It finds out before a call as soon as its last look is five seconds old, long before the lease is renewed."""
     day = Day()
     with day.smith().held(TERMS) as holding:
+        asked = len(day.sandbox.log)
+        day.now += 4
+        holding.keep(CALL)
+        assert len(day.sandbox.log) == asked
+        day.now += 1
+        holding.keep(CALL)
+        holding.keep(CALL)
+        assert len(day.sandbox.log) == asked + 1
         day.smith().remove(day.smith().locks()[0])
-        day.now += 301
+        day.now += 5
         with pytest.raises(LockLost, match="the lock is gone"):
             holding.keep(CALL)
+
+
+def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
+    """Calls of two seconds each: three are done, then somebody unlocks, and a few seconds later it is over."""
+    names = ", ".join(f"{{name: G{number:02}}}" for number in range(40))
+    settings = project(tmp_path, f"groups: [{names}]\n")
+    day, made = Day(), 0
+
+    def asked(method: str, path: str) -> None:
+        nonlocal made
+        day.now += 2
+        if (method, path) == ("POST", "/groups"):
+            made += 1
+            if made == 4:
+                day.sandbox.answer("DELETE", f"/groups/{lock.id}", "", {"authorization": "Bearer sandbox"}, b"")
+
+    workspace = Workspace(settings=settings, connection=day.line)
+    plan = workspace.plan(read_manifests(settings), settings.policy)
+    with day.smith().held(TERMS) as holding:
+        lock = day.smith().locks()[0]
+        Slow(day, asked=asked)
+        workspace = replace(workspace, connection=day.line)
+        report = workspace.apply(plan, meta={}, keep=holding.keep)
+    assert report.exit == Exit.PARTIAL
+    assert made < 10
+    left = [outcome for outcome in report.outcomes if outcome.status is Status.NOT_ATTEMPTED]
+    assert len(left) == 40 - made
+    assert "the lock is gone" in str(left[0].reason)
+
+
+def test_a_look_that_brings_nothing_is_repeated() -> None:
+    """An answer that cannot be read says nothing about the lock: the run goes on, and looks again before the next."""
+    day = Day(Fault(operation="manual-groups.members", spoil="html"))
+    with day.smith().held(TERMS) as holding:
+        day.now += 5
+        holding.keep(CALL)
+        day.smith().remove(day.smith().locks()[0])
+        with pytest.raises(LockLost, match="the lock is gone"):
+            holding.keep(CALL)
+
+
+def test_a_renewal_whose_answer_is_lost_is_repeated() -> None:
+    """The lease that is there holds; the next call renews it."""
+    day = Day(Fault(operation="manual-groups.rename", cut=True))
+    with day.smith().held(TERMS) as holding:
+        first = day.smith().locks()
+        day.now += 301
+        holding.keep(CALL)
+        assert day.smith().locks() == first
+        holding.keep(CALL)
+        assert (day.smith().locks()[0].until or 0) - (first[0].until or 0) == 301
+
+
+def test_a_renewal_that_comes_too_late_is_none() -> None:
+    """Renewed when others may have found the lease over, it does not count, and nothing more is sent."""
+    day = Day()
+
+    def asked(_: str, path: str) -> None:
+        day.now += 700 if path.endswith("/rename") else 0
+
+    Slow(day, asked=asked)
+    with day.smith().held(TERMS) as holding:
+        day.now += 301
+        with pytest.raises(LockLost, match="not renewed in time"):
+            holding.keep(CALL)
+    assert day.groups() == []
+
+
+def test_a_lease_is_renewed_while_the_run_reads() -> None:
+    """What is read before the first call may take longer than the lease."""
+    sandbox = Sandbox()
+    with Locksmith(Line(sandbox, sandbox)).held(replace(TERMS, lease=3.0)) as holding:
+        time.sleep(3.2)
+        holding.keep(CALL)
+
+
+def test_a_lease_of_nothing_sends_nothing() -> None:
+    """It is over when it begins: an error, and no lock is left."""
+    day = Day()
+    with day.smith().held(replace(TERMS, lease=0.0)) as holding, pytest.raises(LockLost, match="not renewed in time"):
+        holding.keep(CALL)
+    assert day.groups() == []
+
+
+@pytest.mark.parametrize(("late", "settle"), [(9.0, 0.5), (25.0, 30.0), (110.0, 120.0)])
+def test_a_lock_may_show_late(late: float, settle: float) -> None:
+    """It is waited for as long as the project says that things settle, and ten seconds at least."""
+    day = Day()
+    Slow(day, late)
+    with day.smith(settle=settle).held(TERMS) as holding:
+        holding.keep(CALL)
+    assert day.groups() == []
+
+
+def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
+    """Later than the settling time: an error that says so, and nothing that shows up afterwards."""
+    day = Day()
+    Slow(day, 60)
+    with pytest.raises(LmsconfError, match="does not show in the list of groups within 30 seconds"):
+        day.smith().held(TERMS).__enter__()
+    assert day.groups() == []
+
+
+def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
+    """Ctrl-C before the lock shows, and a list that cannot be read any more: both take it away."""
+    day = Day()
+    Slow(day, 60)
+    day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt), day.smith().held(TERMS):
+        pytest.fail("it is held")
+    assert day.groups() == []
+    day = Day(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
+    with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
+        pytest.fail("it is held")
+    assert day.groups() == []
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method: str) -> None:
+    """Ctrl-C waits for that one answer. When everything was done before, it changes nothing."""
+    day, done = Day(), False
+
+    def asked(sent: str, _: str) -> None:
+        if sent == method:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # until the main thread has heard of it
+
+    Slow(day, asked=asked)
+    cut = False
+    try:
+        with day.smith().held(TERMS):
+            done = True
+    except KeyboardInterrupt:
+        cut = True
+    assert (done, cut) == ((False, True) if method == "POST" else (True, False))
+    assert day.groups() == []
+
+
+def test_whoever_is_in_a_hurry_need_not_wait() -> None:
+    """A second Ctrl-C ends the wait for the answer that makes the lock; what may be left is told."""
+    day = Day()
+
+    def asked(method: str, _: str) -> None:
+        if method == "POST":
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)
+            time.sleep(0.8)
+
+    Slow(day, asked=asked)
+    smith = day.smith()
+    with pytest.raises(KeyboardInterrupt), smith.held(TERMS):
+        pytest.fail("it is held")
+    assert "may be left: see `lmsconf unlock`" in str(smith.left)
+
+
+@pytest.mark.parametrize("mishap", [Fault(lose_answer=True), Fault(spoil="html")])
+def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> None:
+    """It is held all the same, and taken away when the run ends."""
+    day = Day(replace(mishap, operation="manual-groups.create"))
+    with day.smith().held(TERMS) as holding:
+        day.now += 5
+        holding.keep(CALL)
+        assert len(day.groups()) == 1
+    assert day.groups() == []
+
+
+def test_a_lock_that_may_be_left_is_told() -> None:
+    """Its answer was lost and it does not show, or it cannot be deleted."""
+    day = Day(Fault(operation="manual-groups.create", cut=True))
+    smith = day.smith()
+    with pytest.raises(LmsconfError, match="does not show"), smith.held(TERMS):
+        pytest.fail("it is held")
+    assert "may be left: see `lmsconf unlock`" in str(smith.left)
+    day = Day(Fault(operation="manual-groups.delete", status=409))
+    smith = day.smith()
+    with smith.held(TERMS):
+        pass
+    assert "could not be taken back" in str(smith.left)
+
+
+def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
+    """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
+    day = Day(Fault(operation="manual-groups.create", status=403))
+    smith = day.smith()
+    with pytest.raises(Unauthorized), smith.held(TERMS):
+        pytest.fail("it is held")
+    assert smith.left is None
+    project(tmp_path, "groups: [{name: Coaches}]\n")
+    # The first lock cannot be made; the second is made, and neither one that is over nor itself can be deleted.
+    create = Fault(operation="manual-groups.create", status=403, after=1)
+    delete = Fault(operation="manual-groups.delete", status=403, times=2)
+    with serve(Sandbox(faults=Faults(create, delete))) as server:
+        file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: KEY}}}}}}\nlock: true\n"
+        (tmp_path / "lmsconf.yaml").write_text(file)
+        key = {"KEY": "sandbox"}
+        body = json.dumps({"name": f"{RESERVED}k until 2020-01-01T00:00:00Z held by CI"})
+        assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
+        for left in (False, True):
+            refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key)
+            assert refused.code == Exit.UNAUTHORIZED
+            assert "The credential can read, and lacks the right to change groups" in refused.err
+            assert ("could not be taken back" in refused.err) == left
+        assert lmsconf(tmp_path, "unlock", "--id", "g-2", env=key).code == 0
+        assert lmsconf(tmp_path, "apply", "--auto-approve", env=key).code == 0
+        assert lmsconf(tmp_path, "unlock", env=key).out == "Workspace sandbox is not locked.\n"
 
 
 def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
@@ -147,11 +390,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
 
 def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     """A list of groups that may lack a lock is not believed."""
-    from lmsconf.sandbox.faults import Fault, Faults
-
-    day, fault = Day(), Fault(operation="manual-groups.list", status=404, times=9)
-    day.sandbox = Sandbox(clock=lambda: day.now, faults=Faults(fault))
-    day.line = Line(day.sandbox, day.sandbox)
+    day = Day(Fault(operation="manual-groups.list", status=404, times=9))
     with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
         pass
     assert day.groups() == []

@@ -69,11 +69,35 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
         ({"type": "integer", "minimum": 0}, True),
         ({"enum": ["a", "b"]}, "c"),
         ({"oneOf": [{"enum": ["a"]}, {"const": False}]}, 0),
+        ({"type": "string", "minLength": 1}, "a\n"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {"a\tb": "c"}),
+        ({"type": "string", "pattern": "^[a-z]+$"}, "a\n"),
     ],
 )
 def test_gate_refuses_what_jsonschema_refuses(schema: dict[str, object], value: object) -> None:
     """The quick gate lets nothing through that the schema forbids, however it is rewritten."""
     assert Shape(schema).findings(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("description", ["|\n      Several\n      lines\n", '"a\\tb"', '" "'])
+def test_descriptions_may_hold_what_names_may_not(description: str, tmp_path: Path) -> None:
+    """A description may go over several lines, hold tabs, or be blank, and what is only passed on may too."""
+    (tmp_path / "a.yaml").write_text(
+        f"custom_fields:\n  - name: Team\n    type: TEXT\n    description: {description}\n"
+        'smart_groups: [{name: A, conditions: [{field: Team, system_condition: "IS\\nANY"}], about: {why: "a\\nb"}}]\n'
+        'users: [{email: bo.ek@acme.example, answers: {Team: "two\\nlines"}}]\n'
+    )
+    found = load(tmp_path, tmp_path, all_kinds())
+    assert found.problems == ()
+    assert len(found.declared) == 3
+
+
+def test_every_problem_has_a_way_out() -> None:
+    """Under every error of the tables stands a hint that says what to do."""
+    for case in CASES:
+        lines = case.told.splitlines()
+        for line, below in zip(lines, [*lines[1:], ""], strict=True):
+            assert line.startswith("  ") or below.startswith("  "), line
 
 
 def test_every_keyword_has_its_words() -> None:

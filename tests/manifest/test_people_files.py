@@ -64,6 +64,35 @@ def test_where(tmp_path: Path) -> None:
     assert places.at("members") == Where("manifests/a.yaml", 1, 35)
 
 
+def test_accents_are_compared_in_one_form(tmp_path: Path) -> None:
+    """Names of columns and cells are the same whether an accent is a character of its own or part of its letter."""
+    apart, joined = "A\u030angstro\u0308m", "\u00c5ngstr\u00f6m"
+    for number, (said, held) in enumerate(((apart, joined), (joined, apart))):
+        people = f"email {held},{held}\nanna@acme.example,{held} SE\nbo@acme.example,NO\n"
+        asked = f"{{file: hr/leaders.csv, column: 'email {said}', where: {{{said}: {said} SE}}}}"
+        found = loaded(tmp_path / str(number), asked, people)
+        assert found.problems == ()
+        assert members(found.declared[0]) == {"anna@acme.example"}
+
+
+def test_blank_cells_beyond_the_header(tmp_path: Path) -> None:
+    """Separators at the end of rows, as spreadsheets write them, are no cells too many."""
+    found = loaded(
+        tmp_path, "{file: hr/leaders.csv, column: email}", "email,g,\nanna@acme.example,SE,,,\nbo@acme.example\n"
+    )
+    assert found.problems == ()
+    assert members(found.declared[0]) == ALL - {"cy@acme.example"}
+
+
+def test_column_with_a_line_break(tmp_path: Path) -> None:
+    """A column may be called as the header of a spreadsheet has it, over several lines."""
+    asked = '{file: hr/leaders.csv, column: "e-mail\\naddress", where: {"home\\ncountry": SE}}'
+    people = '"e-mail\naddress","home\ncountry"\nanna@acme.example,SE\nbo@acme.example,NO\n'
+    found = loaded(tmp_path, asked, people)
+    assert found.problems == ()
+    assert members(found.declared[0]) == {"anna@acme.example"}
+
+
 def test_include_from_a_file(tmp_path: Path) -> None:
     """A file may stand wherever a list of people may."""
     found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")
@@ -125,13 +154,28 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\nbo at acme\n",
-            'manifests/hr/leaders.csv:3: "bo at acme" is no e-mail address [people/address]\n',
+            'manifests/hr/leaders.csv:3: "bo at acme" is no e-mail address [people/address]\n'
+            "  Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email,email\na@b,c@d\n",
             'manifests/hr/leaders.csv:1: there are several columns "email" [people/column]\n'
             "  Give each column its own name. manifests/a.yaml:1:66 asks for it.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email, where: {g: L}}",
+            "email,name,g\na@x.example,Ann,L\nb@x.example,Berg, Bo,L\nc@x.example,,Dahl, Cy\n",
+            "manifests/hr/leaders.csv:3: this row has 4 cells, and the header names 3 columns [people/csv]\n"
+            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n"
+            "manifests/hr/leaders.csv:4: this row has 4 cells, and the header names 3 columns [people/csv]\n"
+            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "email;g;;\na@x.example;L;;\nb@x.example;x;L;\n",
+            "manifests/hr/leaders.csv:3: this row has 3 cells, and the header names 2 columns [people/csv]\n"
+            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
@@ -147,12 +191,13 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             'name,email\n"Anna,anna@acme.example\n',
-            "manifests/hr/leaders.csv:2: this row cannot be read: unexpected end of data [people/csv]\n",
+            "manifests/hr/leaders.csv:2: this row cannot be read: unexpected end of data [people/csv]\n"
+            '  Close each quote that opens a cell, and write a quote inside one twice: "".\n',
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\u202e\n",
-            "manifests/hr/leaders.csv:2: the character U+202E has no place here [people/csv]\n",
+            "manifests/hr/leaders.csv:2: the character U+202E has no place here [people/csv]\n  Take it out.\n",
         ),
         (
             "{file: ../../leaders.csv, column: email}",

@@ -318,6 +318,7 @@ def test_no_token(tmp_path: Path, token: str, told: str) -> None:
     with pytest.raises(LmsconfError) as raised:
         found.secret()
     assert raised.value.message.endswith(told)
+    assert raised.value.hint
     assert CANARY not in "".join(traceback.format_exception(raised.value))
 
 

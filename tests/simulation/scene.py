@@ -118,6 +118,7 @@ def scene(name: str) -> Scene:
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
         timing=Timing(now=clock.monotonic, sleep=clock.sleep),
+        patience=settings.settle,
     )
     network.reset(Calm())
     plan = workspace.plan(manifests, settings.policy)

@@ -43,7 +43,7 @@ def test_a_blind_retry_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is sent again after one look makes twins with one that only was late."""
 
-    def once(self: Settling) -> Iterator[None]:
+    def once(self: Settling, seconds: float) -> Iterator[None]:
         yield
 
     calls = _creations("create")

@@ -468,4 +468,62 @@ STOPPED = replace(
     exit=7,
 )
 
-REPORTS = {"complete": COMPLETE, "partial": PARTIAL, "stopped": STOPPED}
+DIVERGED = replace(
+    COMPLETE,
+    converged=False,
+    residue=UPDATE.changes[3:],
+    problems=(
+        Problem(
+            code="apply/no-effect",
+            message=f"{COACHES}: the service accepted the calls, and it is still not as planned",
+            hint="Look at the dialect keys manual-groups.add-members.userIds.",
+            address=str(COACHES),
+        ),
+    ),
+    exit=6,
+)
+
+DOUBLED = replace(
+    COMPLETE,
+    outcomes=(outcome(1, INTRO, "content-targets.create", Status.DONE),),
+    converged=False,
+    problems=(
+        Problem(
+            code="identity/live-twice",
+            message=f"{INTRO}: it is live more than once",
+            hint="Delete one of them in the product.",
+            address=str(INTRO),
+        ),
+        Problem(code="journal/failed", message="the journal is not complete", severity=Severity.WARNING),
+    ),
+    exit=6,
+)
+
+UNREAD = replace(COMPLETE, converged=None, exit=6)
+
+LOST = replace(
+    COMPLETE,
+    outcomes=(
+        outcome(
+            1,
+            COACHES,
+            "manual-groups.create",
+            Status.FAILED,
+            "POST /groups at lms.example: the connection was cut",
+            hint="Nobody can tell whether it was done. Apply once more.",
+        ),
+        outcome(2, COACHES, "manual-groups.add-members", Status.BLOCKED, "it needs c1, which was not done"),
+    ),
+    converged=None,
+    exit=5,
+)
+
+REPORTS = {
+    "complete": COMPLETE,
+    "partial": PARTIAL,
+    "stopped": STOPPED,
+    "diverged": DIVERGED,
+    "doubled": DOUBLED,
+    "unread": UNREAD,
+    "lost": LOST,
+}

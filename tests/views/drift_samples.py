@@ -70,7 +70,7 @@ ALL = replace(
             reason="it is owned, and no manifest declares it",
             edit=Edit(None, "2026-02-28T17:05:00+01:00"),
             restore="lmsconf apply",
-            accept=TAKE_OVER,
+            accept=f"lmsconf {TAKE_OVER}",
         ),
         Finding(
             address=COACHES,
@@ -95,7 +95,7 @@ ALL = replace(
             restore="lmsconf apply --only 'group/Summer interns 2024'",
             accept="lmsconf drift --accept 'group/Summer interns 2024'",
         ),
-        Finding(address=TEAM, state=State.UNMANAGED, accept=TAKE_OVER),
+        Finding(address=TEAM, state=State.UNMANAGED, accept=f"lmsconf {TAKE_OVER}"),
         Finding(
             address=NORDICS,
             state=State.MISSING,

@@ -25,6 +25,8 @@ PAGES = {
     **{f"drift-{name}": drift_html(drift) for name, drift in DRIFTS.items()},
 }
 VOID = {"meta", "input"}
+GUARDED = "removals, as the guard counts"
+TAKEN = f"{sum(len(field.removed) for one in UPDATE.changes for field in one.fields):,}"
 
 
 class Page(HTMLParser):
@@ -54,6 +56,12 @@ class Page(HTMLParser):
 
     def values(self, attribute: str) -> list[str]:
         return [attrs[attribute] or "" for _, attrs in self.elements if attribute in attrs]
+
+
+def card(name: str, label: str) -> str | None:
+    """The number on the card of that label; None where there is no such card."""
+    found = re.search(rf"<b>([\d,]+)</b>\s*<span>{label}</span>", PAGES[name])
+    return found[1] if found else None
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -113,6 +121,20 @@ def test_risk_comes_first() -> None:
     places = [words.index(mark) for mark in marks]
     assert places == sorted(places)
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in Page(PAGES["plan-delete"]).words
+
+
+def test_the_cards_say_what_the_sections_say() -> None:
+    """What is taken away is as much on its card as below its heading; what the guard counts beyond it has its own."""
+    assert (card("plan-mixed", "taken away"), card("plan-update", "taken away")) == ("1", TAKEN)
+    assert (card("plan-delete", "taken away"), card("plan-delete", GUARDED)) == ("0", "27")
+    assert card("plan-create", GUARDED) is None
+
+
+def test_what_is_not_managed_is_counted_as_it_is_listed() -> None:
+    """The card has the number that the section lists; where unmanaged things count, it has that of the findings."""
+    assert "1 group is not managed by any manifest." in Page(PAGES["drift-none"]).words
+    assert (card("drift-none", "not managed"), card("drift-none", "unmanaged")) == ("1", None)
+    assert (card("drift-all", "not managed"), card("drift-all", "unmanaged")) == (None, "1")
 
 
 def test_a_comparison_says_where_changes_come_from() -> None:

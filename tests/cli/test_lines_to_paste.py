@@ -1,0 +1,112 @@
+"""Lines to paste do what they say: in this project, on this workspace, to what was chosen."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.errors import Exit
+
+PROJECT = """
+workspaces:
+  production: {url: 'sandbox:production.db', seed: seed.yaml}
+  staging: {url: 'sandbox:staging.db', seed: seed.yaml}
+default_workspace: production
+guards: {removals: {count: 0}}
+leave_alone: ["group/UI *"]
+"""
+SEED = """
+people: [{email: anna@acme.example}]
+groups:
+  - {name: A, members: [anna@acme.example]}
+  - {name: B, members: [anna@acme.example]}
+  - {name: Book club}
+  - {name: UI scratch}
+content: [{name: K}]
+content_targets: [{content: K, assign_to: [everyone, {group: A}]}]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "my project"
+    (root / "manifests").mkdir(parents=True)
+    (root / "lmsconf.yaml").write_text(PROJECT)
+    (root / "seed.yaml").write_text(SEED)
+    (root / "manifests" / "all.yaml").write_text("groups: [{name: A, members: []}, {name: B, members: []}]\n")
+    return root
+
+
+def line(text: str, begins: str) -> list[str]:
+    """The first line that begins so, as a shell takes it apart, without the program."""
+    return shlex.split(next(one.strip() for one in text.splitlines() if one.strip().startswith(begins)))[1:]
+
+
+@pytest.mark.parametrize("chosen", [[], ["--only", "group/A"], ["--except", "group/B", "--additive"]])
+def test_the_line_that_allows_a_guard(root: Path, capsys: pytest.CaptureFixture[str], chosen: list[str]) -> None:
+    """It names project, workspace and choice, and so it applies the plan that was shown, and nothing else."""
+    at = ["-C", str(root), "--workspace", "staging"]
+    assert run(app, [*at, "plan", *chosen]) == Exit.OK
+    shown = capsys.readouterr().out
+    if "--additive" in chosen:
+        assert "--allow" not in shown
+        return
+    pasted = line(shown, "lmsconf ")
+    assert pasted[:5] == [*at, "apply"]
+    assert run(app, [*pasted, "--auto-approve"]) == Exit.OK
+    assert run(app, ["-C", str(root), "--workspace", "staging", "plan", *chosen, "--detailed-exitcode"]) == Exit.OK
+    assert run(app, ["-C", str(root), "plan", *chosen, "--detailed-exitcode"]) == Exit.CHANGES
+    left = 1 if chosen else 0
+    capsys.readouterr()
+    run(app, [*at, "plan"])
+    assert f"{left} to change" in capsys.readouterr().out or not left
+
+
+def test_the_line_of_a_plan_file_names_the_file(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a guard stops there is allowed for that file."""
+    at, file = ["-C", str(root)], str(root / "plan.json")
+    assert run(app, [*at, "plan", "--out", file]) == Exit.OK
+    capsys.readouterr()
+    assert run(app, [*at, "apply", file]) == Exit.STOPPED
+    told = capsys.readouterr().err
+    pasted = line(told[told.index("lmsconf ") :], "lmsconf ")
+    assert pasted == [*at, "apply", file, "--allow", "removals=2"]
+    assert run(app, pasted) == Exit.OK
+
+
+def test_the_lines_of_a_drift_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways out are for the workspace that was looked at."""
+    at = ["-C", str(root), "--workspace", "staging"]
+    assert run(app, [*at, "drift"]) == Exit.CHANGES
+    told = capsys.readouterr().out
+    words = shlex.join(["lmsconf", *at])
+    assert f"to put it back: {words} apply --only group/A\n" in told
+    assert f"to keep it: {words} drift --accept group/A\n" in told
+
+
+def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A group takes its assignments with it; who leaves one of those out is told to leave the group out too."""
+    (root / "manifests" / "all.yaml").write_text("absent: {groups: [A]}\n")
+    at = ["-C", str(root)]
+    assert run(app, [*at, "plan", "--except", "content_target/*"]) == Exit.ERROR
+    told = capsys.readouterr().err
+    assert "group/A: content_target/K -> group/A goes with it, and --except leaves that out [select/goes-along]" in told
+    assert "Leave both out: --except group/A." in told
+    assert run(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == Exit.OK
+    assert "No changes." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("address", ["group/Book club", "group/UI scratch", "content_target/K -> everyone", "group/?"])
+@pytest.mark.parametrize("option", ["--only", "--except"])
+def test_what_is_live_can_be_named(
+    root: Path, capsys: pytest.CaptureFixture[str], option: str, address: str
+) -> None:
+    """An address that no manifest speaks of is known where it is live; only one that is nowhere is an error."""
+    (root / "manifests" / "all.yaml").write_text("custom_fields: [{name: F, type: TEXT}]\n")
+    assert run(app, ["-C", str(root), "plan", option, address]) == Exit.OK
+    assert run(app, ["-C", str(root), "plan", option, f"{address} 2"]) == Exit.ERROR
+    assert "nothing declared, absent or live has such an address" in capsys.readouterr().err

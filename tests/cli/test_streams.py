@@ -1,0 +1,303 @@
+"""Streams that are closed, full, no terminal's or no files, and runs that end between plan and first call."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from lmsconf.errors import Exit
+from lmsconf.resources import schema_text
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
+MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
+TOKEN = "s3cret-" + "token"
+CUT = [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)]
+LATIN = [
+    {"PYTHONIOENCODING": "latin-1"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that wants two groups."""
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "groups.yaml").write_text(MANIFEST, encoding="utf-8")
+    return tmp_path
+
+
+def environ(more: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment without settings of lmsconf and of Python's streams."""
+    left_out = ("LMSCONF_", "PYTHONIOENCODING", "PYTHONUTF8", "LC_", "LANG")
+    return {**{key: value for key, value in os.environ.items() if not key.startswith(left_out)}, **more}
+
+
+def shell(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """What a line of the shell comes to, in which `lmsconf` is ours."""
+    program = f'lmsconf() {{ {shlex.quote(sys.executable)} -m lmsconf "$@"; }}; {line}'
+    return subprocess.run(  # noqa: S603  # our own program
+        ["/bin/bash", "-c", program],
+        cwd=folder,
+        env=environ(more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def wanted(folder: Path) -> int:
+    """How many changes the workspace still needs."""
+    return len(json.loads(shell(folder, "lmsconf plan --format json").stdout)["changes"])
+
+
+def test_closed_stdin_is_no_terminal(project: Path) -> None:
+    """Without stdin nobody can be asked: exit 64, and nothing is done."""
+    ran = shell(project, "lmsconf apply <&-")
+    assert ran.returncode == Exit.USAGE
+    assert b"there is no terminal to ask on" in ran.stderr
+    assert wanted(project) == 2
+
+
+def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
+    """What goes to a closed stream is lost, and nothing else: the work is done and the exit code tells."""
+    planned = shell(project, "lmsconf plan --format json 2>&-")
+    assert (planned.returncode, json.loads(planned.stdout)["summary"]["create"]) == (Exit.OK, 2)
+    applied = shell(project, "lmsconf apply --auto-approve >&-")
+    assert (applied.returncode, b"Traceback" in applied.stderr) == (Exit.OK, False)
+    assert wanted(project) == 0
+    none = shell(project, "lmsconf plan --detailed-exitcode <&- >&- 2>&-")
+    assert none.returncode == Exit.OK
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
+    """The sandbox's database is opened while stdout is closed, and holds no text of lmsconf afterwards."""
+    assert shell(project, "lmsconf apply --auto-approve <&- >&- 2>&-").returncode == Exit.OK
+    assert b"Apply complete" not in (project / "workspace.db").read_bytes()
+    assert wanted(project) == 0
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
+)
+def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str) -> None:
+    """A result that cannot be written is a message and exit 1, also where click prints by itself."""
+    ran = shell(project, f"lmsconf {command} > /dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert ran.returncode == Exit.ERROR
+    assert b"stdout cannot be written: No space left on device" in ran.stderr
+    assert b"Traceback" not in ran.stderr
+    assert b"Exception ignored" not in ran.stderr
+
+
+def test_a_stdout_that_is_only_read_is_an_error(project: Path) -> None:
+    """It need not be a full disk."""
+    ran = shell(project, "lmsconf plan 1< lmsconf.yaml")
+    assert ran.returncode == Exit.ERROR
+    assert b"stdout cannot be written: Bad file descriptor" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["plan --bogus", "plan --only nothing/x", "-C missing plan"])
+def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> None:
+    """Both errors are told, and the exit code is of the first in order."""
+    ran = shell(project, f"lmsconf {command} --format json > /dev/full")
+    assert ran.returncode == shell(project, f"lmsconf {command}").returncode
+    assert ran.stderr.count(b"error: ") == 2
+    assert b"Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("to", ["> /dev/full", "--output full"])
+def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str) -> None:
+    """The workspace is changed, so the message says that, and where it can be read."""
+    (project / "full").symlink_to("/dev/full")
+    ran = shell(project, f"lmsconf apply --auto-approve --format json {to}")
+    assert ran.returncode == Exit.ERROR
+    said = ran.stderr.decode()
+    assert "cannot be written: No space left on device. The run itself ended with exit code 0: Apply complete!" in said
+    assert "lmsconf runs latest" in said
+    assert "Traceback" not in said
+    assert wanted(project) == 0
+    assert b"group/Mandag" in shell(project, "lmsconf runs latest").stdout
+
+
+def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
+    """Results, work and exit codes are as ever, also of an error and of a wrong command line."""
+    assert shell(project, "lmsconf apply 2> /dev/full").returncode == Exit.USAGE
+    assert shell(project, "lmsconf plan --only nothing/x 2> /dev/full").returncode == Exit.ERROR
+    assert shell(project, "lmsconf plan > /dev/full 2>&1").returncode == Exit.ERROR
+    applied = shell(project, "lmsconf apply --auto-approve 2> /dev/full")
+    assert (applied.returncode, b"Apply complete!" in applied.stdout) == (Exit.OK, True)
+
+
+@pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "plan --format json",
+        "plan --format html",
+        "plan --format markdown",
+        "drift --format junit",
+        "drift --format sarif",
+        "graph --format dot",
+        "graph --format mermaid",
+    ],
+)
+def test_documents_are_utf_8_whatever_the_terminal_is(project: Path, command: str, more: Mapping[str, str]) -> None:
+    """On stdout stands byte for byte what `--output` writes to a file."""
+    piped = shell(project, f"lmsconf {command}", **more).stdout
+    shell(project, f"lmsconf {command} --output result", **more)
+    written = (project / "result").read_bytes()
+    assert "Søndag".encode() in written
+    assert _timeless(piped) == _timeless(written)
+
+
+def _timeless(text: bytes) -> bytes:
+    """The text without its times, and the sums that hold one."""
+    return re.sub(rb"\d\d:\d\d:\d\d[.\d]*|[0-9a-f]{64}", b"", text)
+
+
+def test_answers_are_utf_8_whatever_the_terminal_is(project: Path) -> None:
+    """`lmsconf api` prints JSON for programs too."""
+    shell(project, "lmsconf apply --auto-approve")
+    ran = shell(project, "lmsconf api GET /groups", PYTHONIOENCODING="latin-1")
+    assert [group["name"] for group in json.loads(ran.stdout)["groups"]] == ["Mandag", "Søndag"]
+
+
+def test_text_is_for_the_terminal(project: Path) -> None:
+    """What a person's terminal lacks is written as an escape."""
+    assert b"S\\xf8ndag" in shell(project, "lmsconf plan", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
+    assert b"S\xf8ndag" in shell(project, "lmsconf plan", PYTHONIOENCODING="latin-1").stdout
+
+
+@pytest.mark.parametrize("option", ["--output", "--out"])
+def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
+    """A pipe with a name is written into; a link to it too."""
+    ran = shell(project, f"mkfifo pipe; ln -s pipe link; cat pipe & lmsconf plan --format json {option} link; wait")
+    assert ran.returncode == Exit.OK
+    assert b'"format": "lmsconf.plan/1"' in ran.stdout or b'"format":"lmsconf.plan/1"' in ran.stdout
+    assert (project / "pipe").is_fifo()
+    assert (project / "link").is_symlink()
+
+
+def test_a_device_stays(project: Path) -> None:
+    """`--output /dev/null` leads nowhere. The name here is a link of our own, so that only that one is at stake."""
+    link = project / "nothing"
+    link.symlink_to("/dev/null")
+    assert shell(project, "lmsconf plan --output nothing --out nothing").returncode == Exit.OK
+    assert link.is_char_device()
+
+
+@pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
+def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
+    """A link like /dev/stdout goes where stdout goes, behind what is there already, and stays."""
+    link = project / "stdout"
+    link.symlink_to("/proc/self/fd/1")
+    ran = shell(project, f"echo before > result; (echo first; lmsconf plan --output stdout) {to}")
+    lines = ran.stdout.decode().splitlines()
+    assert "first" in lines[:2]
+    assert any(line.startswith("Plan: 2 to create") for line in lines)
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize(("number", "code"), CUT)
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_a_run_cut_short_at_the_question_lists_what_was_not_done(
+    project: Path, number: signal.Signals, code: int, format_: str
+) -> None:
+    """There is a plan, so the report comes, with every call not attempted."""
+    arguments = ["apply", "--format", format_]
+    ran = _cut(project, arguments, number, {}, lambda err: b"Only yes is taken for yes" in err)
+    _check(ran, code, format_)
+    assert wanted(project) == 2
+
+
+@pytest.fixture
+def slow(project: Path) -> Iterator[tuple[Sandbox, dict[str, str]]]:
+    """A server that takes its time, and the environment that leads there."""
+    sandbox = Sandbox(token=TOKEN)
+    with serve(sandbox, latency=0.3) as server:
+        yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+
+
+@pytest.mark.parametrize(("number", "code"), CUT)
+def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
+    project: Path, slow: tuple[Sandbox, dict[str, str]], number: signal.Signals, code: int
+) -> None:
+    """So it does between the plan and the first call, whatever it is at."""
+    sandbox, there = slow
+    assert shell(project, "lmsconf plan --out plan.json", **there).returncode == Exit.OK
+    before = len(sandbox.log)
+    arguments = ["apply", "plan.json", "--format", "json"]
+    ran = _cut(project, arguments, number, there, lambda _: len(sandbox.log) > before)
+    _check(ran, code, "json")
+    assert not any(call.writes for call in sandbox.log)
+
+
+def test_a_run_cut_short_as_it_begins_has_a_report(project: Path, slow: tuple[Sandbox, dict[str, str]]) -> None:
+    """Once the run is being written down, a report comes too; its counts are those of the service."""
+    sandbox, there = slow
+    arguments = ["apply", "--auto-approve", "--parallelism", "1", "--format", "json"]
+    ran = _cut(project, arguments, signal.SIGINT, there, lambda _: any(project.rglob("*.jsonl")))
+    report = json.loads(ran.stdout)
+    assert (ran.returncode, report["format"], report["exit"]) == (130, "lmsconf.apply/1", 130)
+    done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
+    assert done == sum(call.writes for call in sandbox.log)
+    assert len(report["outcomes"]) == 2
+
+
+def _cut(
+    folder: Path, arguments: list[str], number: signal.Signals, more: Mapping[str, str], when: Callable[[bytes], bool]
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs lmsconf with a terminal to ask on, and sends it a signal as soon as `when` holds of its stderr."""
+    ours, theirs = pty.openpty()
+    told = folder / "stderr"
+    with told.open("wb") as err:
+        running = subprocess.Popen(  # noqa: S603  # our own program
+            [sys.executable, "-m", "lmsconf", *arguments],
+            cwd=folder,
+            env=environ(more),
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=err,
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not when(told.read_bytes()) and running.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        running.send_signal(number)
+        out, _ = running.communicate(timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return subprocess.CompletedProcess(arguments, running.returncode, out, told.read_bytes())
+
+
+def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> None:
+    """The report says that nothing was attempted, and why; the code and stderr say that it was cut short."""
+    assert ran.returncode == code
+    assert (b"Terminated." if code == Exit.TERMINATED else b"Interrupted.") in ran.stderr
+    if format_ == "text":
+        said = ran.stdout.decode()
+        assert "Not attempted: the run was interrupted before its first call" in said
+        assert "group/Mandag" in said
+        assert "Apply stopped before anything was done. 0 of 2 API calls done." in said
+        return
+    report = json.loads(ran.stdout)
+    Draft202012Validator(json.loads(schema_text("apply.schema.json"))).validate(report)
+    assert [outcome["status"] for outcome in report["outcomes"]] == ["not_attempted"] * 2
+    assert (report["exit"], report["problems"][0]["code"]) == (code, "interrupted")

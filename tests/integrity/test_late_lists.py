@@ -1,0 +1,151 @@
+"""A service that shows late what was done, or does not do what it accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from laws.stage import Link
+
+from lmsconf.core.values import ApplyReport, Status
+from lmsconf.errors import Exit
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.seeing import read_manifests
+from lmsconf.settings import load
+from lmsconf.settling import Timing
+from lmsconf.workspace import Workspace
+
+SEED = """
+people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
+groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
+"""
+
+
+@dataclass
+class Late(httpx.BaseTransport):
+    """The way to a workspace in made-up time, whose answers to reads are so many seconds old; some writes do nothing.
+
+    idle: the end of the path of writes that are answered and not done. refused: of those that are answered with 403.
+    """
+
+    sandbox: Sandbox
+    lag: float = 0.0
+    idle: str = "nothing"
+    refused: str = "nothing"
+    now: float = 0.0
+    sent: list[str] = field(default_factory=list)
+    _states: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return self._seen(request)
+        path = request.url.path
+        self.sent.append(f"{request.method} {path}")
+        if path.endswith(self.refused):
+            return httpx.Response(403, json={"message": "no"})
+        if path.endswith(self.idle):
+            return httpx.Response(200, json={})
+        self.sandbox.checkpoint(str(len(self._states)))
+        self._states.append(self.now)
+        return self.sandbox.handle_request(request)
+
+    def _seen(self, request: httpx.Request) -> httpx.Response:
+        """The answer as of so many seconds ago: before the first write that is younger."""
+        young = next((number for number, at in enumerate(self._states) if at > self.now - self.lag), None)
+        if young is None:
+            return self.sandbox.handle_request(request)
+        self.sandbox.checkpoint("now")
+        self.sandbox.restore(str(young))
+        answer = self.sandbox.handle_request(request)
+        answer.read()
+        self.sandbox.restore("now")
+        return answer
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces: {w: {url: 'https://lms.example', token: {env: T}}}\nguards: off\n", encoding="utf-8"
+    )
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    yield sandbox
+    sandbox.shut()
+
+
+def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
+    (root / "manifests").mkdir(exist_ok=True)
+    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    settings = load(root, None, {"T": "sandbox"})
+    timing = Timing(now=lambda: late.now, sleep=late.sleep)
+    link = Link(late, late.sandbox.wire)
+    workspace = Workspace(settings=settings, connection=link, parallelism=1, timing=timing)
+    return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
+
+
+def members(sandbox: Sandbox, list: str = "members") -> list[str]:
+    request = httpx.Request("GET", f"http://sandbox/groups/g-1/{list}", headers={"authorization": "Bearer sandbox"})
+    return sorted(json.loads(sandbox.handle_request(request).read())["userIds"])
+
+
+@pytest.mark.parametrize("lag", [0.0, 2.0, 20.0])
+def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
+    """The run looks until all of it shows, and has converged; the next one finds nothing to do."""
+    late = Late(sandbox, lag)
+    wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
+    report = applied(tmp_path, late, wanted)
+    assert report.exit == Exit.OK, report
+    assert late.now >= lag
+    assert members(sandbox) == ["u-2"]
+    late.sent.clear()
+    assert applied(tmp_path, late, wanted).converged
+    assert late.sent == []
+
+
+def test_without_lag_nobody_waits(tmp_path: Path, sandbox: Sandbox) -> None:
+    """What shows at once costs no second look."""
+    late = Late(sandbox)
+    assert applied(tmp_path, late, "groups: [{name: A, members: [bo@acme.example]}]").converged
+    assert late.now == 0
+
+
+def test_what_never_shows_ends_the_wait(tmp_path: Path, sandbox: Sandbox) -> None:
+    """After the settling time the run says that it did not converge, and which dialect key to look at."""
+    late = Late(sandbox, idle="/groups")
+    report = applied(tmp_path, late, "groups: [{name: A}, {name: New}]")
+    assert report.exit != Exit.OK
+    assert late.now >= 30
+
+
+@pytest.mark.parametrize("key", ["members", "managers"])
+def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox: Sandbox, key: str) -> None:
+    """A grant that is accepted and has no effect stops what would be taken away after it."""
+    before = members(sandbox, key)
+    late = Late(sandbox, idle=f"/{key}")
+    report = applied(tmp_path, late, f"groups: [{{name: A, {key}: [cy@acme.example]}}]")
+    assert members(sandbox, key) == before
+    assert [one.split()[0] for one in late.sent] == ["POST"]
+    grant, revocation = report.outcomes
+    assert (grant.status, revocation.status) == (Status.FAILED, Status.BLOCKED)
+    assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
+    assert grant.hint is not None
+    assert f"manual-groups.add-{key}.userIds" in grant.hint
+
+
+def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbox: Sandbox) -> None:
+    """A 403 on one write: everything that does not depend on it is done, and the run is partial."""
+    late = Late(sandbox, refused="/groups")
+    wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
+    report = applied(tmp_path, late, wanted)
+    assert report.exit == Exit.PARTIAL
+    assert members(sandbox) == ["u-2"]
+    assert report.count(Status.NOT_ATTEMPTED) == 0
+    again = applied(tmp_path, late, wanted)
+    assert again.exit == Exit.UNAUTHORIZED
