@@ -12,8 +12,8 @@ from .tally import PAIRS, STORMS, WHOLE, Schedule
 
 Played = Callable[[list[Schedule]], None]
 _BATCHES: Final = 4
-_PAIRS: Final = (3000 if WHOLE else 288) // len(REFERENCES) // _BATCHES
-_STORMS: Final = (1008 if WHOLE else 96) // len(REFERENCES) // _BATCHES
+_PAIRS: Final = (3000 if WHOLE else 144) // len(REFERENCES) // _BATCHES
+_STORMS: Final = (1008 if WHOLE else 48) // len(REFERENCES) // _BATCHES
 
 
 def _batch(reference: str, kind: str, batch: int, size: int) -> list[Schedule]:
