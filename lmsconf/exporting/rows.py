@@ -102,7 +102,7 @@ def content_targets(live: Live) -> Said:
         content, name = _content(live, contents.get(row.content))
         audience = audience_of(live.planning, row)
         address = target_address(name, audience or Address("audience", row.target))
-        why = _no_content(contents.get(row.content)) if content is None else _unnameable(live, row, audience)
+        why = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or why is not None:
             yield Unsaid(address=address, id=row.id, why=str(why))
         else:
@@ -174,18 +174,14 @@ def _people(
 
 
 def _content(live: Live, row: ContentRow | None) -> tuple[Json, str]:
-    """How a manifest names content, None where it cannot, and the name: by id too where two have it."""
+    """How a manifest names content, and the name: by id too where two have it, or where it cannot be written."""
     if row is None:
         return None, "content"
     name = normal(row.name)
     if not is_name(name):
-        return None, f"content {row.id}"
+        # An id says which content it is, whatever it is called beside it.
+        return {"name": f"content {row.id}", "id": row.id}, f"content {row.id}"
     return ({"name": name, "id": row.id} if live.is_twice(CONTENT, row) else name), name
-
-
-def _no_content(row: ContentRow | None) -> str:
-    """Why no manifest can name the content."""
-    return "its content is not in the catalog" if row is None else "no manifest can hold the name of its content"
 
 
 def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | None:
