@@ -198,6 +198,12 @@ class Unauthorized(ApiError):
     code = "api/unauthorized"
 
 
+class WithoutEffect(LmsconfError):
+    """A call was accepted, and what it should have changed is not so."""
+
+    code = "apply/no-effect"
+
+
 class Rejected(ApiError):
     """The service understood and said no: any other 4xx."""
 

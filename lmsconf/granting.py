@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.core.values import Call, Plan
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import WithoutEffect
 from lmsconf.kinds.answers import an_object, ids
 
 if TYPE_CHECKING:
@@ -23,12 +23,6 @@ _LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "smart-groups.add-managers": ("smart-groups.get", "managers"),
 }
 """A call that lets people in → where they stand afterwards."""
-
-
-class WithoutEffect(LmsconfError):
-    """A call was accepted, and nothing has changed."""
-
-    code = "apply/no-effect"
 
 
 def awaited_grants(plan: Plan) -> frozenset[str]:

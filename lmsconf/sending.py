@@ -81,6 +81,16 @@ class Sender:
             answer = self._answered(client, sent)
         except (AnswerLost, BadAnswer) as lost:
             answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
+        try:
+            return self._found_out(client, sent, answer)
+        except Twins:
+            raise
+        except ApiError as error:
+            # The call was accepted; only what came of it could not be read.
+            raise AnswerLost(error.message, hint=error.hint, operation=sent.call.operation) from error
+
+    def _found_out(self, client: Client, sent: Sent, answer: Json) -> Learnt:
+        """What an accepted call teaches, read where the answer does not say it, and seen where others wait for it."""
         call = sent.call
         if call.id in self._grants:
             see(client, sent, self._settling)

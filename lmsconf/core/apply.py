@@ -17,7 +17,7 @@ from typing import TypeAlias
 from lmsconf.core.address import Ref
 from lmsconf.core.interrupts import heard
 from lmsconf.core.values import Call, Outcome, Plan, Status
-from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable
+from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable, WithoutEffect
 
 _FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"
@@ -42,7 +42,7 @@ class Run:
     def wrote(self) -> bool:
         """Whether anything was, or may have been, changed."""
         done = any(outcome.status is Status.DONE for outcome in self.outcomes)
-        return done or any(isinstance(error, AnswerLost | Twins) for error in self.errors)
+        return done or any(isinstance(error, AnswerLost | Twins | WithoutEffect) for error in self.errors)
 
 
 def run(

@@ -30,12 +30,14 @@ class Late(httpx.BaseTransport):
     """The way to a workspace in made-up time, whose answers to reads are so many seconds old; some writes do nothing.
 
     idle: the end of the path of writes that are answered and not done. refused: of those that are answered with 403.
+    barred: the end of the path of reads that are refused once something was written.
     """
 
     sandbox: Sandbox
     lag: float = 0.0
     idle: str = "nothing"
     refused: str = "nothing"
+    barred: str = "nothing"
     now: float = 0.0
     sent: list[str] = field(default_factory=list)
     _states: list[float] = field(default_factory=list)
@@ -45,7 +47,8 @@ class Late(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
-            return self._seen(request)
+            barred = self.sent and request.url.path.endswith(self.barred)
+            return httpx.Response(404, json={"message": "gone"}) if barred else self._seen(request)
         path = request.url.path
         self.sent.append(f"{request.method} {path}")
         if path.endswith(self.refused):
@@ -134,6 +137,7 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     assert [one.split()[0] for one in late.sent] == ["POST"]
     grant, revocation = report.outcomes
     assert (grant.status, revocation.status) == (Status.FAILED, Status.BLOCKED)
+    assert report.exit == Exit.PARTIAL
     assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
     assert grant.hint is not None
     assert f"manual-groups.add-{key}.userIds" in grant.hint
@@ -149,3 +153,13 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbo
     assert report.count(Status.NOT_ATTEMPTED) == 0
     again = applied(tmp_path, late, wanted)
     assert again.exit == Exit.UNAUTHORIZED
+
+
+def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Where the list cannot be read after the call, nobody knows; something may have been done, and nobody goes."""
+    late = Late(sandbox, barred="/members")
+    report = applied(tmp_path, late, "groups: [{name: A, members: [cy@acme.example]}]")
+    grant, revocation = report.outcomes
+    assert (grant.status, grant.unsure, revocation.status) == (Status.FAILED, True, Status.BLOCKED)
+    assert report.exit == Exit.PARTIAL
+    assert members(sandbox) == ["u-1", "u-3"]
