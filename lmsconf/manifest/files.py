@@ -25,7 +25,7 @@ except ImportError:  # libyaml is missing: the same events, twenty times slower
     from yaml.reader import Reader
     from yaml.scanner import Scanner
 
-    class _Parser(Reader, Scanner, Parser):  # type: ignore[no-redef]
+    class _Parser(Reader, Scanner, Parser):  # type: ignore[no-redef]  # one of two parsers
         def __init__(self, stream: str) -> None:
             Reader.__init__(self, stream)
             Scanner.__init__(self)
@@ -170,7 +170,7 @@ class _Builder:
 
     def _document(self, _: _Event) -> None:
         """The value at the top is whole: it becomes a document, unless it is empty."""
-        value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]
+        value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
         if value is not None:
             self._reading.documents.append(Document(self._source, value, at))
         for name, place in self._idle.items():

@@ -15,7 +15,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
 try:
     from yaml import CBaseLoader as _Parser
 except ImportError:  # built without libyaml: the same events, ten times slower
-    from yaml import BaseLoader as _Parser  # type: ignore[assignment]
+    from yaml import BaseLoader as _Parser  # type: ignore[assignment]  # where libyaml is missing
 
 
 def read(path: Path, what: str) -> object:

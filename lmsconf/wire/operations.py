@@ -186,7 +186,7 @@ def _leans_on(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, 
 def _content(holder: object) -> Schema | None:
     """The schema of the JSON in a request body or a response, if it carries any."""
     content = cast("Mapping[str, Mapping[str, Schema]]", holder or {}).get("content", {})
-    return content["application/json"]["schema"] if content else None  # type: ignore[return-value]
+    return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
 class _Resolver:

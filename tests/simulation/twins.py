@@ -49,5 +49,5 @@ def delete_idle(ledger: Ledger, twin: Twin) -> None:
         if id != kept:
             ledger.run(f"DELETE FROM {table} WHERE id = ?", id)  # noqa: S608  the names stand above
             for part, column in _PARTS[table]:
-                ledger.run(f"DELETE FROM {part} WHERE {column} = ?", id)  # noqa: S608
+                ledger.run(f"DELETE FROM {part} WHERE {column} = ?", id)  # noqa: S608  names of ours, values apart
             ledger.run("DELETE FROM targets WHERE audience = ?", id)

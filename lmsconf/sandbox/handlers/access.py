@@ -23,7 +23,7 @@ def make(flag: str) -> Callable[[Desk, Request], None]:
 
     def grant(desk: Desk, request: Request) -> None:
         person, endow = desk.person(request), request.path["endow"] == "true"
-        desk.ledger.run(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608
+        desk.ledger.run(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608  the names are ours
         if endow:
             desk.ledger.run("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)
 

@@ -26,7 +26,7 @@ def listing(desk: Desk, request: Request) -> Entry:
     choices: dict[Value, list[Json]] = {}
     for field, id, name in desk.ledger.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
         choices.setdefault(field, []).append({"choiceId": id, "name": name})
-    rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields ORDER BY seq")  # noqa: S608
+    rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields ORDER BY seq")  # noqa: S608  names of ours, values apart
     return {"customFields": [_entry(row, choices.get(row[0], [])) for row in rows]}
 
 
@@ -37,7 +37,7 @@ def create(desk: Desk, request: Request) -> Entry:
     choices = _choices(request)
     field = desk.ledger.new_id("f")
     desk.ledger.run(
-        f"INSERT INTO fields ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO fields ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  names of ours, values apart
         field,
         request.text("name"),
         request.text("type"),
@@ -76,7 +76,7 @@ def delete(desk: Desk, request: Request) -> None:
     _refuse_if_in_use(desk, field, None)
     groups = desk.ledger.column("SELECT DISTINCT grp FROM conditions WHERE field = ?", field)
     for table in ("choices", "answers", "conditions", "condition_choices"):
-        desk.ledger.run(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608
+        desk.ledger.run(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608  names of ours, values apart
     desk.ledger.run("DELETE FROM fields WHERE id = ?", field)
     for group in groups:
         _close_ranks(desk, group)
@@ -87,7 +87,7 @@ def _close_ranks(desk: Desk, group: str) -> None:
     left = desk.ledger.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
     for place, (position,) in enumerate(left):
         for table in ("conditions", "condition_choices"):
-            step = f"UPDATE {table} SET position = ? WHERE grp = ? AND position = ?"  # noqa: S608
+            step = f"UPDATE {table} SET position = ? WHERE grp = ? AND position = ?"  # noqa: S608  the names are ours
             desk.ledger.run(step, place, group, position)
 
 
@@ -163,7 +163,7 @@ def _details(request: Request) -> tuple[Value, ...]:
 
 
 def _show(desk: Desk, field: str) -> Entry:
-    row = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608
+    row = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608  the names are ours
     choices = desk.ledger.rows("SELECT id, name FROM choices WHERE field = ? ORDER BY position", field)
     return _entry(row, [{"choiceId": id, "name": name} for id, name in choices])
 

@@ -55,4 +55,4 @@ def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
 def remove(desk: Desk, table: str, id: str, person: str) -> None:
     """Takes one person out of one of a group's lists; one who is not in it is no error."""
     desk.check_person(person)
-    desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608
+    desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours
