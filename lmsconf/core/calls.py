@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.graph import Circle, needs, order
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Call, Step
+from lmsconf.errors import Severity
 
 Work = Sequence[tuple[Address, Sequence[Step]]]
 
@@ -18,17 +20,20 @@ def arrange(planning: Planning, work: Work, kinds: Sequence[str]) -> tuple[Call,
     rank = {kind: position for position, kind in enumerate(kinds)}
     owners = [address for address, steps in work for _ in steps]
     steps = [step for _, mine in work for step in mine]
-    before = needs(steps)
     _check_refs(planning, owners, steps)
-    ranks = [
-        (_phase(step, before[position]), rank[owners[position].kind], owners[position].text, position)
-        for position, step in enumerate(steps)
-    ]
-    try:
-        sequence = order(before, ranks)
-    except Circle as circle:
-        _report_circle(planning, [owners[position] for position in circle.members])
-        return ()
+    while True:
+        before = needs(steps)
+        ranks = [
+            (_phase(step, before[position]), rank[owners[position].kind], owners[position].text, position)
+            for position, step in enumerate(steps)
+        ]
+        try:
+            sequence = order(before, ranks)
+            break
+        except Circle as circle:
+            if not _cut(planning, owners, steps, circle.members):
+                _report_circle(planning, [owners[position] for position in circle.members])
+                return ()
     names = {position: f"c{number}" for number, position in enumerate(sequence, 1)}
     numbers = {position: number for number, position in enumerate(sequence)}
     waits = {at: [names[one] for one in sorted(before[at], key=numbers.__getitem__)] for at in sequence}
@@ -40,6 +45,31 @@ def _phase(step: Step, before: set[int]) -> int:
     if step.may_be_refused and not before:
         return 0
     return 2 if step.revokes else 1
+
+
+def _cut(planning: Planning, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
+    """Has the calls of a circle made at once that would only better have waited. False: there are none."""
+    cut = False
+    for position in circle:
+        avoided = steps[position].avoids
+        leaning = {owners[other] for other in circle if steps[other].frees & avoided}
+        if leaning:
+            steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
+            _foretell(planning, owners[position], leaning)
+            cut = True
+    return cut
+
+
+def _foretell(planning: Planning, owner: Address, leaning: Collection[Address]) -> None:
+    planning.problem(
+        "refusal/in-use",
+        f"{owner}: may be refused, because it is changed while it is in use; it is named by "
+        f"{', '.join(sorted(map(str, leaning)))}, and nobody is to lose access before the new assignments stand",
+        hint="Allow `refusals` to try it before anything else. Or make the change in two steps: leave out what goes, "
+        "apply, put it back, and apply again.",
+        address=owner,
+        severity=Severity.WARNING,
+    )
 
 
 def _call(planning: Planning, name: str, address: Address, step: Step, before: list[str]) -> Call:

@@ -34,7 +34,7 @@ def needs(steps: Sequence[Step]) -> list[set[int]]:
     out: list[set[int]] = []
     for position, step in enumerate(steps):
         before = {maker for ref in step.uses for maker in makers.get(ref, ())}
-        before.update(freer for ref in step.ends for freer in freers.get(ref, ()))
+        before.update(freer for ref in step.ends | step.avoids for freer in freers.get(ref, ()))
         before.discard(position)
         out.append(before)
     return out

@@ -136,6 +136,8 @@ class Step:
     uses    what must exist, or be free, before this call
     frees   what this call stops leaning on                        → before everything that ends it
     ends    what is gone once this call is done
+    avoids  what should not be leaned on any more when this call is made. Where calls would wait for each other because
+            of that alone, it is made anyway, and may be refused
     revokes what people had is taken away: among equals, such calls come last
     """
 
@@ -147,6 +149,7 @@ class Step:
     uses: frozenset[Ref] = frozenset()
     frees: frozenset[Ref] = frozenset()
     ends: frozenset[Ref] = frozenset()
+    avoids: frozenset[Ref] = frozenset()
     may_be_refused: bool = False
     revokes: bool = False
 

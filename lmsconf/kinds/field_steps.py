@@ -60,22 +60,23 @@ def field_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
     taken = frozenset(Ref(at, name) for name in going.values())
     renamed = normal(row.name) != after["name"]
     # Where nobody keeps naming it, those who leave do so first, and those who come wait.
-    whole = frozenset() if planning.kept.get(Ref(at)) else frozenset({Ref(at)})
+    is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept.get(Ref(at))
+    whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
     if renamed and steps_aside(planning, at):
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary(row.id)}, current, at)
-        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row), ends=whole))
+        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row), avoids=whole))
     makes = made | whole | (vacated(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = vacancy(at) if renamed else frozenset()
-    taken |= whole
     if any(left & taken and gained & made for left, gained in planning.shifts):
         body = _body(planning, row, after, {**new, **going}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))
         body = _body(planning, row, after, new, at, known=True)
-        steps.append(_replacement(row, body, uses=made, ends=taken))
+        steps.append(_replacement(row, body, uses=made, ends=taken, avoids=whole))
     else:
-        steps.append(_replacement(row, _body(planning, row, after, new, at), makes=makes, uses=uses, ends=taken))
+        body = _body(planning, row, after, new, at)
+        steps.append(_replacement(row, body, makes=makes, uses=uses, ends=taken, avoids=whole))
     groups = _in_the_way(planning, at, taken)
     if not groups:
         return steps
@@ -124,9 +125,12 @@ def _replacement(
     makes: frozenset[Ref] = frozenset(),
     uses: frozenset[Ref] = frozenset(),
     ends: frozenset[Ref] = frozenset(),
+    avoids: frozenset[Ref] = frozenset(),
 ) -> Step:
     path = {"customFieldId": row.id}
-    return Step(operation="custom-fields.replace", path=path, body=body, makes=makes, uses=uses, ends=ends)
+    return Step(
+        operation="custom-fields.replace", path=path, body=body, makes=makes, uses=uses, ends=ends, avoids=avoids
+    )
 
 
 def _body(

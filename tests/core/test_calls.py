@@ -97,3 +97,18 @@ def test_a_circle_is_one_problem_that_names_each_resource_once(planning: Plannin
     assert problem.code == "plan/circle"
     assert problem.message == "there is no order for the calls of group/A, group/B: each waits for another"
     assert problem.address is None
+
+
+def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: Planning) -> None:
+    """It goes first, may be refused, and the problem names who is in the way; without a circle it waits."""
+    a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
+    field = step(makes=a, avoids=b)
+    new, old = step(makes=c, uses=a), step(uses=c, frees=b)
+    calls = arrange(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
+    assert [(call.address, call.may_be_refused) for call in calls] == [(FIELD, True), (C, False), (B, False)]
+    [problem] = planning.problems
+    assert (problem.code, problem.is_error, problem.address) == ("refusal/in-use", False, str(FIELD))
+    assert "it is named by group/B, and" in problem.message
+    planning.problems.clear()
+    assert on(arrange(planning, [(FIELD, [field]), (B, [step(frees=b)])], KINDS)) == [B, FIELD]
+    assert planning.problems == []

@@ -54,6 +54,13 @@ def test_ownership_is_by_patterns_whose_case_counts(tmp_path: Path) -> None:
     assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete group/LMS b", "delete content_target/Y -> group/LMS b"]
 
 
+def test_what_is_owned_and_gone_can_be_left_out(tmp_path: Path) -> None:
+    """No manifest names it any more, and `--except` still knows it; `--only` never deletes by ownership."""
+    it = owning(tmp_path, 'groups: ["LMS *", "!LMS test*"]')
+    assert acts(it.plan("groups: [{name: LMS a}, {name: New}]", excluded=("group/LMS b",))) == ["create group/New"]
+    assert acts(it.plan(only=("group/LMS b",))) == []
+
+
 def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
     """`all` is `*`; what `leave_alone` names is counted only, and never owned."""
     it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*"]\n')

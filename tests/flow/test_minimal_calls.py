@@ -217,6 +217,27 @@ def test_a_field_in_use_may_be_refused(tmp_path: Path) -> None:
     assert (guard.total, guard.tripped, guard.allow) == (1, True, "refusals=1")
 
 
+def test_a_smart_group_is_replaced_by_one_on_a_new_choice(tmp_path: Path) -> None:
+    """Whoever sees its content keeps seeing it: the field is tried while the old group names it, and that is told."""
+    seed = KEEPS + "content: [{name: Intro}]\ncontent_targets: [{content: Intro, assign_to: [{smart_group: Sellers}]}]\n"
+    wanted = """
+custom_fields: [{name: Dept, choices: [HR, Sales, Ops, Legal]}]
+smart_groups: [{name: Lawyers, conditions: [{field: Dept, choices: [Legal]}]}]
+absent: {smart_groups: [Sellers]}
+content_targets: [{content: Intro, assign_to: [{smart_group: Lawyers}]}]
+"""
+    it = project(tmp_path, seed, "dialect: {custom-fields.in-use: condition}\n")
+    plan = it.plan(wanted)
+    (problem,) = (one for one in plan.all_problems if one.code == "refusal/in-use")
+    assert "smart_group/Sellers" in problem.message
+    assert [guard.allow for guard in plan.guards if guard.tripped and guard.name == "refusals"] == ["refusals=1"]
+    order = ["custom-fields.replace", "smart-groups.create", "content-targets.create", "content-targets.delete"]
+    assert [call.operation for call in plan.calls] == [*order, "smart-groups.delete"]
+    (tmp_path / "never").mkdir()
+    it = project(tmp_path / "never", seed, "dialect: {custom-fields.in-use: never}\n")
+    assert it.settled(wanted) == [*order, "smart-groups.delete"]
+
+
 def test_a_used_choice_is_swapped_by_three_calls(tmp_path: Path) -> None:
     """Where only the removal of a used choice is refused: the new one comes, the group moves, the old one goes."""
     it = project(tmp_path, KEEPS, "dialect: {custom-fields.in-use: removed-choice}\n")

@@ -33,6 +33,7 @@ _PLANNER: Final = (
     "tests/flow/test_commands.py",
     "tests/flow/test_guards.py",
 )
+_STEPS: Final = (*_PLANNER, "tests/flow/test_contract_manifests.py", "tests/laws/test_interruption.py")
 _GUARDS: Final = (
     *_ONE_DIALECT,
     "tests/core/test_guard.py",
@@ -58,6 +59,16 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "lmsconf/core/identity.py": ("tests/core/test_identity.py", *_NAMES),
     "lmsconf/core/apply.py": ("tests/core/test_apply.py", *_APPLIER, "tests/flow/test_guards.py"),
     "lmsconf/sending.py": ("tests/integrity/test_small_slips.py", "tests/flow/test_reading.py", *_APPLIER),
+    "lmsconf/granting.py": ("tests/integrity/test_late_lists.py",),
+    "lmsconf/redact.py": ("tests/client/test_redact.py", "tests/cli/test_redaction.py", "tests/hostile/test_canaries.py"),
+    "lmsconf/core/freshness.py": ("tests/integrity/test_stale_plans.py", "tests/integrity/test_plan_files.py"),
+    "lmsconf/kinds/field_steps.py": _STEPS,
+    "lmsconf/kinds/target_steps.py": _STEPS,
+    "lmsconf/kinds/target_identity.py": _STEPS,
+    "lmsconf/kinds/moves.py": _STEPS,
+    "lmsconf/kinds/manual_group.py": _STEPS,
+    "lmsconf/kinds/smart_group.py": _STEPS,
+    "lmsconf/kinds/content_target.py": _STEPS,
     "lmsconf/settling.py": ("tests/test_settling.py", *_APPLIER),
     "lmsconf/journal/arrivals.py": _JOURNAL,
     "lmsconf/journal/folder.py": _JOURNAL,
