@@ -26,7 +26,8 @@ from lmsconf.core.interrupts import heard
 from lmsconf.core.kind import Rows
 from lmsconf.core.values import Call, Json
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.names import RESERVED
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import GROUP, RESERVED
 from lmsconf.settings import LockTerms
 from lmsconf.settling import Timing
 
@@ -118,7 +119,7 @@ class Locksmith:
         """Every lock that is live. Raises LmsconfError where the groups cannot be read whole."""
         for _ in range(_LOOKS):
             with self._connection.crew(1) as crew:
-                rows = self._connection.reader(crew).rows("manual-groups.list", "groups", id="groupId")
+                rows = self._connection.reader(crew).rows(LISTINGS[GROUP])
             if not rows.incomplete:
                 return list(_locks(rows))
         raise LmsconfError(

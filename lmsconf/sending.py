@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, cast
 
+from lmsconf.client import paging
 from lmsconf.client.crew import Crew
+from lmsconf.client.paging import Layout
 from lmsconf.core.address import Ref
 from lmsconf.core.apply import Begin, Learnt, Run, Tell, run
 from lmsconf.core.kind import Kind
@@ -14,19 +16,14 @@ from lmsconf.core.names import email, normal
 from lmsconf.core.values import Call, Json, Plan
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Rejected, Twins, Unauthorized
 from lmsconf.granting import see
-from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import USER
 from lmsconf.kinds.terms import filled, filled_body
 from lmsconf.settling import Sent, Settling
 
 if TYPE_CHECKING:
     from lmsconf.client.client import Client
 
-_LISTINGS: Mapping[str, tuple[str, str, str]] = {
-    CUSTOM_FIELD: ("custom-fields.list", "customFields", "customFieldId"),
-    GROUP: ("manual-groups.list", "groups", "groupId"),
-    SMART_GROUP: ("smart-groups.list", "smartGroups", "smartGroupId"),
-    USER: ("users.list", "users", "userId"),
-}
 _FORBIDDEN = 403
 ON_EXISTING = (
     "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
@@ -125,9 +122,8 @@ class Sender:
     def _looked_up(self, client: Client, call: Call) -> Learnt:
         """The ids of something whose creation was not answered as described: found by its name. Raises Twins."""
         kind = call.address.kind
-        operation, listing, id = _LISTINGS[kind]
-        rows = _all_rows(client, operation, listing)
-        found = [{**row, id: row.get(id) or row.get("id")} for row in rows if _goes_by(kind, row) == call.address.name]
+        id = LISTINGS[kind].id
+        found = [row for row in _live(client, kind) if _goes_by(kind, row) == call.address.name]
         if len(found) > 1:
             raise Twins(
                 f"{call.address} is live more than once, with the ids {', '.join(str(row[id]) for row in found)}",
@@ -144,7 +140,7 @@ def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
 
 def _awaited(call: Call) -> set[Ref]:
     """The ids that only the answer to a call can tell: of what it creates, and of choices that are new."""
-    if call.address.kind not in _LISTINGS:
+    if call.address.kind not in LISTINGS:
         return set()
     body = call.body if isinstance(call.body, Mapping) else {}
     choices = cast("list[Mapping[str, str]]", body.get("choices") or [])
@@ -157,15 +153,20 @@ def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
     return as_(refused.message, hint=hint, operation=refused.operation, status=refused.status, body=refused.body)
 
 
-def _all_rows(client: Client, operation: str, listing: str) -> list[dict[str, Json]]:
-    rows: list[dict[str, Json]] = []
-    paged = "skip" in client.wire[operation].query
-    while True:
-        answer = client.call(operation, query={"skip": len(rows)} if paged else {})
-        page = cast("list[dict[str, Json]]", cast("dict[str, Json]", answer)[listing])
-        rows.extend(page)
-        if not page or not paged:
-            return rows
+def _live(client: Client, kind: str) -> list[dict[str, Json]]:
+    """Everything of a kind that the service lists now. Raises ApiError where that may not be all of it."""
+    operation = LISTINGS[kind]
+
+    def page(query: Mapping[str, Json]) -> Future[Json]:
+        # One after the other: the threads of the crew may all be here, and would wait for each other.
+        asked: Future[Json] = Future()
+        asked.set_result(client.call(operation.name, query=query))
+        return asked
+
+    rows = paging.read(page, Layout.of(client.wire, operation), {})
+    if rows.incomplete:
+        raise BadAnswer(rows.incomplete, operation=operation.name)
+    return list(rows.rows)
 
 
 def send_all(plan: Plan, sender: Sender, *, width: int, tell: Tell | None = None, begin: Begin | None = None) -> Run:

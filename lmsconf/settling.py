@@ -52,10 +52,11 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds as they pass, and how to wait for them."""
+    """Seconds as they pass, how to wait for them, and who hears how many more it may be before each wait."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    tell: Callable[[float], None] = lambda left: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,7 @@ class Settling:
         until, pause = self.timing.now() + seconds, _FIRST_PAUSE
         yield
         while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
+            self.timing.tell(left)
             self.timing.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield

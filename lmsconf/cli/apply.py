@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -39,7 +40,7 @@ from lmsconf.core.values import Status
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lmsconf.core.apply import Begin
     from lmsconf.core.policy import Consent
@@ -207,10 +208,24 @@ def _ask(plan: Plan) -> None:
 def _changeable(settings: Settings, parallelism: int, max_rate: float | None) -> Iterator[Workspace]:
     """The workspace of the settings, for as long as the `with` lasts."""
     from lmsconf.connect import Connection
+    from lmsconf.settling import Timing
     from lmsconf.workspace import Workspace
 
+    timing = Timing(tell=_waits())
     with Connection(settings, max_rate=max_rate) as connection:
-        yield Workspace(settings=settings, connection=connection, parallelism=parallelism)
+        yield Workspace(settings=settings, connection=connection, parallelism=parallelism, timing=timing)
+
+
+def _waits() -> Callable[[float], None]:
+    """Tells why nothing seems to happen: once, for all the waits of a run."""
+    first = [True]
+
+    def tell(left: float) -> None:
+        if first:
+            first.clear()
+            say(f"What was sent does not show yet; waiting for it, each time for at most {math.ceil(left)} s.")
+
+    return tell
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from lmsconf.core.kind import Rows
+from lmsconf.core.kind import ListOperation, Rows
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
+from lmsconf.wire import Wire
 
 Ask = Callable[[Mapping[str, Json]], Future[Json]]
 """Asks for one page: its query → the answer, some day."""
@@ -19,7 +20,7 @@ Heard = Callable[[int | None, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Layout:
     """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
 
     paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside.
@@ -32,6 +33,18 @@ class Listing:
     paged: bool = True
     keep: Keep | None = None
 
+    @classmethod
+    def of(cls, wire: Wire, operation: ListOperation, keep: Keep | None = None) -> Layout:
+        """As the workspace's dialect has it."""
+        return cls(
+            rows=operation.rows,
+            id=operation.id,
+            total=operation.total,
+            limit=wire.number("paging.limit"),
+            paged="skip" in wire[operation.name].query,
+            keep=keep,
+        )
+
 
 class _Pages:
     """The pages of one listing by where they begin.
@@ -40,8 +53,8 @@ class _Pages:
     Each is used only where the rows before it number what it skips; what turns out not to be needed is dropped.
     """
 
-    def __init__(self, ask: Ask, listing: Listing, query: Mapping[str, Json]) -> None:
-        self._ask, self._listing, self._query = ask, listing, query
+    def __init__(self, ask: Ask, layout: Layout, query: Mapping[str, Json]) -> None:
+        self._ask, self._layout, self._query = ask, layout, query
         self._ahead: dict[int, Future[Json]] = {}
 
     def __getitem__(self, skip: int) -> Json:
@@ -51,7 +64,7 @@ class _Pages:
 
     def foresee(self, total: int | None, size: int) -> None:
         """Asks for all that should follow a first page of that size."""
-        if self._listing.paged and total is not None and size:
+        if self._layout.paged and total is not None and size:
             self._ahead = {skip: self._asked(skip) for skip in range(size, total, size)}
 
     def drop(self) -> None:
@@ -60,8 +73,8 @@ class _Pages:
             future.cancel()
 
     def _asked(self, skip: int) -> Future[Json]:
-        listing = self._listing
-        return self._ask({**self._query, "skip": skip, "limit": listing.limit} if listing.paged else self._query)
+        layout = self._layout
+        return self._ask({**self._query, "skip": skip, "limit": layout.limit} if layout.paged else self._query)
 
 
 @dataclass(slots=True)
@@ -78,7 +91,7 @@ class _Unfit(Exception):
     """A page that no second reading would mend."""
 
 
-def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
+def read(ask: Ask, layout: Layout, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
     """Every row of a listing. It never raises for a page that failed or makes no sense, but says `incomplete`.
 
     What the service changes while it is read can shift rows from page to page; a second reading settles that.
@@ -89,7 +102,7 @@ def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard 
     for _ in range(2):
         found = _Pass()
         try:
-            reason = _pass(ask, listing, query, found, on_first)
+            reason = _pass(ask, layout, query, found, on_first)
         except (Unauthorized, Unreachable):
             raise
         except ApiError as error:
@@ -104,12 +117,12 @@ def read(ask: Ask, listing: Listing, query: Mapping[str, Json], on_first: Heard 
     return Rows(rows=tuple(found.rows.values()), total=max(found.totals, default=None), incomplete=reason)
 
 
-def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, on_first: Heard | None) -> str | None:
+def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_first: Heard | None) -> str | None:
     """Reads to the end, and says why that may not be all; None where it is. Raises ApiError and _Unfit."""
-    pages = _Pages(ask, listing, query)
+    pages = _Pages(ask, layout, query)
     try:
         while True:
-            rows, total = _page(pages[found.received], listing, is_first=found.received == 0)
+            rows, total = _page(pages[found.received], layout, is_first=found.received == 0)
             if found.received == 0:
                 pages.foresee(total, len(rows))
                 if on_first:
@@ -117,69 +130,69 @@ def _pass(ask: Ask, listing: Listing, query: Mapping[str, Json], found: _Pass, o
             if total is not None:
                 found.totals.add(total)
             known = len(found.rows)
-            _put_aside(rows, listing, found)
+            _put_aside(rows, layout, found)
             # By what came, never by what was asked for: a service may hold its pages smaller.
             found.received += len(rows)
             if rows and len(found.rows) == known:
-                return f"a page of {listing.rows} brought only rows that were there before"
+                return f"a page of {layout.rows} brought only rows that were there before"
             if total is None and len(found.rows) != found.received:
-                return f"a page of {listing.rows} began with rows that were there before"
-            if not rows or not listing.paged or len(found.rows) == total:
-                return _disagreement(listing, found) or _end(pages, listing, found)
+                return f"a page of {layout.rows} began with rows that were there before"
+            if not rows or not layout.paged or len(found.rows) == total:
+                return _disagreement(layout, found) or _end(pages, layout, found)
             found.sizes.append(len(rows))
     finally:
         pages.drop()
 
 
-def _end(pages: _Pages, listing: Listing, found: _Pass) -> str | None:
+def _end(pages: _Pages, layout: Layout, found: _Pass) -> str | None:
     """Why an empty page may not be the end; None where it is.
 
     Where nothing counts the rows and the page before was a full one, or there was none, an empty page is all that says
     so. Then one more look, from the last row on, must bring a row, and none that was not there.
     """
-    full = found.sizes[0] if len(found.sizes) > 1 else listing.limit
-    if not listing.paged or found.totals or (found.sizes and found.sizes[-1] < full):
+    full = found.sizes[0] if len(found.sizes) > 1 else layout.limit
+    if not layout.paged or found.totals or (found.sizes and found.sizes[-1] < full):
         return None
-    rows, _ = _page(pages[max(0, found.received - 1)], listing, is_first=True)
-    if len(rows) != min(1, found.received) or any(_id(row, listing) not in found.rows for row in rows):
-        return f"a page of {listing.rows} was empty, and there are more of them"
+    rows, _ = _page(pages[max(0, found.received - 1)], layout, is_first=True)
+    if len(rows) != min(1, found.received) or any(_id(row, layout) not in found.rows for row in rows):
+        return f"a page of {layout.rows} was empty, and there are more of them"
     return None
 
 
-def _put_aside(rows: list[dict[str, Json]], listing: Listing, found: _Pass) -> None:
+def _put_aside(rows: list[dict[str, Json]], layout: Layout, found: _Pass) -> None:
     """Adds what is new of a page, by id."""
     for row in rows:
-        id = _id(row, listing)
+        id = _id(row, layout)
         if id not in found.rows:
-            named = row if row.get(listing.id) is not None else {**row, listing.id: id}
-            found.rows[id] = listing.keep(named) if listing.keep else named
+            named = row if row.get(layout.id) is not None else {**row, layout.id: id}
+            found.rows[id] = layout.keep(named) if layout.keep else named
 
 
-def _page(page: Json, listing: Listing, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
+def _page(page: Json, layout: Layout, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
     """The rows and the total of one page. Some services write null where no rows are left; a first page may not."""
-    rows = page.get(listing.rows) if isinstance(page, dict) else None
-    if isinstance(page, dict) and not is_first and listing.rows in page and rows is None:
+    rows = page.get(layout.rows) if isinstance(page, dict) else None
+    if isinstance(page, dict) and not is_first and layout.rows in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
-        raise _Unfit(f"a page came without its list of {listing.rows}")
+        raise _Unfit(f"a page came without its list of {layout.rows}")
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
-        raise _Unfit(f"a row of {listing.rows} is not an object")
-    total = page.get(listing.total) if listing.total else None
+        raise _Unfit(f"a row of {layout.rows} is not an object")
+    total = page.get(layout.total) if layout.total else None
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
-def _id(row: Mapping[str, Json], listing: Listing) -> str:
+def _id(row: Mapping[str, Json], layout: Layout) -> str:
     """The id of a row as text. Where its own key is missing, plain `id` says the same, as it does for custom fields."""
-    found = row.get("id") if row.get(listing.id) is None else row[listing.id]
+    found = row.get("id") if row.get(layout.id) is None else row[layout.id]
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
-        raise _Unfit(f"a row of {listing.rows} came without its {listing.id}")
+        raise _Unfit(f"a row of {layout.rows} came without its {layout.id}")
     return str(found)
 
 
-def _disagreement(listing: Listing, found: _Pass) -> str | None:
+def _disagreement(layout: Layout, found: _Pass) -> str | None:
     """Why the rows are not what the service counts, or counted a page earlier; None where all agree."""
     if found.totals <= {len(found.rows)}:
         return None
     said = " and then ".join(str(total) for total in sorted(found.totals))
-    return f"{len(found.rows)} {listing.rows} came, and the service counts {said}"
+    return f"{len(found.rows)} {layout.rows} came, and the service counts {said}"

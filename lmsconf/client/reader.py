@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 
 from lmsconf.client.crew import Crew
-from lmsconf.client.paging import Heard, Keep, Listing, read
+from lmsconf.client.paging import Heard, Keep, Layout, read
 from lmsconf.client.urgency import Priority
-from lmsconf.core.kind import Request, Rows
+from lmsconf.core.kind import ListOperation, Request, Rows
 from lmsconf.core.values import Json
 from lmsconf.wire import Operation, Wire
 
@@ -40,25 +40,15 @@ class Reader:
 
     def rows(
         self,
-        operation: str,
-        listing: str,
+        operation: ListOperation,
         *,
-        id: str,
-        total: str | None = None,
         query: Mapping[str, Json] | None = None,
         on_first: Heard | None = None,
         keep: Keep | None = None,
     ) -> Rows:
         """Every row of a listing, and whether that is provably all of it."""
-        known = self._readable(operation)
-        layout = Listing(
-            rows=listing,
-            id=id,
-            total=total,
-            limit=self._wire.number("paging.limit"),
-            paged="skip" in known.query,
-            keep=keep,
-        )
+        known = self._readable(operation.name)
+        layout = Layout.of(self._wire, operation, keep)
         return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:

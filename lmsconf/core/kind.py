@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lmsconf.core.planning import Planner
 from lmsconf.core.values import Absent, Declared, Json, Places
@@ -23,6 +23,15 @@ class Entry:
     places: Places
     timezone: tzinfo | None
     report: Callable[[Problem], None]
+
+
+class ListOperation(NamedTuple):
+    """An operation that lists something: the keys of its rows, of their id and, where it counts them, of the total."""
+
+    name: str
+    rows: str
+    id: str
+    total: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +68,8 @@ class Api(Protocol):
 
     def rows(
         self,
-        operation: str,
-        listing: str,
+        operation: ListOperation,
         *,
-        id: str,
-        total: str | None = None,
         query: Mapping[str, Json] | None = None,
         on_first: Callable[[int | None, int], None] | None = None,
         keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,

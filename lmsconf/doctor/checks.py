@@ -18,7 +18,8 @@ from lmsconf.doctor.relies import assumptions
 from lmsconf.doctor.token import token_finding
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds.field_values import MOST_FIELDS
-from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import CUSTOM_FIELD, USER
 from lmsconf.seeing import read_manifests
 from lmsconf.settings import Settings
 from lmsconf.wire import Wire
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 _TOLERATED: Final = timedelta(seconds=30)
 _LISTED: Final = 10
-_LISTINGS: Final[dict[str, tuple[str, str, str, str | None]]] = {
-    USER: ("users.list", "users", "userId", "matchCount"),
-    CUSTOM_FIELD: ("custom-fields.list", "customFields", "customFieldId", None),
-    GROUP: ("manual-groups.list", "groups", "groupId", None),
-    SMART_GROUP: ("smart-groups.list", "smartGroups", "smartGroupId", None),
-    CONTENT: ("content.list", "courses", "courseId", "total"),
-}
-"""Kind → operation, the keys of its rows, of their id and of their total."""
 
 
 @dataclass(slots=True)
@@ -115,7 +108,7 @@ def _connection(reader: Api) -> tuple[int | None, Finding]:
 
 def _names(reader: Api) -> Iterable[Finding]:
     """How many fields of ten there are, and what is live twice under one name."""
-    jobs = {kind: _reading(reader, kind) for kind in _LISTINGS}
+    jobs = {kind: _reading(reader, kind) for kind in LISTINGS}
     listings = cast("dict[str, Rows]", reader.together(jobs))
     yield _fields(len(listings[CUSTOM_FIELD].rows))
     twice = [line for kind, rows in listings.items() for line in _twice(kind, rows)]
@@ -132,14 +125,13 @@ def _names(reader: Api) -> Iterable[Finding]:
 
 
 def _reading(reader: Api, kind: str) -> Callable[[], Rows]:
-    operation, rows, id, total = _LISTINGS[kind]
-    return lambda: reader.rows(operation, rows, id=id, total=total)
+    return lambda: reader.rows(LISTINGS[kind])
 
 
 def _twice(kind: str, rows: Rows) -> Iterable[str]:
     """Each name that several have, with their ids."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
-    id = _LISTINGS[kind][2]
+    id = LISTINGS[kind].id
     for row in rows.rows:
         name = email(str(row.get("email") or "")) if kind == USER else normal(str(row.get("name") or ""))
         ids[name].append(str(row[id]))

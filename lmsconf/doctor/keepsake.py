@@ -12,6 +12,8 @@ from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.lab import Lab, Sent
 from lmsconf.kinds.field_values import FieldRow, field_row
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import CUSTOM_FIELD
 from lmsconf.kinds.user_values import RIGHTS, AnswerRow, readable_answers
 from lmsconf.wire import Wire
 
@@ -36,7 +38,7 @@ class Keepsake:
     def of(cls, lab: Lab, person: str) -> Keepsake:
         """The person as the service shows them now. Raises Rejected where it does not."""
         user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
-        listed = lab.reader.rows("custom-fields.list", "customFields", id="customFieldId").rows
+        listed = lab.reader.rows(LISTINGS[CUSTOM_FIELD]).rows
         fields = tuple(field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(

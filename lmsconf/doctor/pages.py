@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
-from lmsconf.core.kind import Api
+from lmsconf.core.kind import Api, ListOperation
 from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Finding, Health
 from lmsconf.errors import BadAnswer, Rejected
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import CONTENT, GROUP, SMART_GROUP, USER
 
 MOST: Final = 100
 """The page that the specification speaks of; the catalog never gives more."""
@@ -17,21 +19,7 @@ _SMALLER: Final = (50, 25, 20, 10, 5)
 _KEY: Final = "paging.limit"
 
 
-class Paged(NamedTuple):
-    """A listing in pages: its operation, and the keys of its rows, of their id and of their total."""
-
-    operation: str
-    rows: str
-    id: str
-    total: str | None
-
-
-LISTINGS: Final = (
-    Paged("users.list", "users", "userId", "matchCount"),
-    Paged("manual-groups.list", "groups", "groupId", None),
-    Paged("smart-groups.list", "smartGroups", "smartGroupId", None),
-    Paged("content.list", "courses", "courseId", "total"),
-)
+_PAGED: Final = tuple(LISTINGS[kind] for kind in (USER, GROUP, SMART_GROUP, CONTENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class Limit:
 
 def page_limits(api: Api, asked: int) -> list[Limit]:
     """What each listing gives when it is asked for that many rows. Raises ApiError where one cannot be read at all."""
-    return [_limit(api, one, min(asked, MOST) if one.operation == "content.list" else asked) for one in LISTINGS]
+    return [_limit(api, one, min(asked, MOST) if one is LISTINGS[CONTENT] else asked) for one in _PAGED]
 
 
 def largest(limits: Sequence[Limit]) -> int | None:
@@ -72,7 +60,7 @@ def page_finding(limits: Sequence[Limit]) -> Finding:
     return Finding("pages", Health.OK, f"{', '.join(told)}: whole pages of {most}")
 
 
-def _limit(api: Api, listing: Paged, asked: int) -> Limit:
+def _limit(api: Api, listing: ListOperation, asked: int) -> Limit:
     """The largest page of one listing, by asking for less where much is refused."""
     for size in (asked, *(size for size in _SMALLER if size < asked)):
         try:
@@ -80,21 +68,21 @@ def _limit(api: Api, listing: Paged, asked: int) -> Limit:
         except Rejected:
             continue
         if size < asked:
-            return Limit(listing.operation, asked, size, refused=True)
+            return Limit(listing.name, asked, size, refused=True)
         if rows >= size:
-            return Limit(listing.operation, asked, size)
+            return Limit(listing.name, asked, size)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
-        return Limit(listing.operation, asked, rows if more and rows else None)
-    raise Rejected(f"{listing.operation} refuses every page size", operation=listing.operation)
+        return Limit(listing.name, asked, rows if more and rows else None)
+    raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
 
 
-def _page(api: Api, listing: Paged, size: int, skip: int = 0) -> tuple[int, int | None]:
+def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
     """How many rows came, and how many there are by the listing's own count."""
-    answer = api.get(listing.operation, query={"skip": skip, "limit": size})
+    answer = api.get(listing.name, query={"skip": skip, "limit": size})
     rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
     if rows is None and skip:
         rows = []
     if not isinstance(rows, list):
-        raise BadAnswer(f"{listing.operation} came without its {listing.rows}", operation=listing.operation)
+        raise BadAnswer(f"{listing.name} came without its {listing.rows}", operation=listing.name)
     total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
     return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None

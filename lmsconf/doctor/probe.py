@@ -26,7 +26,8 @@ from lmsconf.doctor.scratch import NotMade, Scratch
 from lmsconf.doctor.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.targets import TargetLessons
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"
@@ -233,7 +234,7 @@ def _person(api: Api, user: str) -> str:
     """The id of the one person with that e-mail."""
     for query in ({"filter": user}, {}):
         # How the filter matches is not documented, so the whole list has the last word.
-        rows = api.rows("users.list", "users", id="userId", total="matchCount", query=query).rows
+        rows = api.rows(LISTINGS[USER], query=query).rows
         found = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
         if found:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in found])
@@ -243,7 +244,7 @@ def _person(api: Api, user: str) -> str:
 
 def _content(api: Api, name: str) -> str:
     """The id of the one content of that name, or with that id."""
-    rows = api.rows("content.list", "courses", id="courseId", total="total").rows
+    rows = api.rows(LISTINGS[CONTENT]).rows
     found = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
     if not found:
         found = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]

@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.core.address import RemoteId
+from lmsconf.core.kind import ListOperation
 from lmsconf.core.values import Json
 from lmsconf.doctor.lab import Lab, Sent
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.target_values import TargetRow, target_row
 
 PREFIX: Final = "lmsconf-probe-"
@@ -22,26 +24,25 @@ _PAUSE: Final = 1.0
 
 
 class _Place(NamedTuple):
-    """Where objects of a kind are listed and deleted."""
+    """How objects of a kind are listed, made and deleted, and what of them says whose they are."""
 
-    listing: str
-    rows: str
-    id: str
+    listing: ListOperation
     creation: str
     deletion: str
     label: str = "name"
 
+    @property
+    def id(self) -> str:
+        """The key of the id."""
+        return self.listing.id
+
 
 # In the order in which they can go: a field is free when nobody answers it and no smart group names it.
 _PLACES: Final[Mapping[str, _Place]] = {
-    USER: _Place("users.list", "users", "userId", "users.create", "users.delete", "email"),
-    SMART_GROUP: _Place(
-        "smart-groups.list", "smartGroups", "smartGroupId", "smart-groups.create", "smart-groups.delete"
-    ),
-    GROUP: _Place("manual-groups.list", "groups", "groupId", "manual-groups.create", "manual-groups.delete"),
-    CUSTOM_FIELD: _Place(
-        "custom-fields.list", "customFields", "customFieldId", "custom-fields.create", "custom-fields.delete"
-    ),
+    USER: _Place(LISTINGS[USER], "users.create", "users.delete", "email"),
+    SMART_GROUP: _Place(LISTINGS[SMART_GROUP], "smart-groups.create", "smart-groups.delete"),
+    GROUP: _Place(LISTINGS[GROUP], "manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELD: _Place(LISTINGS[CUSTOM_FIELD], "custom-fields.create", "custom-fields.delete"),
 }
 
 
@@ -102,7 +103,7 @@ class Scratch:
     def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
         """The live objects of a kind; of people, who may be many, those of probes."""
         place = _PLACES[kind]
-        return self._accounts() if kind == USER else self._lab.reader.rows(place.listing, place.rows, id=place.id).rows
+        return self._accounts() if kind == USER else self._lab.reader.rows(place.listing).rows
 
     def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
         """The account that a call made for that e-mail; None where it made none. Whatever it made, is kept in mind."""
@@ -170,14 +171,14 @@ class Scratch:
         """The accounts of probes. How the filter matches is not documented: where it hides one, all are looked at."""
         place, found = _PLACES[USER], tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
-            rows = self._lab.reader.rows(place.listing, place.rows, id=place.id, total="matchCount", query=query).rows
+            rows = self._lab.reader.rows(place.listing, query=query).rows
             found = tuple(row for row in rows if _is_ours(USER, row) or str(row[place.id]) in self._made[USER])
             if found and self._made[USER] <= {str(row[place.id]) for row in found}:
                 break
         return found
 
     def _catalog(self) -> list[str]:
-        rows = self._lab.reader.rows("content.list", "courses", id="courseId", total="total").rows
+        rows = self._lab.reader.rows(LISTINGS[CONTENT]).rows
         return [str(row["courseId"]) for row in rows]
 
     def _unassign(self, content: str, groups: Collection[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from lmsconf.core.kind import Api, Rows
 from lmsconf.core.values import Json
+from lmsconf.kinds.listings import EXTENDED_INFO
 from lmsconf.kinds.user_values import RIGHTS
 
 MEMBER_OF: Final = "memberOfGroups"
@@ -29,9 +30,7 @@ class Extended:
         """All of it. Raises ApiError where the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:
-                self._rows = self._api.rows(
-                    "users.extended-info", "users", id="userId", total="matchCount", keep=self._kept
-                )
+                self._rows = self._api.rows(EXTENDED_INFO, keep=self._kept)
             return self._rows
 
     def _kept(self, person: dict[str, Json]) -> dict[str, Json]:

@@ -29,6 +29,7 @@ from lmsconf.kinds.extended import Extended
 from lmsconf.kinds.field_choices import both_choices
 from lmsconf.kinds.field_values import CustomField, field_row
 from lmsconf.kinds.group_reading import read_details
+from lmsconf.kinds.listings import LISTINGS
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup
 from lmsconf.kinds.names import (
     ADMIN,
@@ -183,7 +184,7 @@ class _Reading:
             self.total.set_result((total if isinstance(total, int) else None, 0))
             if not self._choices_go():
                 return None
-        rows = self.api.rows("users.list", "users", id="userId", total="matchCount", on_first=self._first_people)
+        rows = self.api.rows(LISTINGS[USER], on_first=self._first_people)
         if not self.total.done():
             self.total.set_result((rows.total, len(rows.rows)))
         listing = self._list(USER, rows, person_row)
@@ -225,10 +226,10 @@ class _Reading:
         return listing
 
     def _fields(self) -> Listing:
-        rows = self.api.rows("custom-fields.list", "customFields", id="customFieldId")
+        rows = self.api.rows(LISTINGS[CUSTOM_FIELD])
         if self._fields_come(rows):
             # One answer that nothing counts: before a field is made on its word, it must say the same again.
-            again = self.api.rows("custom-fields.list", "customFields", id="customFieldId")
+            again = self.api.rows(LISTINGS[CUSTOM_FIELD])
             if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
                 rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
         return self._list(CUSTOM_FIELD, rows, field_row)
@@ -240,7 +241,7 @@ class _Reading:
         return any(match.row is None and self.chosen(match.address) for match in found.matches)
 
     def _groups(self) -> Listing:
-        rows = self.api.rows("manual-groups.list", "groups", id="groupId")
+        rows = self.api.rows(LISTINGS[GROUP])
         # A lock of some run is no resource: never listed, owned or exported.
         groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
@@ -262,7 +263,7 @@ class _Reading:
         return cast("list[GroupRow]", wanted)
 
     def _smart_groups(self) -> Listing:
-        rows = self.api.rows("smart-groups.list", "smartGroups", id="smartGroupId")
+        rows = self.api.rows(LISTINGS[SMART_GROUP])
         listing = self._list(SMART_GROUP, rows, _smart_stub)
         wanted = self._wanted_smart_groups(listing)
         answers = self.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
@@ -290,7 +291,7 @@ class _Reading:
         return False
 
     def _contents(self) -> Listing:
-        rows = self.api.rows("content.list", "courses", id="courseId", total="total")
+        rows = self.api.rows(LISTINGS[CONTENT])
         return self._list(CONTENT, rows, content_row)
 
     def _targets(self) -> Listing | None:

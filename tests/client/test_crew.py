@@ -15,7 +15,7 @@ from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
 from lmsconf.client.urgency import Priority
-from lmsconf.core.kind import Api, Request
+from lmsconf.core.kind import Api, ListOperation, Request
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said
@@ -97,7 +97,7 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
         for attempt in (
             lambda: reader.get(operation),
             lambda: reader.each(operation, [({}, {})]),
-            lambda: reader.rows(operation, "users", id="userId"),
+            lambda: reader.rows(ListOperation(operation, "users", "userId")),
         ):
             with pytest.raises(ValueError, match="writes, and this only reads"):
                 attempt()

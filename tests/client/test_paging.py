@@ -10,8 +10,10 @@ import pytest
 
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
-from lmsconf.core.kind import Rows
+from lmsconf.core.kind import ListOperation, Rows
 from lmsconf.errors import Unauthorized, Unreachable
+from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.names import USER
 
 from .network import Network, client, pages, said
 
@@ -27,7 +29,7 @@ def rows(
     on_first = None if heard is None else (lambda *first: heard.append(first))
     with Crew(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
         reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).wire)
-        return reader.rows("users.list", "users", id="userId", total=total, on_first=on_first)
+        return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
 
 def ids(found: Rows) -> list[str]:
@@ -198,7 +200,5 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     """A row is made small before it is put aside."""
     with Crew(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as crew:
-        found = Reader(crew).rows(
-            "users.list", "users", id="userId", total="matchCount", keep=lambda row: {"userId": row["userId"]}
-        )
+        found = Reader(crew).rows(LISTINGS[USER], keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)

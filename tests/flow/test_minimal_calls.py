@@ -219,12 +219,12 @@ def test_a_field_in_use_may_be_refused(tmp_path: Path) -> None:
 
 def test_a_smart_group_is_replaced_by_one_on_a_new_choice(tmp_path: Path) -> None:
     """Whoever sees its content keeps seeing it: the field is tried while the old group names it, and that is told."""
-    seed = KEEPS + "content: [{name: Intro}]\ncontent_targets: [{content: Intro, assign_to: [{smart_group: Sellers}]}]\n"
+    seed = KEEPS + "content: [{name: X}]\ncontent_targets: [{content: X, assign_to: [{smart_group: Sellers}]}]\n"
     wanted = """
 custom_fields: [{name: Dept, choices: [HR, Sales, Ops, Legal]}]
 smart_groups: [{name: Lawyers, conditions: [{field: Dept, choices: [Legal]}]}]
 absent: {smart_groups: [Sellers]}
-content_targets: [{content: Intro, assign_to: [{smart_group: Lawyers}]}]
+content_targets: [{content: X, assign_to: [{smart_group: Lawyers}]}]
 """
     it = project(tmp_path, seed, "dialect: {custom-fields.in-use: condition}\n")
     plan = it.plan(wanted)

@@ -40,6 +40,7 @@ class Late(httpx.BaseTransport):
     barred: str = "nothing"
     now: float = 0.0
     sent: list[str] = field(default_factory=list)
+    told: list[float] = field(default_factory=list)
     _states: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
@@ -87,7 +88,7 @@ def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load(root, None, {"T": "sandbox"})
-    timing = Timing(now=lambda: late.now, sleep=late.sleep)
+    timing = Timing(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = Link(late, late.sandbox.wire)
     workspace = Workspace(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
@@ -106,6 +107,7 @@ def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: fl
     report = applied(tmp_path, late, wanted)
     assert report.exit == Exit.OK, report
     assert late.now >= lag
+    assert late.told[:1] == ([30.0] if lag else [])
     assert members(sandbox) == ["u-2"]
     late.sent.clear()
     assert applied(tmp_path, late, wanted).converged

@@ -48,6 +48,7 @@ _APPLIER: Final = (
     "tests/flow/test_contract_cli.py",
     "tests/simulation/test_mutants.py",
 )
+_REDACTION: Final = ("tests/client/test_redact.py", "tests/cli/test_redaction.py", "tests/hostile/test_canaries.py")
 _JOURNAL: Final = ("tests/journal",)
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "lmsconf/core/plan.py": (*_PLANNER, "tests/integrity/test_stale_plans.py"),
@@ -60,7 +61,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "lmsconf/core/apply.py": ("tests/core/test_apply.py", *_APPLIER, "tests/flow/test_guards.py"),
     "lmsconf/sending.py": ("tests/integrity/test_small_slips.py", "tests/flow/test_reading.py", *_APPLIER),
     "lmsconf/granting.py": ("tests/integrity/test_late_lists.py",),
-    "lmsconf/redact.py": ("tests/client/test_redact.py", "tests/cli/test_redaction.py", "tests/hostile/test_canaries.py"),
+    "lmsconf/redact.py": _REDACTION,
     "lmsconf/core/freshness.py": ("tests/integrity/test_stale_plans.py", "tests/integrity/test_plan_files.py"),
     "lmsconf/kinds/field_steps.py": _STEPS,
     "lmsconf/kinds/target_steps.py": _STEPS,

@@ -1,0 +1,19 @@
+"""Where everything of a kind is listed (API specification, the listing endpoint of each kind)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.core.kind import ListOperation
+from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+
+LISTINGS: Final[Mapping[str, ListOperation]] = {
+    USER: ListOperation("users.list", "users", "userId", "matchCount"),
+    CUSTOM_FIELD: ListOperation("custom-fields.list", "customFields", "customFieldId"),
+    GROUP: ListOperation("manual-groups.list", "groups", "groupId"),
+    SMART_GROUP: ListOperation("smart-groups.list", "smartGroups", "smartGroupId"),
+    CONTENT: ListOperation("content.list", "courses", "courseId", "total"),
+}
+EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
+"""People, with their groups and rights."""

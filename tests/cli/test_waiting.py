@@ -1,0 +1,39 @@
+"""Whoever watches an apply is told what it waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.errors import Exit
+from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+
+@pytest.mark.parametrize(("faults", "told"), [((), 0), ((Fault(operation="*-groups.rename", status=200),), 1)])
+def test_a_wait_for_what_does_not_show_is_told_once(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    faults: tuple[Fault, ...],
+    told: int,
+) -> None:
+    """On stderr, with the longest that it may take; where everything shows at once, nothing is said of it."""
+    (tmp_path / "seed.yaml").write_text("groups: [{name: Old}]\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
+    monkeypatch.setenv("TOKEN", "sandbox")
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml", faults=Faults(*faults))
+    with serve(sandbox) as server:
+        (tmp_path / "lmsconf.yaml").write_text(
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: TOKEN}}}}}}\nsettle: 1s\n"
+        )
+        ended = run(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
+    sandbox.shut()
+    assert ended == (Exit.DIVERGED if told else Exit.OK)
+    waits = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
+    assert waits == ["What was sent does not show yet; waiting for it, each time for at most 1 s."] * told
