@@ -44,6 +44,7 @@ _VISIBLE_WITHIN: Final = 10.0
 _LOOKS: Final = 3
 """Other runs' locks come and go, which can leave a hole between the pages of one look."""
 _FORBIDDEN: Final = 403
+_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _GONE: Final = (404, 410)
 
 
@@ -364,6 +365,9 @@ def _locks(rows: Rows) -> Iterator[Lock]:
 
 
 def _text(seconds: float) -> str:
+    if seconds >= _LAST:
+        # Somebody's own words in a name: no calendar has that day in UTC.
+        return "the end of time"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

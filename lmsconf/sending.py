@@ -145,7 +145,7 @@ def _awaited(call: Call) -> set[Ref]:
     body = call.body if isinstance(call.body, Mapping) else {}
     choices = cast("list[Mapping[str, str]]", body.get("choices") or [])
     new = {Ref(call.address, choice["name"]) for choice in choices if "choiceId" not in choice}
-    return new | {Ref(call.address)} if call.operation.endswith(".create") else new
+    return new | {Ref(call.address)} if call.creates else new
 
 
 def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:

@@ -47,7 +47,7 @@ class Sent:
     @property
     def makes(self) -> bool:
         """Whether doing it twice would make two of something."""
-        return self.call.operation.endswith(".create")
+        return self.call.creates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Guards, Policy
-from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status
+from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.granting import awaited_grants
 from lmsconf.journal.writing import Journal
@@ -109,7 +109,8 @@ class Workspace(Seen):
             today=mine.today,
             timezone=mine.timezone,
             create_people=True,
-            guards=Guards(min_admins=mine.guards.min_admins),
+            # Only totals are compared, and a share would cost reads.
+            guards=Guards(removals=None, min_admins=mine.guards.min_admins),
             only=() if only is None else (exactly(str(only)),),
         )
         return as_manifests(plan, all_kinds()), policy
@@ -216,7 +217,6 @@ class Workspace(Seen):
             return (), (), True
         if run.stopped_by is not None or run.interrupted_by is not None or not run.wrote:
             return (), (), None
-        undone = {outcome.address for outcome in run.outcomes if outcome.status is not Status.DONE}
         changes: tuple[Change, ...] = ()
         for _ in settling.shows():
             try:
@@ -225,13 +225,15 @@ class Workspace(Seen):
                 return (), tuple(problem for problem in found.problems if problem.is_error), False
             except LmsconfError as error:
                 return (), error.problems, None
-            if all(change.address in undone for change in changes):
+            if not any(is_unseen(change, run.outcomes) for change in changes):
                 break
-        problems = [self._without_effect(plan, change) for change in changes if change.address not in undone]
+        problems = [self._without_effect(plan, run, one) for one in changes if is_unseen(one, run.outcomes)]
         return changes, tuple(problems), not changes
 
-    def _without_effect(self, plan: Plan, change: Change) -> Problem:
-        """All its calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
+    def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
+        """Calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
+        whole = all(one.status is Status.DONE for one in run.outcomes if one.address == change.address)
+        what = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
         keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
@@ -240,7 +242,7 @@ class Workspace(Seen):
             hint = ON_EXISTING
         return Problem(
             code="apply/no-effect",
-            message=f"{change.address}: the service accepted the calls, and it is still not as planned",
+            message=f"{change.address}: the service accepted {what}",
             hint=hint,
             source=change.source,
             address=str(change.address),

@@ -120,9 +120,17 @@ def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
 
 
 def plan_key(context: Context) -> bytes | None:
-    """The key that plan files are signed with; None where the environment has none."""
+    """The key that plan files are signed with; None where the environment has none. Raises UsageError for an empty one.
+
+    A pipeline hands on a missing secret as an empty text, and nobody would see that plans are not signed any more.
+    """
     key = context.environ.get("LMSCONF_PLAN_KEY")
-    return key.encode("utf-8", "surrogateescape") if key else None
+    if key is not None and not key.strip():
+        raise UsageError(
+            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor checked",
+            hint="Give it the key, or unset it to go without.",
+        )
+    return None if key is None else key.encode("utf-8", "surrogateescape")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from lmsconf.core.values import Status
+from lmsconf.core.values import Status, is_creation
 
 
 class State(StrEnum):
@@ -98,4 +98,4 @@ class RecordedRun:
         """The calls that made something new which no look at the workspace has shown."""
         if self.ending is not None and self.ending.seen:
             return ()
-        return tuple(call for call in self.calls if call.state is State.DONE and call.operation.endswith(".create"))
+        return tuple(call for call in self.calls if call.state is State.DONE and is_creation(call.operation))

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -171,6 +171,16 @@ class Call:
     needs: tuple[str, ...] = ()
     may_be_refused: bool = False
 
+    @property
+    def creates(self) -> bool:
+        """Whether it makes something new, which doing it twice would double."""
+        return is_creation(self.operation)
+
+
+def is_creation(operation: str) -> bool:
+    """Whether an operation makes something new: `manual-groups.create`."""
+    return operation.endswith(".create")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
@@ -307,6 +317,19 @@ class Outcome:
     id: str | None = None
     unsure: bool = False
 
+    @property
+    def creates(self) -> bool:
+        """Whether the call makes something new, which doing it twice would double."""
+        return is_creation(self.operation)
+
+
+def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
+    """Whether a resource that is still to be made was made already; done again, it would be there twice."""
+    mine = [outcome for outcome in outcomes if outcome.address == change.address]
+    if all(outcome.status is Status.DONE for outcome in mine):
+        return True
+    return change.action is Action.CREATE and any(one.creates and one.status is Status.DONE for one in mine)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
@@ -331,9 +354,9 @@ class ApplyReport:
     @property
     def seen(self) -> bool:
         """Whether a look at the workspace has shown all that was done."""
-        undone = {outcome.address for outcome in self.outcomes if outcome.status is not Status.DONE}
-        left = {change.address for change in self.residue}
-        return self.converged is True or (self.converged is False and bool(left) and left <= undone)
+        if self.converged is not False:
+            return self.converged is True
+        return bool(self.residue) and not any(is_unseen(change, self.outcomes) for change in self.residue)
 
     def count(self, status: Status) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

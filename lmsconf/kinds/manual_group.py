@@ -136,7 +136,7 @@ class ManualGroups:
     def likeness(self, form: Form) -> Hashable | None:
         """Two groups with the same members could be one."""
         members = form.get("members")
-        return members.include if isinstance(members, People) and members.whole and members.include else None
+        return members.include if isinstance(members, People) and members.include else None
 
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create or rename; then people in, then people out."""

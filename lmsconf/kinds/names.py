@@ -16,6 +16,8 @@ ADMIN: Final = "admin"
 """No kind of its own: a listing of who has administrator rights, read only when somebody may lose them."""
 HOLDERS: Final = "choice_holders"
 """No kind either: how many people hold each choice, counted only when a choice goes."""
+UNNAMED_TARGETS: Final = "unnamed_targets"
+"""Nor this: assignments of content that no manifest names, counted only as far as a guard needs to know how many."""
 EDITS: Final = "target_edits"
 """Nor this: who changed each assignment last and when. No part of what it is, so it is kept apart from the rows."""
 

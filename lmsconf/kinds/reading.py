@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Api, Kind, Rows
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Identified, Planning, Terms
+from lmsconf.core.planning import Identified, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.select import Selection, sought
 from lmsconf.core.snapshot import Listing, Snapshot
@@ -41,10 +42,11 @@ from lmsconf.kinds.names import (
     HOLDERS,
     RESERVED,
     SMART_GROUP,
+    UNNAMED_TARGETS,
     USER,
 )
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
-from lmsconf.kinds.target_reading import Found, Known, read_again, read_targets
+from lmsconf.kinds.target_reading import Found, Known, count_on, read_again, read_targets
 from lmsconf.kinds.target_values import Assignment
 from lmsconf.kinds.user_reading import holders, read_declared, read_everybody, read_singly
 from lmsconf.kinds.user_values import Person, person_row
@@ -81,7 +83,9 @@ class _Reading:
         self.absent = [one for one in wanted.absent if one.only_in is None or policy.workspace in one.only_in]
         self.chosen = Selection(kinds, here, policy)
         self.sought = sought(policy, (one.address for one in self._entries()), kinds)
+        # What others wait for is the service's count and the size of a page, as soon as the first page is here.
         self.total: Future[tuple[int | None, int]] = Future()
+        self.people: int | None = None
         self.listed: dict[str, Future[Listing]] = {}
         self.aside: dict[str, Listing] = {}
         self.extended = Extended(api, lambda: self._manual)
@@ -107,8 +111,8 @@ class _Reading:
         listings |= self.aside
         doubts = contradictions(listings)
         listings |= {kind: replace(listings[kind], incomplete=reason) for kind, reason in doubts.items()}
-        people, _ = self.total.result()
-        return Snapshot(workspace=self.policy.workspace, url=url, taken_at=taken_at, people=people, listings=listings)
+        name = self.policy.workspace
+        return Snapshot(workspace=name, url=url, taken_at=taken_at, people=self.people, listings=listings)
 
     def _guarded(self, name: str, job: Callable[[], object]) -> Callable[[], object]:
         """A job whose failure is also told to those that wait for its listing."""
@@ -181,12 +185,15 @@ class _Reading:
         if not self._needs_people():
             answer = cast("dict[str, Json]", self.api.get("users.list", query={"skip": 0, "limit": 1}))
             total = answer.get("matchCount")
-            self.total.set_result((total if isinstance(total, int) else None, 0))
+            self.people = total if isinstance(total, int) else None
+            self.total.set_result((self.people, 0))
             if not self._choices_go():
                 return None
         rows = self.api.rows(LISTINGS[USER], on_first=self._first_people)
         if not self.total.done():
             self.total.set_result((rows.total, len(rows.rows)))
+        # A service that does not count is counted for it, where the list was read to its end.
+        self.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
         listing = self._list(USER, rows, person_row)
         if self.everything or self._choices_go():
             self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
@@ -284,11 +291,8 @@ class _Reading:
         planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
         if found.gone:
             return True
-        for match in found.matches:
-            sides = self.kinds[CUSTOM_FIELD].compare(planning, match) if match.row else None
-            if sides is not None and sides.before != sides.after:
-                return True
-        return False
+        compare = self.kinds[CUSTOM_FIELD].compare
+        return any(match.row and _differs(compare(planning, match)) for match in found.matches)
 
     def _contents(self) -> Listing:
         rows = self.api.rows(LISTINGS[CONTENT])
@@ -303,7 +307,48 @@ class _Reading:
         if self.edits:
             edits = (row for id, answer in live.answers.items() for row in edit_rows(id, answer))
             self.aside[EDITS] = sorted_listing(edits, incomplete)
-        return sorted_listing(live.rows, incomplete)
+        listing = sorted_listing(live.rows, incomplete)
+        self._count_others(contents, {row.id for row in wanted}, listing)
+        return listing
+
+    def _count_others(self, contents: Listing, named: set[RemoteId], listing: Listing) -> None:
+        """Goes on counting assignments while those that go are a larger share of them than the guard lets pass.
+
+        A share is of all that are live, and what is left can only make it smaller.
+        """
+        limit = self.policy.guards.removals
+        others = [row for row in cast("tuple[ContentRow, ...]", contents.rows) if row.id not in named]
+        if limit is None or limit.share is None or not others or self.policy.additive:
+            return
+        going = self._assignments_go(listing)
+        # More than the count lets pass are stopped anyway.
+        if going and (limit.count is None or going <= limit.count):
+            enough = going / limit.share - len(listing.rows) if limit.share else inf
+            self.aside[UNNAMED_TARGETS] = Listing(rows=count_on(self.api, others, enough))
+
+    def _assignments_go(self, listing: Listing) -> int:
+        """How many live assignments would be deleted, as far as the listings tell."""
+        recreates = self.terms.behaviour("content-targets.on-existing") == "recreate"
+        absent = any(one.address.kind == CONTENT_TARGET for one in self.absent)
+        if not recreates and not absent and not self.policy.ownership.get(CONTENT_TARGET):
+            return 0
+        kinds = (USER, CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
+        listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
+        snapshot = Snapshot(
+            workspace="", url="", taken_at="", people=None, listings={**listings, CONTENT_TARGET: listing}
+        )
+        planning = Planning(snapshot, self.policy, self.terms, self.chosen)
+        for name, kind in self.kinds.items():
+            found = kind.identify(
+                planning,
+                [one for one in self.declared if one.address.kind == name],
+                [one for one in self.absent if one.address.kind == name],
+            )
+            if name == CONTENT_TARGET:
+                gone = sum(self.chosen(one.address) for one in found.gone)
+                again = [match for match in found.matches if recreates and match.row and self.chosen(match.address)]
+                return gone + sum(_differs(kind.compare(planning, match)) for match in again)
+        return 0
 
     def _lacking(self, contents: list[ContentRow], found: Found) -> set[RemoteId]:
         """The contents of which an assignment would be created, as far as their answers tell."""
@@ -341,6 +386,10 @@ class _Reading:
             if any(self.chosen(gone.address) for gone in found.gone):
                 return True
         return False
+
+
+def _differs(sides: Sides | None) -> bool:
+    return sides is not None and sides.before != sides.after
 
 
 def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:

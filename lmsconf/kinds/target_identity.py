@@ -13,7 +13,7 @@ from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.content import ContentRow
-from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.roster import WHICH_PERSON, roster, several
 from lmsconf.kinds.target_values import (
     SHARED_CONTENT,
@@ -44,7 +44,7 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
     targets = [(row, audience_of(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
-    out = Identified(live=len(listing.rows))
+    out = Identified(live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows))
     doubts = _doubts(planning, targets)
     spoken: dict[Identity, Declared | Absent] = {}
     for one in ready:

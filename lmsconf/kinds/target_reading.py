@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.kind import Api
@@ -24,6 +24,7 @@ from lmsconf.kinds.target_values import Assignment, TargetRow, target_row
 
 Found: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the answer on it, and its targets."""
+_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,17 @@ def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful:
         answers={id: answer for id, (answer, _) in latest.items()},
         incomplete=f"those of {differs[0]} were read twice, and other ones came" if differs else None,
     )
+
+
+def count_on(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
+    """What is assigned of each content in turn, until there is enough of it. Raises BadAnswer as above."""
+    rows: list[TargetRow] = []
+    for start in range(0, len(contents), _AT_ONCE):
+        if len(rows) >= enough:
+            break
+        found = read_targets(api, contents[start : start + _AT_ONCE])
+        rows.extend(row for _, some in found.values() for row in some)
+    return tuple(rows)
 
 
 def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:

@@ -94,9 +94,15 @@ OWNED = "ownership: {groups: ['T*']}\n"
         ("assignments have a share of all of them", "absent: {content_targets: [{content: [C0, C1, C2], "
          "assign_to: [everyone]}]}", "ownership: {content_targets: all}\nguards: {removals: {count: off}}\n"
          "leave_alone: ['content_target/*']\n", "removals", 3, True),
+        ("those of contents that no manifest names count too", "absent: {content_targets: [{content: [C0, C1, C2], "
+         "assign_to: [everyone]}]}", "", "removals", 3, True),
+        ("and so a tenth of them all may go", "absent: {content_targets: [{content: [C0, C1], assign_to: [everyone]}]}",
+         "", "removals", 2, False),
         ("nothing is taken by a creation", f"groups: [{{name: N, members: {some(0, 9)}}}]", "",
          "removals", 0, False),
         ("a deletion beside a like creation", "groups: [{name: Twins, members: " + some(0, 19) + "}]\n"
+         + gone(groups="Nineteen"), "", "recreates", 1, True),
+        ("however its members are said", "groups: [{name: Twins, members: {include: " + some(0, 19) + "}}]\n"
          + gone(groups="Nineteen"), "", "recreates", 1, True),
         ("a choice that goes while another comes", "custom_fields: [{name: D, choices: [X, Z]}]", "",
          "recreates", 1, True),
@@ -120,6 +126,19 @@ def test_a_guard_counts(
         ran = stage("apply", "--auto-approve")
         assert (ran.code, ran.writes) == (4, []), ran.err
         assert f"--allow {guard}={total}" in ran.err
+
+
+@pytest.mark.parametrize(("going", "more"), [("[C0]", 24), ("[C0, C1, C24]", 22), ("[C24]", 0)])
+def test_no_more_assignments_are_read_than_the_share_needs(stage: Stage, going: str, more: int) -> None:
+    """Those of other contents are read where too many of the known ones go, and are nobody's business otherwise."""
+    stage.write(f"absent: {{content_targets: [{{content: {going}, assign_to: [{{user: p00@acme.example}}]}}]}}")
+    assert stage("plan", "--format", "json").document["changes"] == []
+    stage.sandbox.log.clear()
+    stage.write(f"absent: {{content_targets: [{{content: {going}, assign_to: [everyone]}}]}}")
+    document = stage("plan", "--format", "json").document
+    asked = [call for call in stage.sandbox.log if call.operation == "content-targets.list"]
+    assert len(asked) == going.count("C") + more
+    assert {len(one["addresses"]) for one in document["unmanaged"] if one["kind"] == "content_target"} <= {1, 2}
 
 
 SIX = gone(groups="T0, T1, T2, T3, T4, T5")

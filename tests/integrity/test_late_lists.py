@@ -114,6 +114,20 @@ def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: fl
     assert late.sent == []
 
 
+@pytest.mark.parametrize(("lag", "seen"), [(20.0, True), (60.0, False)])
+def test_what_was_made_is_waited_for_although_more_of_it_failed(
+    tmp_path: Path, sandbox: Sandbox, lag: float, seen: bool
+) -> None:
+    """A call of the same group was refused; the group itself shows late, and made again it would be there twice."""
+    late = Late(sandbox, lag, refused="/members")
+    report = applied(tmp_path, late, "groups: [{name: New, members: [cy@acme.example]}]")
+    made, refused = report.outcomes
+    assert (made.status, refused.status) == (Status.DONE, Status.FAILED)
+    assert (report.seen, late.now >= min(lag, 30.0)) == (seen, True)
+    told = [problem.message for problem in report.problems]
+    assert told == ([] if seen else ["group/New: the service accepted its creation, and it still does not show"])
+
+
 def test_without_lag_nobody_waits(tmp_path: Path, sandbox: Sandbox) -> None:
     """What shows at once costs no second look."""
     late = Late(sandbox)

@@ -268,9 +268,13 @@ def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(stage: Stage, monk
     assert sum(not refused(text) for text in files) > 20
 
 
-def test_an_empty_key_is_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that a CI system sets to nothing signs nothing and asks for nothing."""
-    monkeypatch.setenv("LMSCONF_PLAN_KEY", "")
-    text = planned(stage)
-    assert "hmac" not in json.loads(text)
-    assert applied(stage, text) == Exit.OK
+@pytest.mark.parametrize("key", ["", " \n"])
+def test_an_empty_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """A secret that a CI system lacks comes as an empty text; what it should have signed is not taken unsigned."""
+    signed_file = signed(stage, monkeypatch)
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
+    assert applied(stage, signed_file) == Exit.USAGE
+    ran = stage("plan", "--out", "other.json")
+    assert (ran.code, ran.writes) == (Exit.USAGE, [])
+    assert "LMSCONF_PLAN_KEY is empty" in ran.err
+    assert stage("plan").code == Exit.OK

@@ -107,6 +107,15 @@ def test_a_lease_that_is_over_gives_way() -> None:
     assert day.groups() == []
 
 
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59-14:00", "9999-12-31T00:00:00Z"])
+def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
+    """Whatever somebody has written into its name: it stops the run, and is told."""
+    day = Day()
+    day.make(f"{RESERVED}abc until {until} held by far")
+    with pytest.raises(LockHeld, match="the end of time"), day.smith().held(TERMS):
+        pass
+
+
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     """A reserved name that is not as ours are never ends by itself."""
     day = Day()
