@@ -75,6 +75,8 @@ def test_known_tokens_are_hidden_in_every_form() -> None:
     texts = [ODD, json.dumps({"echo": ODD}), quote(ODD), quote(ODD, safe="")]
     assert not [text for text in texts if "canary" in without_tokens(f"you sent {text} here")]
     assert without_tokens("Workspace sandbox") == "Workspace sandbox"
+    keep_secret("eight4in")
+    assert without_tokens("it was eight4in.") == "it was ***."
 
 
 def test_long_answers_take_no_time() -> None:

@@ -193,6 +193,23 @@ def test_a_field_is_replaced_when_ten_exist(tmp_path: Path) -> None:
     assert calls == ["custom-fields.delete", "custom-fields.create"]
 
 
+def test_a_field_that_stays_takes_no_new_place(tmp_path: Path) -> None:
+    """Of ten fields one is declared as it is, one goes and one comes: that is ten again."""
+    fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
+    it = project(tmp_path, f"custom_fields:\n{fields}\n")
+    wanted = "custom_fields: [{name: F0, type: TEXT}, {name: New, type: TEXT}]\nabsent: {custom_fields: [F3]}"
+    assert it.settled(wanted) == ["custom-fields.delete", "custom-fields.create"]
+
+
+def test_a_smart_group_takes_along_the_fields_that_it_names(tmp_path: Path) -> None:
+    """`--only` a smart group plans the new field of its conditions too, and no other field."""
+    it = project(tmp_path, "")
+    fields = "custom_fields: [{name: Dept, type: CHOICE, choices: [HR]}, {name: Other, type: TEXT}]\n"
+    group = "smart_groups: [{name: Staff, conditions: [{field: Dept, choices: [HR]}]}]"
+    plan = it.plan(fields + group, only=("smart_group/Staff",))
+    assert [str(change.address) for change in plan.changes] == ["custom_field/Dept", "smart_group/Staff"]
+
+
 def test_an_eleventh_field_is_a_certain_refusal(tmp_path: Path) -> None:
     """The plan says so, and which field is one too many; apply would stop with exit 4."""
     fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from laws.stage import Link
 
 from lmsconf.core.address import Address, Ref
+from lmsconf.core.policy import Guards
 from lmsconf.core.values import ApplyReport, Call, Plan, Status
 from lmsconf.errors import BadAnswer, Exit
 from lmsconf.kinds import all_kinds
@@ -117,6 +119,70 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
     assert failed.operation == "manual-groups.rename"
     assert "answered 400" in (failed.reason or "")
     assert report.count(Status.DONE) == len(report.outcomes) - 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 410, 422])
+@pytest.mark.parametrize(("operation", "method"), [("manual-groups.delete", "DELETE"), ("manual-groups.rename", "PUT")])
+def test_only_what_is_gone_already_counts_as_deleted(
+    tmp_path: Path, operation: str, method: str, status: int
+) -> None:
+    """A deletion that is answered with 404 or 410 is done; any other refusal of it, and any of a change, is a failure."""
+    with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
+        policy = replace(settings.policy, guards=Guards(removals=None))
+        workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))
+        report = workspace.apply(workspace.plan(read_manifests(settings), policy), meta={})
+    [outcome] = [one for one in report.outcomes if one.operation == operation]
+    is_done = method == "DELETE" and status in (404, 410)
+    assert outcome.status is (Status.DONE if is_done else Status.FAILED)
+
+
+class Mute(httpx.BaseTransport):
+    """A workspace that answers creations without an id, makes so many of each, and may ignore `skip`."""
+
+    def __init__(self, sandbox: Sandbox, times: int, *, skips: bool = True) -> None:
+        self.sandbox, self.times, self.skips = sandbox, times, skips
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and request.url.path == "/groups":
+            for _ in range(self.times):
+                self.sandbox.handle_request(request)
+            return httpx.Response(201, json={})
+        if request.method == "GET" and not self.skips:
+            request.url = request.url.copy_remove_param("skip")
+        return self.sandbox.handle_request(request)
+
+
+def muted(root: Path, **kinds: Any) -> ApplyReport:
+    """The report of an apply that makes one group on such a workspace, in a time that nobody waits for."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    with project(root, "groups: [{name: New}]") as (settings, sandbox):
+        plan = Workspace(settings=settings, connection=Link(sandbox, sandbox.wire)).plan(
+            read_manifests(settings), settings.policy
+        )
+        link = Link(Mute(sandbox, **kinds), sandbox.wire)
+        timing = Timing(now=lambda: now, sleep=sleep)
+        return Workspace(settings=settings, connection=link, timing=timing).apply(plan, meta={})
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, Status.DONE), (2, Status.FAILED)])
+def test_what_was_made_without_an_id_is_found_by_its_name(tmp_path: Path, times: int, status: Status) -> None:
+    """One of that name is the one that was made; of two nobody knows, and both are named."""
+    [outcome] = muted(tmp_path, times=times).outcomes
+    assert outcome.status is status
+    assert ("live more than once" in (outcome.reason or "")) == (times > 1)
+
+
+def test_a_listing_without_an_end_ends_the_lookup(tmp_path: Path) -> None:
+    """A service that ignores `skip` is not asked for ever; whether the group was made is told to be unknown."""
+    report = muted(tmp_path, times=1, skips=False)
+    [outcome] = report.outcomes
+    assert (outcome.status, outcome.unsure, report.exit) == (Status.FAILED, True, Exit.PARTIAL)
+    assert outcome.reason == "a page of groups brought only rows that were there before"
 
 
 def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
