@@ -90,9 +90,11 @@ def _call(planning: Planning, name: str, address: Address, step: Step, before: l
 def _check_refs(planning: Planning, owners: Sequence[Address], steps: Sequence[Step]) -> None:
     """A call may only stand on an id to come when a call of this plan makes it."""
     made = {ref for step in steps for ref in step.makes}
+    # What has an error of its own is not planned for that reason, which is told already.
+    wrong = {problem.address for problem in planning.problems if problem.is_error}
     for owner, step in zip(owners, steps, strict=True):
         for ref in refs_in(step.path, step.body):
-            if ref not in made:
+            if ref not in made and str(ref.address) not in wrong:
                 planning.problem(
                     "reference/not-planned",
                     f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",

@@ -84,7 +84,7 @@ def make_plan(
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
     arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
-    problems = [*manifests.problems, *_relevant(planning, selection)]
+    problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*here, *gone])]
     if any(problem.is_error and not problem.code.startswith("refusal/") for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
     changes = tuple(_change(item) for item in items)
@@ -255,6 +255,14 @@ def _relevant(planning: Planning, selection: Selection) -> Iterator[Problem]:
     for problem in planning.problems:
         if problem.address is None or selection(Address.parse(problem.address)):
             yield problem
+
+
+def _placed(problems: Iterable[Problem], entries: Iterable[Declared | Absent]) -> Iterator[Problem]:
+    """What is known of a resource only as a whole stands where its entry does."""
+    places = {str(one.address): one.source for one in entries}
+    for problem in problems:
+        at = places.get(problem.address or "") if problem.source is None else None
+        yield problem if at is None else replace(problem, source=at)
 
 
 def _known(

@@ -190,7 +190,7 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
             address=one.address,
         )
         return False
-    what, hint = fate_of(planning, to, did_you_mean(to.name, planning.book.names(to.kind)))
+    what, hint = fate_of(planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind)))
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
         f"{one.address}: {what}",
@@ -199,6 +199,16 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
         address=one.address,
     )
     return False
+
+
+def _meant(planning: Planning, to: Address) -> str | None:
+    """What an audience that does not exist is an audience of, when only its kind is wrong."""
+    if to.name == str(EVERYONE):
+        return f"For everybody, write {EVERYONE} alone."
+    for kind in (GROUP, SMART_GROUP):
+        if kind != to.kind and planning.book.has(kind, to.name):
+            return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quoted(to.name)}}}."
+    return None
 
 
 def _live(planning: Planning) -> tuple[TargetRow, ...]:

@@ -503,3 +503,38 @@ def test_what_names_a_group_that_was_not_read_whole_tells_only_the_cause(tmp_pat
         plan_against(it, wanted, cut)
     assert [problem.address for problem in found.value.problems if problem.is_error] == ["group/New"]
     assert not any("--except" in str(problem.hint) for problem in found.value.problems)
+
+
+def test_an_audience_of_the_wrong_kind_is_told_which_it_is(tmp_path: Path) -> None:
+    """A smart group that is written as a group, a group as a smart group, and everybody as a group."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [HR]}]
+groups: [{name: Staff}]
+smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [HR]}]}]
+content: [{name: X}]
+"""
+    audiences = "[{group: Sales}, {smart_group: Staff}, {group: everyone}]"
+    with pytest.raises(ProblemsFound) as found:
+        Project(tmp_path, seed).plan(f"content_targets: [{{content: X, assign_to: {audiences}}}]")
+    assert [problem.hint for problem in found.value.problems] == [
+        'There is smart_group/Sales: write {smart_group: "Sales"}.',
+        'There is group/Staff: write {group: "Staff"}.',
+        "For everybody, write everyone alone.",
+    ]
+
+
+def test_what_names_a_resource_with_an_error_has_none_of_its_own(tmp_path: Path) -> None:
+    """The one cause is told, at its place, and not what it keeps from being planned."""
+    seed = "custom_fields: [{name: Dept, type: CHOICE, choices: [HR]}]\ncontent: [{name: X}]\n"
+    wanted = """
+smart_groups:
+  - {name: Z, conditions: [{field: Dept, choices: [HRR]}]}
+content_targets: [{content: X, assign_to: [{smart_group: Z}]}]
+"""
+    with pytest.raises(ProblemsFound) as found:
+        Project(tmp_path, seed).plan(wanted)
+    assert [problem.code for problem in found.value.problems] == ["reference/unknown-choice"]
+    with pytest.raises(ProblemsFound) as found:
+        Project(tmp_path, seed).plan(wanted.replace("HRR", "HR"), excluded=("smart_group/Z",))
+    [problem] = found.value.problems
+    assert (problem.code, problem.source and problem.source.line) == ("reference/not-planned", 4)
