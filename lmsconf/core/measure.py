@@ -48,7 +48,7 @@ def _deleted(
     gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
     for kind, taken in sorted(gone.items()):
         guard = "removals" if kinds[kind].is_relation else "deletes"
-        yield Measure(guard=guard, of=f"all {kinds[kind].noun}s", taken=taken, size=found[kind].live)
+        yield Measure(guard=guard, of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
 
 
 def _removed(change: Change, sides: Sides) -> Iterator[Measure]:
@@ -71,7 +71,7 @@ def _lost(
         (change.address.kind, one.path) for change, sides in changes for one in change.fields if one.path in sides.taken
     )
     for (kind, key), taken in sorted(lost.items()):
-        yield Measure(guard="removals", of=f"all {kinds[kind].noun}s ({key})", taken=taken, size=found[kind].live)
+        yield Measure(guard="removals", of=f"all {kinds[kind].plural} ({key})", taken=taken, size=found[kind].live)
 
 
 def _like_resources(kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:

@@ -186,6 +186,11 @@ class Planner(Protocol):
         ...
 
     @property
+    def plural(self) -> str:
+        """What people call several of them."""
+        ...
+
+    @property
     def is_relation(self) -> bool:
         """Whether it only ties others together, so that deleting one is a removal and not a deletion."""
         ...

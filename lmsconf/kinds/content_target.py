@@ -96,6 +96,7 @@ class ContentTargets:
     name: Final = CONTENT_TARGET
     section: Final = "content_targets"
     noun: Final = "assignment"
+    plural: Final = "assignments"
     is_relation: Final = True
     rank: Final = 4
     schema: Final = entry_schema(

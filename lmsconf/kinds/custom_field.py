@@ -70,6 +70,7 @@ class CustomFields:
     name: Final = CUSTOM_FIELD
     section: Final = "custom_fields"
     noun: Final = "custom field"
+    plural: Final = "custom fields"
     is_relation: Final = False
     rank: Final = 0
     schema: Final = entry_schema(

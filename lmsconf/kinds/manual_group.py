@@ -45,6 +45,7 @@ class ManualGroups:
     name: Final = GROUP
     section: Final = "groups"
     noun: Final = "group"
+    plural: Final = "groups"
     is_relation: Final = False
     rank: Final = 2
     schema: Final = entry_schema(

@@ -63,6 +63,7 @@ class SmartGroups:
     name: Final = SMART_GROUP
     section: Final = "smart_groups"
     noun: Final = "smart group"
+    plural: Final = "smart groups"
     is_relation: Final = False
     rank: Final = 3
     schema: Final = entry_schema(

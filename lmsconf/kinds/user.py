@@ -40,6 +40,7 @@ class Users:
     name: Final = USER
     section: Final = "users"
     noun: Final = "person"
+    plural: Final = "people"
     is_relation: Final = False
     rank: Final = 1
     schema: Final = entry_schema(

@@ -11,8 +11,8 @@ from lmsconf.views import wording
 from lmsconf.views.escape import safe
 from lmsconf.views.paint import paint
 
-SHOWN_ITEMS = 20
-SHOWN_UNMANAGED = 10
+SHOWN_ADDRESSES = 10
+"""Of what the plan does not touch, the first give an idea. What comes and what goes is named to the last."""
 
 
 def page(blocks: Iterable[Iterable[str]], color: bool) -> str:
@@ -22,9 +22,9 @@ def page(blocks: Iterable[Iterable[str]], color: bool) -> str:
 
 
 def listed(addresses: Sequence[Address]) -> Iterator[str]:
-    """The first of many resources, and how many more there are."""
-    yield from (f"    {safe(wording.title(address))}" for address in addresses[:SHOWN_UNMANAGED])
-    hidden = len(addresses) - SHOWN_UNMANAGED
+    """The first of many resources that nothing is done to, and how many more there are."""
+    yield from (f"    {safe(wording.title(address))}" for address in addresses[:SHOWN_ADDRESSES])
+    hidden = len(addresses) - SHOWN_ADDRESSES
     if hidden > 0:
         yield f"    … and {hidden:,} more"
 
@@ -91,8 +91,5 @@ def _field(field: FieldChange) -> Iterator[str]:
 
 
 def item_lines(items: Sequence[Json], sign: str) -> Iterator[str]:
-    """The items of a list, the first of many."""
-    yield from (f"          {sign} {safe(wording.words(item))}" for item in items[:SHOWN_ITEMS])
-    hidden = len(items) - SHOWN_ITEMS
-    if hidden > 0:
-        yield f"          {sign} … and {hidden:,} more"
+    """All items of a list: whoever says yes to a plan has seen everybody whom it takes out."""
+    return (f"          {sign} {safe(wording.words(item))}" for item in items)

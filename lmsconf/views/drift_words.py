@@ -9,7 +9,6 @@ from lmsconf.core.drift import Coverage, Drift, FieldDrift, Finding, Ignored, St
 from lmsconf.core.values import Json
 from lmsconf.views import wording
 
-SHOWN_ITEMS: Final = 20
 SIGNS: Final = {
     State.CHANGED: "~",
     State.MISSING: "-",
@@ -88,8 +87,8 @@ def field_items(one: FieldDrift) -> str:
 
 
 def _first(items: Sequence[Json]) -> str:
-    hidden = len(items) - SHOWN_ITEMS
-    return ", ".join([*map(wording.words, items[:SHOWN_ITEMS]), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+    first, hidden = items[: wording.FIRST_ITEMS], len(items) - wording.FIRST_ITEMS
+    return ", ".join([*map(wording.words, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
 
 
 def ways_out(finding: Finding) -> Iterator[str]:

@@ -7,9 +7,9 @@ from typing import Final
 
 from lmsconf.core.address import Address
 from lmsconf.core.network import Network
+from lmsconf.views import wording
 from lmsconf.views.escape import shown
 
-_WORDS: Final = {"custom_field": "field", "smart_group": "smart group"}
 _SHAPES: Final = {
     "custom_field": ("[/", "/]", "parallelogram"),
     "smart_group": ("([", "])", "ellipse"),
@@ -59,13 +59,13 @@ def _label(address: Address) -> str:
     """What stands in a node: the name, and what it is."""
     if not address.text:
         return address.kind
-    return f"{address.name} ({_WORDS.get(address.kind, address.kind)})"
+    return f"{address.name} ({wording.noun(address.kind)})"
 
 
 def _notes(found: Network) -> list[str]:
     if not found.to_people:
         return []
-    return [f"{found.to_people:,} assignment{'s' * (found.to_people != 1)} to single people left out"]
+    return [f"{wording.count(found.to_people, 'assignment')} to single people left out"]
 
 
 def _mermaid(text: str) -> str:

@@ -14,6 +14,7 @@ from lmsconf.views.html_parts import (
     Group,
     Row,
     cards,
+    change_body,
     change_row,
     contents,
     facts,
@@ -173,7 +174,7 @@ def _unmanaged(plan: Plan) -> list[Child]:
 def _residue(changes: Sequence[Change]) -> Child:
     if not changes:
         return None
-    return tag("ul", [tag("li", f"{wording.title(one.address)} {wording.WILL_BE[one.action]}") for one in changes])
+    return tag("ul", [tag("li", change_body(one)) for one in changes])
 
 
 _STATUSES = {

@@ -12,8 +12,6 @@ from lmsconf.views import wording
 from lmsconf.views.html_page import NOTHING, Child, Markup, join, tag
 from lmsconf.views.telling import Told, told
 
-SHOWN_ITEMS = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -142,14 +140,18 @@ def change_row(anchor: str, change: Change, calls: Child = None) -> Row:
         sign=wording.SIGNS[change.action],
         facts=_facts(change),
         source=change.source,
-        body=[
-            tag("p", _lead(change), class_="lead"),
-            about(list(wording.about(change))),
-            [note(problem, inside=change.address) for problem in change.problems],
-            diff(told(change)),
-            calls,
-        ],
+        body=[change_body(change), calls],
     )
+
+
+def change_body(change: Change) -> list[Child]:
+    """A resource of a plan in full: what becomes of it and why, and key by key what goes and comes."""
+    return [
+        tag("p", _lead(change), class_="lead"),
+        about(list(wording.about(change))),
+        [note(problem, inside=change.address) for problem in change.problems],
+        diff(told(change)),
+    ]
 
 
 def _lead(change: Change) -> str:
@@ -158,9 +160,10 @@ def _lead(change: Change) -> str:
 
 
 def _facts(change: Change) -> Iterator[Child]:
+    what = list(news(told(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()))
     if change.origin is not None:
-        yield f"{change.origin.value} "
-    yield from news(told(change) if change.action in (Action.UPDATE, Action.REPLACE) else ())
+        yield f"{change.origin.value}{' · ' if what else ' '}"
+    yield from what
     if change.problems:
         yield tag("span", "!", class_="warn", title=wording.problem_counts(change.problems))
 
@@ -195,9 +198,10 @@ def diff(keys: Iterable[Told]) -> Child:
 def _values(key: Told) -> Iterator[Child]:
     for name, sign, items in (("del", "−", key.gone), ("ins", "+", key.come)):  # noqa: RUF001  # as wide as the plus
         lines = [tag(name, tag("b", sign), item) for item in items]
-        yield lines[:SHOWN_ITEMS]
-        if len(lines) > SHOWN_ITEMS:
-            yield tag("details", tag("summary", f"{len(lines) - SHOWN_ITEMS:,} more"), lines[SHOWN_ITEMS:])
+        first, rest = lines[: wording.FIRST_ITEMS], lines[wording.FIRST_ITEMS :]
+        yield first
+        if rest:
+            yield tag("details", tag("summary", f"{len(rest):,} more"), rest)
 
 
 def note(problem: Problem, *, inside: Address | None = None) -> Markup:
@@ -229,9 +233,8 @@ def guards(plan: Plan) -> Iterator[Child]:
     """What stops the plan, or would without a consent, and the line that lets it pass."""
     shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
     for guard in shown:
-        hard = tag("p", "Nothing lifts this guard.") if guard.tripped and guard.allow is None else None
         word = tag("span", "Stop" if guard.tripped else "Allowed", class_="kind")
-        yield tag("div", tag("p", word, " · ", wording.guard(guard)), hard, class_=f"note{' stop' * guard.tripped}")
+        yield tag("div", tag("p", word, " · ", wording.guard(guard)), class_=f"note{' stop' * guard.tripped}")
     line = wording.consent(shown, plan.command)
     if line is not None:
         yield tag("p", "To allow exactly this:")

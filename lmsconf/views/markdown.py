@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Action, ApplyReport, Change, Guard, Outcome, Plan, Status, Unmanaged
+from lmsconf.core.values import Action, ApplyReport, Change, Outcome, Plan, Status, Unmanaged
 from lmsconf.errors import Problem
 from lmsconf.views import wording
 from lmsconf.views.escape import code, fence, md
@@ -96,7 +96,10 @@ def fitted(head: str, sections: Sequence[Section], foot: str, limit: Budget) -> 
     foot = f"\n{foot}\n" if foot else ""
     if limit.size is None:
         return head + render(sections, None)[0] + foot
-    shortened = f"\nShortened to fit {limit.size:,} bytes: not all is listed and told in full.\n"
+    shortened = (
+        f"\nShortened to fit {limit.size:,} bytes: not all is listed and told in full. "
+        "The page (`--format html`) and the document (`--format json`) leave nothing out.\n"
+    )
     body, whole = render(sections, limit.size - size(head) - size(foot) - size(shortened))
     return head + body + shortened * (not whole) + foot
 
@@ -112,16 +115,11 @@ def first_line(workspace: str, url: str, people: int | None) -> str:
 def _guards(plan: Plan) -> str:
     """The guards that stop the plan, or would without a consent, and the line that lets it pass."""
     shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
-    lines = [f"- {'⛔ ' * guard.tripped}{within(_guard(guard), md, 2 * NAME_SIZE)}" for guard in shown]
+    lines = [f"- {'⛔ ' * guard.tripped}{within(wording.guard(guard), md, 2 * NAME_SIZE)}" for guard in shown]
     line = wording.consent(shown, plan.command)
     if line is not None:
         lines += ["", "To allow exactly this:", "", fence(line, "sh")]
     return "\n".join(lines)
-
-
-def _guard(guard: Guard) -> str:
-    hard = " Nothing lifts this guard." if guard.tripped and guard.allow is None else ""
-    return wording.guard(guard) + hard
 
 
 _COLUMNS: tuple[tuple[Action | str, str], ...] = (

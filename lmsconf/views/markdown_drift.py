@@ -20,7 +20,6 @@ from lmsconf.views.markdown import (
 )
 from lmsconf.views.markdown_parts import (
     NAME_SIZE,
-    SHOWN_ITEMS,
     Entry,
     Section,
     diff,
@@ -81,7 +80,7 @@ def _entry(finding: Finding, limit: Budget) -> Entry:
         wording.noun(finding.address.kind),
         (
             lambda: row(_headline(finding), differs(finding), finding.source),
-            lambda: whole(SHOWN_ITEMS),
+            lambda: whole(wording.FIRST_ITEMS),
             lambda: whole(None),
         ),
     )

@@ -19,7 +19,6 @@ from lmsconf.views.escape import code, fence, html, md
 from lmsconf.views.ladder import Rung, climb, size
 from lmsconf.views.telling import Told, told
 
-SHOWN_ITEMS = 20
 NAME_SIZE = 240
 """The most bytes that one name takes where there is only so much room; in full it stands in the details."""
 
@@ -96,7 +95,7 @@ def change_entry(change: Change, *, folds: bool) -> Entry:
     details = partial(_change, change, folds=folds)
     return Entry(
         wording.noun(change.address.kind),
-        (lambda: _row(change), lambda: details(most=SHOWN_ITEMS), lambda: details(most=None)),
+        (lambda: _row(change), lambda: details(most=wording.FIRST_ITEMS), lambda: details(most=None)),
     )
 
 

@@ -155,12 +155,10 @@ def worst_first(problems: Iterable[Problem]) -> Sequence[Problem]:
 
 def apply_command(plan: Plan, digest: str) -> str | None:
     """The line that applies exactly this plan; None where that needs the plan's file, or cannot be."""
-    hard = any(guard.tripped and guard.allow is None for guard in plan.guards)
     refused = any(problem.is_error for problem in plan.all_problems)
-    if not plan.changes or plan.offline or plan.partial or plan.left_out or hard or refused:
+    if not plan.changes or plan.offline or plan.partial or plan.left_out or refused:
         return None
-    allowed = (f"--allow {guard.allow}" for guard in plan.guards if guard.tripped)
-    return " ".join([plan.command, f"--expect-digest {digest}", *allowed])
+    return " ".join([plan.command, f"--expect-digest {digest}", *wording.allowances(plan.guards)])
 
 
 def present(groups: Iterable[Unmanaged]) -> Iterator[Unmanaged]:

@@ -101,8 +101,6 @@ def _guards(plan: Plan) -> Iterator[str]:
     for guard in plan.guards:
         if guard.tripped or guard.allowed_by:
             yield safe(wording.guard(guard))
-            if guard.tripped and guard.allow is None:
-                yield "  Nothing lifts this guard."
     line = wording.consent(plan.guards, plan.command)
     if line is not None:
         yield "To allow exactly this:"

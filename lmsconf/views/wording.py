@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 
 from lmsconf.core.address import Address, unescape
 from lmsconf.core.snapshot import Listing
@@ -23,8 +24,22 @@ WILL_BE = {
     Action.DELETE: "will be deleted",
 }
 
-# Everybody who assigns content calls it an assignment; only the API and the manifest key say content target.
-_SPOKEN = {"content_target": "assignment", "user": "person"}
+FIRST_ITEMS = 20
+"""As many items of a list are read at a glance. A page folds up the others; a comment or a message that has only so
+much room counts them. The text has room, and names all."""
+
+_CALLED = {
+    # Everybody who assigns content calls it an assignment; only the API and the manifest key say content target.
+    "content_target": ("assignment", "assignments"),
+    "user": ("person", "people"),
+    "content": ("content", "contents"),
+    # A snapshot keeps these beside what can be declared, under names that no administrator has heard.
+    "admin": ("person with administrator rights", "people with administrator rights"),
+    "choice_holders": ("choice that somebody holds", "choices that somebody holds"),
+    "target_edits": ("assignment with its last edit", "assignments with their last edits"),
+}
+"""What one of a kind is called, and several, where that is not the kind's own name with an s."""
+_SEVERAL = dict(_CALLED.values())
 _JOINED = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
 _PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
 
@@ -35,33 +50,38 @@ def count(number: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    return {"person": "people", "content": "contents"}.get(noun, f"{noun}s")
+    return _SEVERAL.get(noun, f"{noun}s")
 
 
 def noun(kind: str) -> str:
     """What people call a kind: `smart group`, `assignment`."""
-    return _SPOKEN.get(kind, kind.replace("_", " "))
+    return _CALLED[kind][0] if kind in _CALLED else kind.replace("_", " ")
 
 
 def title(address: Address) -> str:
     """What people call a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
-    joined = _JOINED.fullmatch(address.text)
-    if joined is None or address.kind not in _SPOKEN:
+    joined = _joined(address)
+    if joined is None:
         return str(address)
     return f"{noun(address.kind)} of {name(unescape(joined[1]))} to {joined[2]}"
 
 
 def short(address: Address) -> str:
     """A resource where its kind stands beside it: `Sales`, `GDPR basics to group/Sales`."""
-    joined = _JOINED.fullmatch(address.text)
-    if joined is None or address.kind not in _SPOKEN:
+    joined = _joined(address)
+    if joined is None:
         return name(address.name)
     return f"{name(unescape(joined[1]))} to {joined[2]}"
 
 
 def told_by_title(address: Address) -> frozenset[str]:
     """The keys of a resource that its title says already."""
-    return frozenset({"content", "assign_to"} if _JOINED.fullmatch(address.text) else {"name"})
+    return frozenset({"content", "assign_to"} if _joined(address) else {"name"})
+
+
+def _joined(address: Address) -> re.Match[str] | None:
+    """What is assigned and to whom; a group may well be called `A -> B`."""
+    return _JOINED.fullmatch(address.text) if address.kind == "content_target" else None
 
 
 def name(text: str) -> str:
@@ -182,9 +202,10 @@ def closing(plan: Plan) -> str:
     counts = plan.summary
     if not counts.changes and any(problem.is_error for problem in plan.all_problems):
         return "No changes could be planned: the errors above stand in the way."
+    if not counts.changes and plan.left_out:
+        return f"No changes. This plan only adds, and leaves out {count(len(plan.left_out), 'change')}."
     if not counts.changes:
-        narrow = plan.partial or plan.left_out
-        return f"No changes. {'What this plan looks at' if narrow else 'The workspace'} matches the manifests."
+        return f"No changes. {'What this plan looks at' if plan.partial else 'The workspace'} matches the manifests."
     replaced = f", {counts.replace:,} to replace" if counts.replace else ""
     return (
         f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
@@ -208,33 +229,29 @@ def _be(number: int) -> str:
 def listing(kind: str, found: Listing) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
-    number = len(found.rows)
-    one, several = _KEPT_ASIDE.get(kind, (noun(kind), plural(noun(kind))))
-    return f"{number:,} {one if number == 1 else several}{rest}"
-
-
-# A snapshot keeps these beside what can be declared, under names that no administrator has heard.
-_KEPT_ASIDE = {
-    "admin": ("person with administrator rights", "people with administrator rights"),
-    "choice_holders": ("choice that somebody holds", "choices that somebody holds"),
-    "target_edits": ("assignment with its last edit", "assignments with their last edits"),
-}
+    return f"{count(len(found.rows), noun(kind))}{rest}"
 
 
 def guard(value: Guard) -> str:
     """Where a guard stops the plan, or would stop it without a consent, and why."""
-    reason = value.reason or f"{value.total:,}"
     if value.allowed_by:
-        return f"Guard {value.name}: {reason}. Allowed by {value.allowed_by}."
-    return f"Guard {value.name}: {reason}. Apply would stop here."
+        return f"Guard {value.name}: {value.reason}. Allowed by {value.allowed_by}."
+    return f"Guard {value.name}: {value.reason}. Apply would stop here."
 
 
 def consent(guards: Iterable[Guard], command: str) -> str | None:
-    """The line to paste that allows exactly what was counted; None where no guard tripped, or one cannot be lifted."""
-    tripped = [guard for guard in guards if guard.tripped]
-    if not tripped or any(guard.allow is None for guard in tripped):
-        return None
-    return " ".join([command, *(f"--allow {guard.allow}" for guard in tripped)])
+    """The line to paste that allows exactly what was counted; None where no guard tripped."""
+    stands = list(guards)
+    return " ".join([command, *allowances(stands)]) if any(guard.tripped for guard in stands) else None
+
+
+def allowances(guards: Iterable[Guard]) -> Iterator[str]:
+    """`--allow removals=45` for all that a command line has to allow, what this one allowed already included.
+
+    What the project file allows, it allows every command.
+    """
+    given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
+    return (f"--allow {quote(allow)}" for allow in given)
 
 
 def problem(value: Problem, *, inside: Address | None = None) -> str:

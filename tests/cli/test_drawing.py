@@ -22,8 +22,8 @@ content_targets:
 MERMAID = """\
 flowchart LR
   n0[["GDPR (content)"]]
-  n1[/"Country (field)"/]:::elsewhere
-  n2[/"Site (field)"/]
+  n1[/"Country (custom field)"/]:::elsewhere
+  n2[/"Site (custom field)"/]
   n3["everyone"]
   n4["Coaches (group)"]
   n5["Elsewhere (group)"]:::elsewhere
@@ -49,7 +49,7 @@ def test_the_picture(tmp_path: Path) -> None:
     """Content points to whom it is for, smart groups to their fields; what is declared elsewhere is dashed."""
     assert graph(tmp_path, MANIFEST).output == MERMAID
     dot = graph(tmp_path, MANIFEST, "--format", "dot").output
-    assert '  n1 [label="Country (field)", shape=parallelogram, style=dashed];\n' in dot
+    assert '  n1 [label="Country (custom field)", shape=parallelogram, style=dashed];\n' in dot
     assert "  n0 -> n6 [penwidth=2];\n" in dot
     assert dot.count("->") == 5
 
@@ -58,7 +58,7 @@ def test_a_part_of_the_picture(tmp_path: Path) -> None:
     """--only takes what is named and what it needs; an address that fits nothing is an error."""
     part = graph(tmp_path, MANIFEST, "--only", "smart_group/Norway").output
     assert "GDPR" not in part
-    assert "Site (field)" in part
+    assert "Site (custom field)" in part
     assert run(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
 
 

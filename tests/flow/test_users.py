@@ -395,7 +395,7 @@ def test_archiving_many_trips_the_share(tmp_path: Path) -> None:
     it = Project(tmp_path, "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd))
     plan = it.plan("users:\n" + "".join(f"  - {{email: {one}, archived: true}}\n" for one in crowd[:3]))
     guard = next(guard for guard in plan.guards if guard.name == "removals")
-    assert (guard.tripped, guard.reason) == (True, "3 of 25 in all persons (archived), and the limit is 10%")
+    assert (guard.tripped, guard.reason) == (True, "3 of 25 in all people (archived), and the limit is 10%")
 
 
 @pytest.mark.parametrize("entry", ["anna@acme.example", "{email: anna@acme.example}"])

@@ -371,7 +371,7 @@ HOSTILE = replace(
     ),
     unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
     problems=(Problem(code="x", message=EVIL, hint=EVIL, source=Where(f"::{EVIL}", 1, 1)),),
-    guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=None, reason=EVIL),),
+    guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
 )
 
 MIXED = replace(

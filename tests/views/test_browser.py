@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser, browser
-from document_samples import MIXED, PLANS, REPORTS
+from document_samples import MIXED, PLANS, REPORTS, change
 from drift_samples import DRIFTS
 from large import large
 
+from lmsconf.core.address import Address
+from lmsconf.core.values import Action, FieldChange, Origin
 from lmsconf.views import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")
@@ -22,6 +25,25 @@ PAGES = {
     "partial": lambda: apply_html(REPORTS["partial"]),
     "drift": lambda: drift_html(DRIFTS["all"]),
 }
+
+WIDE = (
+    *MIXED.changes,
+    change(
+        Address.of("group", "Department heads of the Nordic sales region"),
+        Action.UPDATE,
+        line=3,
+        fields=(
+            FieldChange(path="self_enrolment_conditions", before=1, after=2),
+            FieldChange(path="description", before="a", after="b"),
+            FieldChange(path="members", added=("new@acme.example",), removed=("old@acme.example",) * 120),
+        ),
+    ),
+    replace(
+        change(Address.parse("content_target/GDPR basics -> group/Department heads"), Action.DELETE),
+        source=None,
+        reason="it goes with group/Department heads",
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +173,35 @@ def test_pages_complain_of_nothing(name: str, chromium: Browser, tmp_path: Path)
     assert chromium.complaints == []
     assert chromium.requests == [path.as_uri()]
     assert chromium.run("document.querySelectorAll('#rows .row').length") > 0
+
+
+TANGLED = """[...document.querySelectorAll('#rows .row > summary')].flatMap(summary => {
+  const parts = [...summary.children].map(part => [part.textContent, part.getBoundingClientRect(), part]);
+  return parts.flatMap(([text, at, part], number) => [
+    ...(part.className == 'name' && at.width < 150 ? [`no room: ${text}`] : []),
+    ...(part.className != 'place' && part.scrollWidth > part.clientWidth + 1 ? [`sticks out: ${text}`] : []),
+    ...parts.slice(number + 1).filter(([, other]) => at.left < other.right - 1 && other.left < at.right - 1
+      && at.top < other.bottom - 1 && other.top < at.bottom - 1).map(([other]) => `${text} on ${other}`),
+  ]);
+})"""
+"""The parts of rows that lie on others or beyond their own place, and names that have no room."""
+
+
+@pytest.mark.parametrize("width", [360, 400, 640, 840, 960, 1280])
+def test_rows_have_room_on_every_screen(width: int, chromium: Browser, tmp_path: Path) -> None:
+    """Long names beside long facts, and rows without a place, can be read on a phone as on a desk."""
+    changes = tuple(replace(one, origin=Origin.REPAIR) for one in WIDE)
+    pages = {**PAGES, "base": lambda: plan_html(replace(MIXED, base="main", changes=changes))}
+    for name in ("base", "drift", "partial"):
+        path = tmp_path / "page.html"
+        path.write_text(pages[name](), encoding="utf-8")
+        chromium.open(path)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        chromium.call("Emulation.setDeviceMetricsOverride", **size)
+        chromium.settle()
+        assert chromium.run("document.querySelectorAll('#rows .row').length") > 3
+        assert chromium.run(TANGLED) == []
+        assert chromium.run("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.skipif(not AXE, reason="LMSCONF_AXE does not name axe-core's axe.min.js")

@@ -213,3 +213,11 @@ def test_every_removal_is_in_the_details() -> None:
     whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=Budget(LEAST))
     assert len(set(re.findall(r"^-   m\d{4}@", whole, re.MULTILINE))) == 1_200
     assert "managers: 1,200 removed" in short or "<b>−1,201</b>" in short  # noqa: RUF001  # as the view writes it
+
+
+def test_what_is_cut_says_where_the_rest_is() -> None:
+    """A comment that had to leave something out names the formats that do not; a whole one has nothing to name."""
+    short = plan_markdown(large(1_000), limit=Budget(LEAST))
+    assert "Shortened to fit 8,000 bytes" in short
+    assert "`--format html`) and the document (`--format json`) leave nothing out." in short
+    assert "leave nothing out" not in plan_markdown(large(10))

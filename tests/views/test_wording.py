@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.core.address import Address
-from lmsconf.core.values import Guard, Plan
+from lmsconf.core.values import Plan
 from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, apply_line, plan_text, problems_text
 from lmsconf.views.escape import safe
 from lmsconf.views.paint import paint
-from lmsconf.views.wording import condition, title
+from lmsconf.views.wording import condition, title, words
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -76,8 +76,10 @@ def test_first_line_says_where() -> None:
 def test_nothing_to_do() -> None:
     """An empty plan says so; one that did not look at everything does not speak for the workspace."""
     assert "\nNo changes. The workspace matches the manifests.\n" in plan_text(EMPTY)
-    for narrow in (replace(EMPTY, partial=True), replace(EMPTY, left_out=(Address("group", "A"),))):
-        assert "The workspace matches" not in plan_text(narrow)
+    assert "The workspace matches" not in plan_text(replace(EMPTY, partial=True))
+    additive = plan_text(replace(EMPTY, left_out=(Address("group", "A"),)))
+    assert "\nNo changes. This plan only adds, and leaves out 1 change.\n" in additive
+    assert "matches" not in additive
     assert "matches" not in plan_text(replace(EMPTY, problems=HOSTILE.problems))
 
 
@@ -87,21 +89,36 @@ def test_counts() -> None:
     assert "\nPlan: 0 to create, 3 to change, 1 to replace, 0 to delete (2 API calls).\n" in plan_text(UPDATE)
 
 
-def test_long_lists_are_cut_and_counted() -> None:
-    """A long list is cut with the number of what is not shown; what is removed is always counted whole."""
+def test_everybody_who_comes_or_goes_is_named() -> None:
+    """No list of what a plan adds or removes is cut, however long; what no manifest speaks of is counted."""
     text = plan_text(UPDATE)
     assert "~ managers: 1,200 removed" in text
-    assert "- … and 1,180 more" in text
-    assert "+ … and 390 more" in plan_text(CREATE)
+    for sign, items in (("-", "removed"), ("+", "added")):
+        found = [words(one) for change in UPDATE.changes for field in change.fields for one in getattr(field, items)]
+        assert [one for one in found if f"\n          {sign} {one}\n" not in text] == []
+    assert "… and" not in plan_text(CREATE)
+    assert text.count("… and") == text.count("    … and 2 more\n") == 1
 
 
 def test_tripped_guards_print_the_line_to_paste() -> None:
-    """All consents stand in one command; where one guard cannot be lifted there is none."""
+    """All consents stand in one command."""
     assert "\n  lmsconf apply --allow deletes=2 --allow removals=27\n" in plan_text(DELETE)
-    hard = Guard(name="protect", limit={}, total=1, tripped=True, allow=None)
-    text = plan_text(replace(DELETE, guards=(*DELETE.guards, hard)))
-    assert "lmsconf apply" not in text
-    assert "Nothing lifts this guard." in text
+
+
+@pytest.mark.parametrize(
+    ("by", "line"),
+    [
+        ("--allow", "lmsconf apply --allow deletes=2 --allow removals=27"),
+        ("The interns left", "lmsconf apply --allow removals=27"),
+    ],
+)
+@pytest.mark.parametrize("view", ["text", "markdown", "html"])
+def test_the_line_to_paste_keeps_what_was_allowed(view: str, by: str, line: str) -> None:
+    """What the command line allowed stands in the next one too; what the project file allows need not."""
+    deletes, removals, *others = DELETE.guards
+    given = replace(deletes, tripped=False, allowed_by=by)
+    text = PLAN_VIEWS[view](replace(DELETE, guards=(given, removals, *others)))
+    assert f"{line}\n" in text.replace("</pre>", "\n")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""The line that allows what a guard stops leads on when it is pasted, and never in a circle."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.errors import Exit
+
+PROJECT = """
+workspaces: {production: {url: 'sandbox:production.db', seed: seed.yaml}}
+guards: {removals: {count: 0}, deletes: {count: 0}}
+"""
+SEED = """
+people: [{email: anna@acme.example, answers: {Country: SE}}]
+custom_fields: [{name: Country, type: CHOICE, choices: [SE, "NO"]}]
+groups: [{name: A, members: [anna@acme.example]}, {name: B}]
+smart_groups: [{name: Norwegians, conditions: [{field: Country, choices: ["NO"]}]}]
+"""
+MANIFEST = """
+custom_fields: [{name: Country, choices: ["NO"]}]
+groups: [{name: A, members: []}]
+absent: {groups: [B]}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
+    (tmp_path / "seed.yaml").write_text(SEED)
+    (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST)
+    return tmp_path
+
+
+def offered(text: str) -> list[str]:
+    """The line that is offered first, as a shell takes it apart, without the program."""
+    line = next(one for one in text.splitlines() if " apply " in one and "--allow" in one)
+    return shlex.split(line[line.index("lmsconf ") :])[1:]
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["manifests", "plan-file"])
+def test_pasting_the_line_leads_on(root: Path, capsys: pytest.CaptureFixture[str], saved: bool) -> None:
+    """Whatever of it was allowed before, the line holds all that is needed: it is never stopped again."""
+    command = ["-C", str(root), "apply", str(root / "plan.json") if saved else "--auto-approve"]
+    run(app, ["-C", str(root), "plan", "--out", str(root / "plan.json")])
+    capsys.readouterr()
+    assert run(app, command) == Exit.STOPPED
+    whole = offered(capsys.readouterr().err)
+    consents = whole[whole.index("--allow") :]
+    assert consents[0::2] == ["--allow"] * 3
+    for first in range(0, len(consents), 2):
+        assert run(app, [*command, *consents[first : first + 2]]) == Exit.STOPPED
+        assert offered(capsys.readouterr().err) == whole
+    assert run(app, [*whole, *([] if saved else ["--auto-approve"])]) not in (Exit.STOPPED, Exit.USAGE)
+
+
+def test_what_the_project_allows_is_not_repeated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A consent of the project file holds for every command, so no line carries it."""
+    with (root / "lmsconf.yaml").open("a") as project:
+        project.write("allow: [{deletes: 1, until: 2099-01-01, reason: B was a trial}]\n")
+    assert run(app, ["-C", str(root), "apply", "--auto-approve"]) == Exit.STOPPED
+    whole = offered(capsys.readouterr().err)
+    assert "deletes=1" not in whole
+    assert run(app, [*whole, "--auto-approve"]) not in (Exit.STOPPED, Exit.USAGE)
