@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lmsconf.sandbox.transport import Sandbox
 
 SANDBOX_HOST = "http://sandbox"
+_OF_ENVIRONMENT = "env"
+"""The name of the workspace that LMSCONF_URL makes; no other can have it."""
 
 
 def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
@@ -30,6 +32,11 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
     except ProblemsFound as found:
         return found.problems
     return ()
+
+
+def _said(workspace: str) -> str:
+    """Where the URL of a workspace is said."""
+    return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
 
 class Connection:
@@ -107,4 +114,5 @@ class Connection:
             budget=self._budget,
             on_call=self._on_call,
             only_reads=self._only_reads,
+            url_said=_said(self.name),
         )

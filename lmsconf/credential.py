@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lmsconf.endpoint import bare_token, token_problem
 from lmsconf.errors import LmsconfError, Problem, Severity, Where
 from lmsconf.redact import keep_secret
 
@@ -149,9 +150,7 @@ def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
 
 def _usable(text: str, origin: str, hint: str) -> Secret:
     """The token without the line break at its end. Raises NoToken where a header could not carry it."""
-    text = text.removesuffix("\n").removesuffix("\r")
-    if not text:
-        raise NoToken(f"{origin} holds no token: it is empty", hint=hint)
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise NoToken(f"{origin} holds no token: it has characters that no token has", hint=hint)
-    return Secret(text)
+    token = bare_token(text)
+    if wrong := token_problem(token):
+        raise NoToken(f"{origin} holds no token: {wrong}", hint=hint)
+    return Secret(token)

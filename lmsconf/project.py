@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 from pathlib import Path
 from typing import Final, cast
-from urllib.parse import urlsplit
 
+from lmsconf import endpoint
 from lmsconf.core.drift import Ignore
 from lmsconf.core.names import did_you_mean, fits, nearest, quoted
 from lmsconf.core.policy import Consent, Guards, Limit
@@ -37,7 +37,6 @@ _ADDRESSED: Final = {**_KINDS, "users": "user"}
 _EVERYTHING: Final = ("*", "all")
 _BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
 """A slash that no address has in a name: there a backslash stands before it."""
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NO_FILE_HINT: Final = (
     f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
 )
@@ -192,20 +191,7 @@ def url_problem(url: str) -> tuple[str, str] | None:
     """What is wrong with the address of a workspace, and the way out; None where nothing is."""
     if url.startswith("sandbox:"):
         return None
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return "the URL cannot be read", "Write https://HOST/PATH."
-    if parts.username is not None or parts.password is not None:
-        return "a URL must not hold a name or a password", "A token goes under `token:`."
-    if parts.query or parts.fragment:
-        return "a URL must end with its path", "Take away what follows ? or #."
-    if parts.scheme not in ("http", "https") or not host:
-        return f"{url} is no URL of a workspace", "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace."
-    if parts.scheme == "http" and host not in _LOOPBACK:
-        return f"{url} would send the token in the clear", "Write https; http is only for this machine (localhost)."
-    return None
+    return endpoint.url_problem(url)
 
 
 def _meaning(project: Project) -> Iterator[Problem]:

@@ -19,7 +19,8 @@ class Budget:
     Trouble begins when a request is sent that ends in no answer, or in one that only says "later", and is over with
     the next answer of any other kind. It is enough when one call has used up its tries, when `straight` requests have
     failed (or each client's usual number of tries, where there are many), or when the seconds of the budget are over.
-    Then nothing more is sent; after as long again, a program that still runs may begin anew.
+    A request that was only too much is no failure, since the service lives: then time and patience alone are the end.
+    Once it is enough, nothing more is sent; after as long again, a program that still runs may begin anew.
     """
 
     def __init__(self, retry: Retry) -> None:
@@ -27,6 +28,7 @@ class Budget:
         self._most = retry.straight
         self._lock = threading.Lock()
         self._failed = 0
+        self._lives = self._too_much = False
         self._trouble = _WELL
         self._troubles = 0
         self._end = math.inf
@@ -41,6 +43,16 @@ class Budget:
         """Which trouble this is; 0 while all is well."""
         return self._trouble
 
+    @property
+    def lives(self) -> bool:
+        """Whether the service has ever answered."""
+        return self._lives
+
+    @property
+    def too_much(self) -> bool:
+        """Whether the trouble is, as far as was heard last, that the service is asked too much."""
+        return self._too_much
+
     def left(self) -> float:
         """Seconds until it is enough; 0 when it is, and no end while all is well."""
         if self._trouble == _WELL:
@@ -50,17 +62,21 @@ class Budget:
 
     def answered(self) -> None:
         """Hears that the service lives."""
+        self._lives = True
         if self._trouble != _WELL:
             with self._lock:
                 self._calm()
 
-    def failed(self, sent: float) -> None:
-        """Hears that a request sent at that time brought nothing."""
+    def failed(self, sent: float, *, too_much: bool = False) -> None:
+        """Hears that a request sent at that time brought nothing, be it that it was only too much."""
         with self._lock:
             if self._trouble == _WELL:
                 self._troubles += 1
                 self._trouble = self._troubles
                 self._end = sent + self._retry.enough
+            self._too_much = too_much
+            if too_much:
+                return
             self._failed += 1
             if self._failed >= self._most:
                 self._spend()

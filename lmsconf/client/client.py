@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.client.budget import Budget
-from lmsconf.client.http import MAX_BYTES, Answer, Door, Lost, NotSent
+from lmsconf.client.http import MAX_BYTES, URL_SAID, Answer, Door, Lost, NotSent
 from lmsconf.client.pace import Pace
 from lmsconf.client.request import Asked, anything, asked_of
 from lmsconf.client.retry import NOT_NOW, Retry
 from lmsconf.client.trace import Exchange
-from lmsconf.client.verdict import failed, judge
+from lmsconf.client.verdict import LATER_HINT, failed, judge
 from lmsconf.core.values import Json
 from lmsconf.wire import Wire
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import httpx
 
 _GIVEN_UP = "not sent, since the service has not answered the requests before"
+_TOO_MUCH = "not sent, since the service has refused the requests before as too many"
 
 
 class Client:
@@ -29,7 +30,8 @@ class Client:
 
     seconds: how long one try may take. on_call hears of every try. pace and budget are shared by the clients of a run;
     without them, the client has a pace and each call a budget of its own. only_reads: a call that writes is misuse, and
-    raises ValueError before anything is sent. The token shows in nothing that this raises or tells.
+    raises ValueError before anything is sent. url_said: where the URL was said, for the hints of errors.
+    The token shows in nothing that this raises or tells.
     """
 
     def __init__(
@@ -46,9 +48,10 @@ class Client:
         only_reads: bool = False,
         seconds: float = 60.0,
         max_bytes: int = MAX_BYTES,
+        url_said: str = URL_SAID,
     ) -> None:
         self._only_reads = only_reads
-        self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes)
+        self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said)
         self.wire = wire or Wire.default()
         self._retry = retry or Retry()
         self._pace = pace or Pace(clock=self._retry.clock, sleep=self._retry.sleep)
@@ -107,22 +110,33 @@ class Client:
             raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
         budget = self._budget or Budget(self._retry)
         tried, waited, trouble = 0, 0.0, None
-        outcome: Answer | NotSent | Lost = NotSent(_GIVEN_UP)
+        outcome: Answer | NotSent | Lost | None = None
         while self._may_send(budget):
             tried += 1
             outcome = self._attempt(asked, tried, budget)
             if not self._may_repeat(asked, outcome):
                 break
             trouble = budget.trouble if trouble is None else trouble
-            pause = self._retry.pause(tried, waited, outcome.retry_after if isinstance(outcome, Answer) else None)
+            pause = self._pause(outcome, tried, waited, budget)
             if pause is None or pause > budget.left():
                 budget.gave_up(trouble)
                 break
             self._retry.sleep(pause)
             waited += pause
+        if outcome is None:
+            outcome = NotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else NotSent(_GIVEN_UP)
         if isinstance(outcome, Answer):
             return judge(asked, outcome, self._door, tried)
         raise failed(asked, outcome, self._door, tried) from outcome.__cause__
+
+    def _pause(self, outcome: Answer | NotSent | Lost, tried: int, waited: float, budget: Budget) -> float | None:
+        """Seconds until the next try of a call that came to this; None: enough."""
+        if not isinstance(outcome, Answer):
+            return self._retry.pause(tried, waited)
+        return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
+
+    def _is_too_much(self, answer: Answer, budget: Budget) -> bool:
+        return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
 
     def _may_send(self, budget: Budget) -> bool:
         """Waits for the turn to send, and says whether anything is to be sent at all."""
@@ -150,7 +164,7 @@ class Client:
             self._pace.answered()
             budget.answered()
             return
-        budget.failed(sent)
+        budget.failed(sent, too_much=isinstance(outcome, Answer) and self._is_too_much(outcome, budget))
         if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
             self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
 

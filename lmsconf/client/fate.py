@@ -52,6 +52,15 @@ FATES: Final[Mapping[type[Exception], Fate]] = {
     httpx.ResponseNotRead: Fate.AMBIGUOUS,
     httpx.RequestNotRead: Fate.AMBIGUOUS,
 }
+_WAYS_OUT: Final = (
+    ((9, 10), "Whoever runs the service must renew it; see also whether the clock of this machine is right."),
+    ((62, 64), "It is made out to another name: check the workspace's url."),
+    (
+        (2, 18, 19, 20, 21),
+        "If a company's own authority made it, set SSL_CERT_FILE to a PEM file with that authority's certificate.",
+    ),
+)
+"""OpenSSL's codes of the checks a certificate fails, and the way out: its dates, its name, who stands for it."""
 FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError)
 """What a transport may raise: the roots of httpx's errors, and what it lets through of the system's."""
 
@@ -59,13 +68,25 @@ FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.C
 def fate_of(error: Exception) -> Fate:
     """What an error says of the request."""
     fate = FATES.get(type(error), Fate.AMBIGUOUS)
-    return Fate.FINAL if fate is Fate.NOT_SENT and _is_certificate(error) else fate
+    # A certificate does not change by asking again.
+    return Fate.FINAL if fate is Fate.NOT_SENT and _certificate(error) else fate
 
 
-def _is_certificate(error: BaseException | None) -> bool:
-    """Whether a certificate stands behind an error: it does not change by asking again."""
+def certificate_hint(error: Exception, host: str) -> str | None:
+    """Which check the certificate of a host failed, and the way out; None where none stands behind the error."""
+    found = _certificate(error)
+    if found is None:
+        return None
+    code = getattr(found, "verify_code", None)
+    checked = getattr(found, "verify_message", None) or "it is not valid"
+    way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Whoever runs the service must mend it.")
+    return f"The certificate of {host} was refused: {checked.rstrip('.')}. {way_out}"
+
+
+def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """The refused certificate that stands behind an error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
-            return True
+            return error
         error = error.__cause__ or error.__context__
-    return False
+    return None

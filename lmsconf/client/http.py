@@ -6,14 +6,13 @@ A transport is used without httpx's own client around it: no redirects, no cooki
 from __future__ import annotations
 
 import math
-import re
+import os
 import ssl
 import time
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,24 +20,24 @@ import httpx
 
 from lmsconf import __version__
 from lmsconf.client.deadline import Deadline, keep
-from lmsconf.client.fate import FAILURES, Fate, fate_of
+from lmsconf.client.fate import FAILURES, Fate, certificate_hint, fate_of
+from lmsconf.endpoint import bare_token, is_loopback, token_problem, url_problem
 from lmsconf.errors import LmsconfError
 from lmsconf.redact import HIDDEN, forms, keep_secret, redacted
 
 MAX_BYTES = 32 * 1024 * 1024
+URL_SAID = "the workspace's url"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
-_UNFIT_URL = re.compile(r"[^\x21-\x7e]|[\\@?#]")
-_UNFIT_TOKEN = re.compile(r"[^\x21-\x7e]")
 
 
 class NotSent(Exception):
-    """The request never left. `final`: another try would end the same."""
+    """The request never left. `final`: another try would end the same. `hint`: a way out that is not the usual one."""
 
-    def __init__(self, reason: str, *, final: bool = False) -> None:
+    def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
-        self.final = final
+        self.final, self.hint = final, hint
 
 
 class Lost(Exception):
@@ -60,15 +59,22 @@ class Answer:
 class Door:
     """One connection to one service, with its credential. Raises LmsconfError for a URL or a token that is not safe.
 
-    seconds: how long one request may take from its first to its last byte.
+    seconds: how long one request may take from its first to its last byte. said: where the URL was said, in words.
     """
 
     def __init__(
-        self, base_url: str, token: str, *, transport: httpx.BaseTransport | None, seconds: float, max_bytes: int
+        self,
+        base_url: str,
+        token: str,
+        *,
+        transport: httpx.BaseTransport | None,
+        seconds: float,
+        max_bytes: int,
+        said: str = URL_SAID,
     ) -> None:
         parts = _checked(base_url, in_process=transport is not None)
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self.host = parts.netloc
+        self.url, self.host, self.said = self._base, parts.netloc, said
         self._token = _checked_token(token)
         keep_secret(self._token)
         self._headers = httpx.Headers(
@@ -146,7 +152,9 @@ class Door:
     def _failure(self, error: Exception) -> NotSent | Lost:
         """What an error of httpx means, in words; some have no text of their own."""
         reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
-        return Lost(reason) if fate is Fate.AMBIGUOUS else NotSent(reason, final=fate is Fate.FINAL)
+        if fate is Fate.AMBIGUOUS:
+            return Lost(reason)
+        return NotSent(reason, final=fate is Fate.FINAL, hint=certificate_hint(error, self.host))
 
     def _answer(self, response: httpx.Response, until: float) -> Answer:
         """The whole answer, once all of it is here."""
@@ -178,12 +186,16 @@ class Door:
         """The chunks as one, never holding more than the limit, however well a small answer was packed."""
         inflate = zlib.decompressobj(wbits=31) if unzip else None
         parts: list[bytes] = []
-        room = self._max_bytes
+        room = packed_room = self._max_bytes
         for chunk in chunks:
             part = inflate.decompress(chunk, room + 1) if inflate else chunk
+            # A packed text may come to nothing, chunk after chunk, and has no end then either.
+            packed_room -= len(chunk)
             room -= len(part)
-            if room < 0:
+            if room < 0 or packed_room < 0:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
+            if inflate and inflate.unused_data:
+                raise ValueError("more follows after the end of its compressed text")
             parts.append(part)
         if inflate and parts and not inflate.eof:
             raise ValueError("its compressed text ends too early")
@@ -197,49 +209,19 @@ def _url(text: str) -> httpx.URL:
 
 
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:
-    """The parts of a URL that is safe to send a token to. What it says is shown only where it holds no password."""
-    try:
-        parts = urlsplit(base_url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise _bad_url("it is not a URL") from None
-    if _UNFIT_URL.search(base_url):
-        raise _bad_url("it holds a character that has no place in it, or a user, a query or a fragment")
-    if not host or port == 0:
-        raise _bad_url("it names no host")
-    stays_here = _is_loopback(host) or (in_process and host == "sandbox")
-    if parts.scheme == "https" or (parts.scheme == "http" and stays_here):
-        return parts
-    raise _bad_url(f"{parts.scheme or 'no scheme'} to {host} would show the token to everybody on the way")
+    """The parts of a URL that is safe to send a token to. Raises LmsconfError."""
+    if wrong := url_problem(base_url, in_process="sandbox" if in_process else None):
+        raise LmsconfError(f"the workspace's url cannot be used: {wrong[0]}", hint=wrong[1])
+    return urlsplit(base_url)
 
 
-def _bad_url(reason: str) -> LmsconfError:
-    return LmsconfError(
-        f"the workspace's url cannot be used: {reason}",
-        hint="Write https://host/path; plain http goes only to this machine; a host beyond ASCII is written as xn--….",
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _checked_token(token: str) -> str:
+def _checked_token(text: str) -> str:
     """The token without the newline that files end with. It is never shown, whatever is wrong with it."""
-    stripped = token.removesuffix("\n").removesuffix("\r")
-    if not stripped:
-        raise LmsconfError("the token is empty", hint="Set LMSCONF_TOKEN, or `token:` of the workspace.")
-    if unfit := _UNFIT_TOKEN.search(stripped):
-        raise LmsconfError(
-            f"character {unfit.start() + 1} of the token cannot be part of one",
-            hint="A token is one line of letters, digits and punctuation, without blanks.",
-        )
-    return stripped
+    token = bare_token(text)
+    if wrong := token_problem(token):
+        hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token alone, in one line."
+        raise LmsconfError(f"the token cannot be used: {wrong}", hint=hint)
+    return token
 
 
 def _timeouts(seconds: float) -> dict[str, float]:
@@ -250,20 +232,50 @@ def _timeouts(seconds: float) -> dict[str, float]:
 
 def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HTTPTransport:
     """A transport of one connection, kept for the next request or not, through the environment's proxy."""
-    host = parts.hostname or ""
-    proxies = {} if _is_loopback(host) or proxy_bypass(host) else getproxies()
-    transport = httpx.HTTPTransport(
-        verify=_trust() if parts.scheme == "https" else _no_trust(),
-        limits=httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0),
-        proxy=proxies.get(parts.scheme) or proxies.get("all"),
-    )
+    proxy, said = _proxy(parts)
+    trust = _trust() if parts.scheme == "https" else _no_trust()
+    limits = httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0)
+    try:
+        transport = httpx.HTTPTransport(verify=trust, limits=limits, proxy=proxy)
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        # What httpx says of it may repeat the proxy's password.
+        kind = (proxy or "").partition("://")[0]
+        reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
+        raise LmsconfError(
+            f"the proxy that {said} names cannot be used: {redacted(reason)}",
+            hint=f"Set {said} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
+        ) from error
     return keep(transport, deadline)
+
+
+def _proxy(parts: SplitResult) -> tuple[str | None, str]:
+    """The proxy on the way to a host, and where it is named; None: there is none."""
+    host, proxies = parts.hostname or "", getproxies()
+    if is_loopback(host) or proxy_bypass(host):
+        return None, ""
+    for scheme in (parts.scheme, "all"):
+        if found := proxies.get(scheme):
+            names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+            said = next((name for name in names if os.environ.get(name)), "the system")
+            # Others who read these variables take a bare host and port for plain http.
+            return (found if "://" in found else f"http://{found}"), said
+    return None, ""
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """The certificates that are trusted, read once: that takes longer than a request."""
-    return httpx.create_ssl_context()
+    """The certificates that are trusted, read once: that takes longer than a request. Raises LmsconfError."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
+        missing = "no certificates in PEM format are in it" if isinstance(error, ssl.SSLError) else error.strerror
+        of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
+        raise LmsconfError(
+            f"the certificates to trust cannot be read from {of}: {missing}",
+            hint=f"Set {name or 'SSL_CERT_FILE'} to a PEM file of the authorities to trust"
+            f"{', or unset it to trust the usual ones' if name else ''}.",
+        ) from error
 
 
 @cache

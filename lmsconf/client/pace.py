@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 _REMEMBERED: Final = 64
@@ -22,12 +23,25 @@ _LEAST_REGAINED: Final = 0.5
 """Requests a second that every second gives back, at least."""
 
 
+_KEPT_AT_FIRST: Final = 0.5
+_KEPT: Final = 0.7
+"""What of the rate is kept after a refusal. Once a rate was learnt, the right one is not far away."""
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """When somebody may send."""
+
+    at: float
+
+
 class Pace:
     """A token bucket that holds one token. Safe to use from many threads.
 
     Nothing waits until the service says that it is too much, unless there is a limit from the start. Then the rate at
     which it answered until now is halved, nobody sends anything before the time that it named, and from there the rate
-    grows again, evenly: in twenty seconds by as much as it is. What was under way at that moment counts as one.
+    grows again, evenly: in twenty seconds by as much as it is. What was under way at that moment counts as one. Each
+    later refusal takes less than a third. Who waits is served in the order in which they came.
 
     limit: the most requests a second, whatever was learnt.
     """
@@ -44,24 +58,28 @@ class Pace:
         self._answered: deque[float] = deque(maxlen=_REMEMBERED)
         self._learnt: float | None = None
         self._since = self._next = -math.inf
-        self._lessons = 0
+        self._waiting: deque[_Turn] = deque()
         self._free = limit is None
 
     def wait(self, at_most: float) -> bool:
         """Waits for the caller's turn. False, and at once, where that is further away than so many seconds."""
         if self._free:
             return True
-        end = self._clock() + at_most
-        while True:
-            now, lessons = self._clock(), self._lessons
-            turn = self._turn(now)
-            if turn > end:
-                return False
-            if turn > now:
-                self._sleep(turn - now)
-            # Who slept while the service said "too many" has lost the turn.
-            if lessons == self._lessons:
-                return True
+        now = self._clock()
+        end = now + at_most
+        turn = self._taken(now)
+        try:
+            # Who sleeps while the service says "too many" finds the turn put off.
+            while (at := turn.at) <= end:
+                if at > now:
+                    self._sleep(at - now)
+                if at == turn.at:
+                    return True
+                now = self._clock()
+            return False
+        finally:
+            with self._lock:
+                self._waiting.remove(turn)
 
     def answered(self) -> None:
         """Hears that the service did what it was asked."""
@@ -76,25 +94,36 @@ class Pace:
         with self._lock:
             now = self._clock()
             if sent >= self._since:
-                self._learnt = max(self._rate_seen(now) / 2, _SLOWEST if told is None else _USUAL)
+                kept = _KEPT_AT_FIRST if self._learnt is None else _KEPT
+                self._learnt = max(self._rate_seen(now) * kept, _SLOWEST if told is None else _USUAL)
                 self._free = False
             elif again <= 0 or now + again <= self._since:
                 return
-            # Turns that were given out are void: everybody comes again, one after the other.
             self._since = self._next = max(now + again, self._since)
-            self._lessons += 1
+            if told is None and self._learnt:
+                # Where no time is named, whoever came at once would be the next to be refused.
+                self._next += 1 / self._learnt
+            # Turns that were given out are put off, in their order: whoever waits longest must not wait for ever.
+            for turn in self._waiting:
+                turn.at = self._given(now)
 
     def rate(self) -> float | None:
         """Requests a second that may be sent now; None: as many as there are."""
         return self._rate(self._clock())
 
-    def _turn(self, now: float) -> float:
-        """Takes the next turn there is, and says when it is."""
+    def _taken(self, now: float) -> _Turn:
+        """The next turn there is, as one that somebody waits for."""
         with self._lock:
-            turn = max(now, self._next)
-            rate = self._rate(turn)
-            self._next = turn if rate is None else turn + 1 / rate
+            turn = _Turn(self._given(now))
+            self._waiting.append(turn)
             return turn
+
+    def _given(self, now: float) -> float:
+        """When the next turn is that nobody has."""
+        at = max(now, self._next)
+        rate = self._rate(at)
+        self._next = at if rate is None else at + 1 / rate
+        return at
 
     def _rate(self, now: float) -> float | None:
         if self._learnt is None:

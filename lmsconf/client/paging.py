@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from lmsconf.client.listed import list_hint, list_of
 from lmsconf.core.kind import ListOperation, Rows
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
@@ -23,7 +24,8 @@ Heard = Callable[[int | None, int], None]
 class Layout:
     """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
 
-    paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside.
+    paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside. key: the
+    dialect key that names the rows, empty where none does.
     """
 
     rows: str
@@ -32,6 +34,7 @@ class Layout:
     limit: int
     paged: bool = True
     keep: Keep | None = None
+    key: str = ""
 
     @classmethod
     def of(cls, wire: Wire, operation: ListOperation, keep: Keep | None = None) -> Layout:
@@ -43,6 +46,7 @@ class Layout:
             limit=wire.number("paging.limit"),
             paged="skip" in wire[operation.name].query,
             keep=keep,
+            key=list_of(wire[operation.name])[1],
         )
 
 
@@ -174,7 +178,7 @@ def _page(page: Json, layout: Layout, *, is_first: bool) -> tuple[list[dict[str,
     if isinstance(page, dict) and not is_first and layout.rows in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
-        raise _Unfit(f"a page came without its list of {layout.rows}")
+        raise _Unfit(f"a page came without its list of {layout.rows} ({list_hint(layout.rows, layout.key, page)})")
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
         raise _Unfit(f"a row of {layout.rows} is not an object")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 
 from lmsconf.client.crew import Crew
+from lmsconf.client.listed import with_its_list
 from lmsconf.client.paging import Heard, Keep, Layout, read
 from lmsconf.client.urgency import Priority
 from lmsconf.core.kind import ListOperation, Request, Rows
@@ -33,7 +34,7 @@ class Reader:
         futures = [self._ask(known, path, query, Priority.FAN_OUT) for path, query in requests]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
-            return [future.result() for future in _failures(futures) or futures]
+            return [with_its_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
             for future in futures:
                 future.cancel()

@@ -19,7 +19,7 @@ _MISUNDERSTOOD = (400, 409, 422)
 """The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
 _PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
-_LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
+LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
 _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
 _JSON_TYPES = {"object": dict, "array": list}
 
@@ -36,7 +36,8 @@ def failed(asked: Asked, failure: NotSent | Lost, door: Door, tried: int) -> Api
     message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
     if isinstance(failure, Lost) and asked.writes:
         return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
-    return Unreachable(message, hint="Check the workspace's url and the network.", operation=_id(asked))
+    hint = (failure.hint if isinstance(failure, NotSent) else None) or f"Check {door.said} and the network."
+    return Unreachable(message, hint=hint, operation=_id(asked))
 
 
 def _value(asked: Asked, answer: Answer, door: Door) -> Json:
@@ -99,10 +100,21 @@ def _meaning(asked: Asked, answer: Answer, door: Door) -> tuple[type[ApiError], 
     if status == 401 or (status == 403 and not asked.writes):
         return Unauthorized, _ACCESS_HINT
     if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
-        return Unreachable, _LATER_HINT
+        return Unreachable, LATER_HINT
+    if status == 404 and _is_at_the_root(asked):
+        return (
+            Rejected,
+            f"Check {door.said}: {door.url} may lack a part of the path, such as /api, or have one too many.",
+        )
     if status < 500:
         return Rejected, _dialect_hint(asked, status)
-    return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, _LATER_HINT)
+    return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, LATER_HINT)
+
+
+def _is_at_the_root(asked: Asked) -> bool:
+    """Whether a read names nothing that could be missing, so that a 404 is about where the API is."""
+    operation = asked.operation
+    return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
 
 
 def _moved_hint(answer: Answer, door: Door) -> str:
@@ -120,7 +132,7 @@ def _dialect_hint(asked: Asked, status: int) -> str | None:
     if asked.operation is None or status not in _MISUNDERSTOOD:
         return None
     if not asked.writes:
-        pages = _PAGES in asked.operation.leans_on
+        pages = "limit" in asked.operation.query
         return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
     keys = ", ".join(asked.operation.leans_on)
     return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None

@@ -12,10 +12,12 @@ import pytest
 from lmsconf.client.budget import Budget
 from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew
+from lmsconf.client.pace import Pace
 from lmsconf.client.retry import Retry
 from lmsconf.errors import ApiError, Exit, Unreachable
 
 from .network import CANARY, Clock, Network, client, said
+from .turns import Turns
 
 MINUTES_2 = 120.0
 Dead = Callable[[httpx.Request], httpx.Response]
@@ -97,7 +99,7 @@ def test_a_dead_service_ends_a_run_in_two_minutes(name: str) -> None:
     assert len(network.requests) <= 20
 
 
-@pytest.mark.parametrize("name", ["refusing", "503 for ever", "429 for ever, come back at once"])
+@pytest.mark.parametrize("name", ["refusing", "503 for ever"])
 def test_many_clients_send_little_more_than_one(name: str) -> None:
     """Eight clients side by side stop together: at most each one's usual tries, whatever is waiting."""
     group: Group
@@ -119,6 +121,38 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
         for one in [crew.submit(job) for _ in range(200)]:
             one.result()
     assert len(network.requests) <= 8 * 4 + 8
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("status", "headers"), [(429, {}), (429, {"Retry_After": "0"}), (429, {"Retry_After": "60"}), (503, {})]
+)
+def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
+    status: int, headers: dict[str, str], luck: float
+) -> None:
+    """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
+    clock = Turns()
+    network = Network(said(200, {"userIds": []}), said(status, None, **headers))
+    retry = clock.retry(chance=lambda: luck)  # type: ignore[arg-type]
+    pace, budget = Pace(clock=clock, sleep=clock.sleep), Budget(retry)
+    budget.side_by_side(16)
+    todo, errors = iter(range(100)), []
+
+    def worker() -> None:
+        by = Client("http://sandbox", CANARY, transport=network, retry=retry, pace=pace, budget=budget)
+        for _ in todo:
+            try:
+                by.call("manual-groups.members", path={"groupId": "g"})
+            except Unreachable as error:
+                errors.append(error)
+
+    start = clock.time
+    clock.run([worker] * 16)
+    assert 59.0 <= clock.time - start <= MINUTES_2
+    assert len(errors) == 99
+    assert all("--max-rate" in str(error.hint) for error in errors)
+    assert any("refused the requests before as too many" in error.message for error in errors)
+    assert len(network.requests) <= 16 * 24
 
 
 @pytest.mark.parametrize(("width", "most"), [(1, 20), (4, 20), (8, 32), (64, 256)])

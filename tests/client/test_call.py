@@ -262,7 +262,27 @@ def test_a_redirect_is_told_and_never_followed() -> None:
 def test_a_refused_write_names_the_dialect_keys() -> None:
     """Where names are assumed, the error says which keys to look at."""
     assert "manual-groups.rename.name" in str(failure(WRITE, said(400)).hint)
-    assert failure(WRITE, said(404)).hint is failure(READ, said(400)).hint is None
+    assert failure(WRITE, said(404)).hint is failure(READ, said(400)).hint is failure(READ, said(404)).hint is None
+
+
+@pytest.mark.parametrize("operation", ["users.list", "manual-groups.list", "smart-groups.list", "content.list"])
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refused_page_names_the_dialect_key_of_its_size(operation: str, status: int) -> None:
+    """Every operation that has a limit may be refused for a page that is too large."""
+    hint = failure((operation, {}, None), said(status, {"message": "limit must not exceed 50"})).hint
+    assert "(paging.limit)" in str(hint)
+
+
+@pytest.mark.parametrize("operation", ["users.list", "custom-fields.list", "smart-groups.list"])
+def test_a_listing_that_is_not_there_doubts_the_url(operation: str) -> None:
+    """A 404 of what names nothing that could be missing is about where the API is: the URL and its place are named."""
+    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)), url_said="`url` of the workspace w")
+    with pytest.raises(Rejected) as caught:
+        made.call(operation)
+    assert str(caught.value.hint).startswith("Check `url` of the workspace w: https://h.example/api may lack a part")
+    with pytest.raises(Rejected) as unknown:
+        made.call("content-targets.list", query={"contentId": "c"})
+    assert unknown.value.hint is None
 
 
 def test_errors_show_a_safe_excerpt() -> None:
@@ -302,20 +322,24 @@ def test_the_trace_hears_of_every_try() -> None:
 
 
 def test_compressed_answers_are_read() -> None:
-    """gzip is asked for and understood; what was not asked for or ends early is a bad answer."""
+    """gzip is asked for and understood; what was not asked for, ends early or goes on is a bad answer."""
     packed = gzip.compress(b'{"userIds": ["u"]}')
 
     def answer(content: bytes, encoding: str) -> httpx.Response:
         return httpx.Response(200, stream=httpx.ByteStream(content), headers={"Content-Encoding": encoding})
 
     assert perform(client(answer(packed, "gzip")), READ) == {"userIds": ["u"]}
-    for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br")):
+    twice = ((packed + b"x", "gzip"), (packed + packed, "gzip"))
+    for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br"), *twice):
         assert type(failure(READ, answer(content, encoding))) is BadAnswer
 
 
 def test_an_answer_is_never_held_beyond_its_limit() -> None:
     """A body that is too long, as sent or once unpacked, is a bad answer before it is in memory."""
-    for headers, body in (({}, b"x" * 2_000), ({"Content-Encoding": "gzip"}, gzip.compress(b" " * 10_000_000))):
+    # An empty block that has not ended: a packed text that comes to nothing, however long it is.
+    nothing = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 400
+    packed = {"Content-Encoding": "gzip"}
+    for headers, body in (({}, b"x" * 2_000), (packed, gzip.compress(b" " * 10_000_000)), (packed, nothing)):
         network = Network(httpx.Response(200, stream=httpx.ByteStream(body), headers=headers))
         small = Client("http://sandbox", CANARY, transport=network, max_bytes=1_000)
         with pytest.raises(BadAnswer, match=r"longer than 1,000 bytes"):
@@ -343,9 +367,29 @@ def test_a_certificate_is_not_asked_for_twice() -> None:
     wrong = httpx.ConnectError("bad certificate")
     wrong.__cause__ = ssl.SSLCertVerificationError("bad certificate")
     network = Network(wrong)
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable) as caught:
         perform(client(network=network), READ)
     assert len(network.requests) == 1
+    assert "The certificate of sandbox was refused: it is not valid." in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("code", "said_of_it", "way_out"),
+    [
+        (10, "certificate has expired", "must renew it"),
+        (18, "self-signed certificate", "SSL_CERT_FILE"),
+        (20, "unable to get local issuer certificate", "SSL_CERT_FILE"),
+        (62, "Hostname mismatch", "made out to another name"),
+    ],
+)
+def test_a_refused_certificate_says_which_check_failed(code: int, said_of_it: str, way_out: str) -> None:
+    """OpenSSL's word for it and what to do, which is not the same for a date, a name and an unknown authority."""
+    wrong, certificate = httpx.ConnectError("no"), ssl.SSLCertVerificationError("no")
+    certificate.verify_code, certificate.verify_message = code, said_of_it
+    wrong.__cause__ = certificate
+    hint = str(failure(WRITE, wrong).hint)
+    assert said_of_it in hint
+    assert way_out in hint
 
 
 @pytest.mark.parametrize(
@@ -386,7 +430,7 @@ def test_only_safe_urls_are_given_a_token(url: str) -> None:
 def test_safe_urls_need_no_transport(url: str) -> None:
     """This machine by http and any host by https; `sandbox` is a host only where a transport stands behind it."""
     Client(url, CANARY).close()
-    with pytest.raises(LmsconfError, match="would show the token"):
+    with pytest.raises(LmsconfError, match="would send the token in the clear"):
         Client("http://sandbox", CANARY)
 
 

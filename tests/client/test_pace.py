@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
 import httpx
@@ -16,6 +17,7 @@ from lmsconf.client.pace import Pace
 from lmsconf.errors import ApiError
 
 from .network import CANARY, Clock, Network, client, said
+from .turns import Turns
 
 FINE = said(200, {"userIds": []})
 
@@ -68,7 +70,7 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
 
 
 def test_too_many_halves_the_rate_that_was_seen() -> None:
-    """A service that answered forty a second and then says 429 gets twenty; the next time ten."""
+    """A service that answered forty a second and then says 429 gets twenty; the next time seven tenths of them."""
     clock = Clock()
     learning = pace(clock)
     answered(learning, clock, 40.0, 200)
@@ -79,7 +81,24 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
     seen = learning.rate()
     assert seen is not None
     learning.too_many(clock.time, None)
-    assert learning.rate() == pytest.approx(10.0, rel=0.1)
+    assert learning.rate() == pytest.approx(14.0, rel=0.1)
+
+
+def test_who_waits_is_served_in_turn() -> None:
+    """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
+    clock = Turns()
+    shared = Pace(1.0, clock=clock, sleep=clock.sleep)
+    served: list[int] = []
+
+    def worker(number: int) -> None:
+        clock.sleep(number / 100)
+        assert shared.wait(60.0)
+        served.append(number)
+        if number in (2, 4):
+            shared.too_many(clock.time, None)
+
+    clock.run([partial(worker, number) for number in range(8)])
+    assert served == list(range(8))
 
 
 def test_what_was_under_way_counts_once() -> None:
@@ -152,7 +171,7 @@ def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowe
     """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""
     clock = Clock()
     learning = pace(clock)
-    for _ in range(12):
+    for _ in range(24):
         answered(learning, clock, 100.0, 9)
         learning.too_many(clock.time, told)
     assert learning.rate() == pytest.approx(slowest)

@@ -11,9 +11,9 @@ import pytest
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
 from lmsconf.core.kind import ListOperation, Rows
-from lmsconf.errors import Unauthorized, Unreachable
+from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
 from lmsconf.kinds.listings import LISTINGS
-from lmsconf.kinds.names import USER
+from lmsconf.kinds.names import GROUP, USER
 
 from .network import Network, client, pages, said
 
@@ -135,7 +135,33 @@ def test_a_count_that_moved_between_pages_is_not_believed(first: list[httpx.Resp
 )
 def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], reason: str) -> None:
     """Counts that disagree twice, pages that repeat, rows without ids, pages without rows: said, never raised."""
-    assert rows(Network(*script)).incomplete == reason
+    assert str(rows(Network(*script)).incomplete).partition(" (")[0] == reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "said_of_it"),
+    [
+        ({}, 'the key "groups" is missing'),
+        ({"manualGroups": []}, 'the key "groups" is missing, and there is a list under "manualGroups"'),
+        ({"groups": True}, '"groups" is no list'),
+    ],
+)
+def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
+    """What is missing, that nothing is done on the word of it, and whether a dialect key could name it."""
+    with Crew(lambda: client(said(200, answer))) as crew:
+        found = Reader(crew).rows(LISTINGS[GROUP])
+    assert said_of_it in str(found.incomplete)
+    assert "Nothing is created or deleted on such an answer. No dialect key names it" in str(found.incomplete)
+
+
+@pytest.mark.parametrize("answer", [{}, {"targets": None}, {"targets": True}, {"assignments": []}])
+def test_an_answer_without_its_list_is_an_error_with_a_way_out(answer: object) -> None:
+    """One that is read for each content is not taken for an empty one either."""
+    with Crew(lambda: client(said(200, answer)), parallelism=1) as crew:
+        with pytest.raises(BadAnswer, match="GET /content/targets came without its list of targets") as caught:
+            Reader(crew).each("content-targets.list", [({}, {"contentId": "c"})])
+        assert '"targets"' in str(caught.value.hint)
+        assert "Nothing is created or deleted" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("broken", [said(404), httpx.Response(200, content=b"<html>")])

@@ -7,10 +7,11 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from lmsconf.client.client import Client
 from lmsconf.client.retry import Retry
 from lmsconf.errors import ApiError, Unreachable
 
-from .network import Clock, Network, client, raw, said
+from .network import CANARY, Clock, Network, client, raw, said
 
 FINE = said(200, {"userIds": []})
 
@@ -31,11 +32,30 @@ def write(*script: httpx.Response | Exception, clock: Clock | None = None) -> in
     return len(network.requests)
 
 
-@pytest.mark.parametrize("passing", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("passing", [500, 502, 503, 504])
 def test_a_read_is_tried_again_after_what_passes(passing: int) -> None:
     """A read may always be repeated: at most four times, and no more once it is answered."""
     assert read(said(passing), FINE) == 2
     assert read(said(passing)) == 4
+
+
+def test_too_many_is_tried_again_as_long_as_patience_lasts() -> None:
+    """A service that says 429 lives: bad luck in the jitter uses up nothing, and it ends after some 90 seconds."""
+    for luck in (0.0, 0.5, 1.0):
+        clock, network = Clock(), Network(said(429))
+        by = Client("http://sandbox", CANARY, transport=network, retry=clock.retry(chance=lambda luck=luck: luck))
+        with pytest.raises(Unreachable, match="answered 429") as caught:
+            by.call("manual-groups.members", path={"groupId": "g"})
+        assert "--max-rate" in str(caught.value.hint)
+        assert clock.time - 1_000.0 == pytest.approx(100.0, rel=0.15)
+        assert len(network.requests) <= 25
+    assert write(*[said(429)] * 12, raw(200)) == 13
+
+
+def test_at_once_is_believed_once() -> None:
+    """Who came back at once as it was told and was refused again comes later each time."""
+    retry = Clock().retry()
+    assert [retry.pause(tried, 0.0, "0", too_much=True) for tried in (1, 2, 3, 9)] == [0.0, 0.5, 1.0, 10.0]
 
 
 @pytest.mark.parametrize("lasting", [301, 400, 401, 403, 404, 501])

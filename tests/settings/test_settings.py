@@ -302,7 +302,7 @@ def test_token_from_a_command(tmp_path: Path) -> None:
         ("{env: P_TOKEN}", "the environment variable P_TOKEN is not set"),
         ("{file: missing}", "missing cannot be read: No such file or directory"),
         ("{file: empty}", "empty holds no token: it is empty"),
-        ("{file: several}", "several holds no token: it has characters that no token has"),
+        ("{file: several}", "several holds no token: character 13 of it is one that no token has"),
         ("{command: [no-such-program]}", "the command no-such-program gave no token: No such file or directory"),
         ('{command: ["false"]}', "the command false gave no token: it ended with 1"),
         ('{command: ["true"]}', "the command true holds no token: it is empty"),

@@ -1,0 +1,63 @@
+"""What the address of a service and a token have to be, wherever they come from: one rule for everybody who asks."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+_UNFIT: Final = re.compile(r"[^\x21-\x7e]|[\\@?#]")
+_NO_TOKEN: Final = re.compile(r"[^\x21-\x7e]")
+_WRITE: Final = "Write https://HOST/PATH."
+
+
+def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] | None:
+    """Why a token may not be sent to a URL, and the way out; None where it may.
+
+    The URL is repeated only where it can hide no password. in_process: a host that plain http may go to.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "the URL cannot be read", _WRITE
+    if parts.username is not None or parts.password is not None:
+        return "a URL must not hold a name or a password", "A token goes under `token:`."
+    if parts.query or parts.fragment:
+        return "a URL must end with its path", "Take away what follows ? or #."
+    if _UNFIT.search(url):
+        hint = f"{_WRITE} A host beyond ASCII is written as xn--…, and in a path %20 stands for a blank."
+        return "the URL holds a character that has no place in one", hint
+    if parts.scheme not in ("http", "https") or not host:
+        return f"{url} is no URL of a workspace", "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace."
+    if port == 0:
+        return f"{url} has the port 0, where nobody can listen", "Write another port, or none for the usual one."
+    stays_here = is_loopback(host) or host == in_process
+    if parts.scheme == "https" or (parts.scheme == "http" and stays_here):
+        return None
+    return f"{url} would send the token in the clear", "Write https; http is only for this machine (localhost)."
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bare_token(text: str) -> str:
+    """The token without the line break that files end with."""
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def token_problem(token: str) -> str | None:
+    """Why a header could not carry a token, without showing anything of it; None where it could."""
+    if not token:
+        return "it is empty"
+    if unfit := _NO_TOKEN.search(token):
+        return f"character {unfit.start() + 1} of it is one that no token has"
+    return None

@@ -1,0 +1,77 @@
+"""One rule for URLs and one for tokens: the project file and the client never disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lmsconf.client.client import Client
+from lmsconf.credential import NoToken, env_token
+from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.project import read_project
+
+from .network import CANARY
+
+GOOD = [
+    "https://h",
+    "https://h:1/api/",
+    "http://127.0.0.2",
+    "http://127.1.2.3:80",
+    "http://[::1]:9",
+    "http://LOCALHOST",
+]
+BAD = [
+    "https://h:0",
+    "https://h/a b",
+    "https://h/ä",
+    "https://h/a@b",
+    "http://h",
+    "https://h?",
+    "https://h\\x",
+    "ftp://h",
+]
+
+
+def accepted(url: str) -> bool:
+    """Whether a client takes the URL."""
+    try:
+        Client(url, CANARY, transport=httpx.MockTransport(lambda _: httpx.Response(200))).close()
+    except LmsconfError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("url", GOOD + BAD)
+def test_project_file_and_client_agree_on_urls(tmp_path: Path, url: str) -> None:
+    """What one of them refuses, the other does; the file's line is named, and both give the same reason."""
+    quoted = url.replace("\\", "\\\\")
+    (tmp_path / "lmsconf.yaml").write_text(f'workspaces:\n  w: {{url: "{quoted}"}}\n')
+    if url in GOOD:
+        read_project(tmp_path)
+        assert accepted(url)
+        return
+    with pytest.raises(ProblemsFound) as found:
+        read_project(tmp_path)
+    (problem,) = found.value.problems
+    assert (problem.code, str(problem.source)) == ("project/url", "lmsconf.yaml:2:12")
+    with pytest.raises(LmsconfError) as refused:
+        Client(url, CANARY)
+    assert problem.message.removeprefix("workspaces.w: ") in refused.value.message
+    assert problem.hint == refused.value.hint
+
+
+@pytest.mark.parametrize("token", ["\n", "a b", "tok\ten", "tokén", "a\x7f", "two\nlines", "fine", "fine\r\n"])
+def test_credential_and_client_agree_on_tokens(token: str) -> None:
+    """The same texts can be a token, and neither shows what cannot."""
+    found = env_token("T", {"T": token})
+    if token.startswith("fine"):
+        assert found.secret().reveal() == "fine"
+        Client("https://h", token).close()
+        return
+    with pytest.raises(NoToken) as missing:
+        found.secret()
+    with pytest.raises(LmsconfError) as refused:
+        Client("https://h", token)
+    assert missing.value.message.partition("holds no token: ")[2] == refused.value.message.partition("used: ")[2] != ""
