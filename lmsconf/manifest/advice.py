@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 _INDICATORS = "*&@%!`"
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
+_GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:].*)")
 _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
 _UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
@@ -38,7 +39,8 @@ def advise(found: Complaint, text: str) -> Advice:
     lines = text.splitlines()
     line = lines[found.at[0]] if found.at[0] < len(lines) else ""
     opened = lines[found.opened[0]] if found.opened and found.opened[0] < len(lines) else ""
-    return next(_advices(found, line, opened), Advice(f"this is not YAML: {found.problem}", _UNSURE, found.at))
+    before = lines[found.at[0] - 1] if 0 < found.at[0] <= len(lines) else ""
+    return next(_advices(found, line, opened, before), Advice(f"this is not YAML: {found.problem}", _UNSURE, found.at))
 
 
 def quoted(line: str) -> str:
@@ -51,7 +53,8 @@ def quoted(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _advices(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
+def _advices(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+    yield from _glued(found, line, opened, before)
     if "quoted scalar" in found.context and "found unexpected" in found.problem and found.opened:
         yield Advice("the quote that opens here is never closed", _closed(opened, found.opened[1]), found.opened)
     char = line[found.at[1] : found.at[1] + 1]
@@ -65,6 +68,18 @@ def _advices(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
         char = line[found.opened[1] : found.opened[1] + 1]
         yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.opened)
     yield from _brackets(found, char)
+
+
+def _glued(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+    """A key whose value begins right after the colon: to YAML both are one text, and the next line is a surprise."""
+    is_first = ": " not in line[: found.at[1]]
+    for written, row, fits in (
+        (opened, found.opened[0] if found.opened else 0, "expected ':'" in found.problem),
+        (before, found.at[0] - 1, "mapping values are not allowed" in found.problem and is_first),
+    ):
+        key = _GLUED.fullmatch(written) if fits and len(written) <= _LONG else None
+        if key is not None:
+            yield Advice("a blank is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
 def _colon(found: Complaint, line: str) -> Advice:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from lmsconf.core.values import Json
-from lmsconf.manifest.faults import Finding, heads, keys_of, types_of, types_of_schema
+from lmsconf.manifest.faults import Finding
+from lmsconf.manifest.shapes import Schema, heads, keys_of, needed_keys, types_of, types_of_schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-Schema = Mapping[str, Json]
 _PROSE = frozenset(["description", "title", "examples"])
 _FREE = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are no names: the service, or the header of a CSV file, may have them on several lines."""
@@ -53,7 +54,7 @@ class Shape:
         from jsonschema import Draft202012Validator
 
         errors = Draft202012Validator(self._strict).iter_errors(value)
-        return [finding for error in errors for finding in _findings(error)]
+        return [finding for error in errors for finding in _findings(error, self._strict)]
 
     @cached_property
     def _strict(self) -> dict[str, Json]:
@@ -121,19 +122,21 @@ def _for_gate(schema: Schema) -> dict[str, Json]:
     return quick
 
 
-def _findings(error: ValidationError) -> Iterator[Finding]:
+def _findings(error: ValidationError, root: Schema) -> Iterator[Finding]:
     """What one error of jsonschema comes down to: for a union, the errors of the branch that was meant."""
     if error.validator not in ("oneOf", "anyOf"):
-        yield _finding(error, str(error.validator), error.validator_value)
+        yield _finding(error, str(error.validator), error.validator_value, root)
         return
     branches = cast("list[Schema]", error.validator_value)
     meant = _meant(branches, cast(Json, error.instance))
     if meant is None:
-        yield _finding(error, "union", branches)
+        yield _finding(error, "union", branches, root)
         return
     for inner in error.context or ():
         if inner.relative_schema_path[0] == meant:
-            yield from _findings(inner)
+            for found in _findings(inner, root):
+                is_whole = found.path == tuple(error.absolute_path)
+                yield replace(found, among=tuple(branches)) if is_whole and not found.among else found
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:
@@ -147,7 +150,7 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
     return typed[0] if len(typed) == 1 else None
 
 
-def _finding(error: ValidationError, keyword: str, wanted: object) -> Finding:
+def _finding(error: ValidationError, keyword: str, wanted: object, root: Schema) -> Finding:
     keyword = "propertyNames" if "propertyNames" in error.absolute_schema_path else keyword
     return Finding(
         path=tuple(error.absolute_path),
@@ -155,4 +158,21 @@ def _finding(error: ValidationError, keyword: str, wanted: object) -> Finding:
         wanted=cast(Json, wanted),
         value=cast(Json, error.instance),
         schema=cast(Schema, error.schema),
+        needed=_is_needed(error, root),
     )
+
+
+def _is_needed(error: ValidationError, root: Schema) -> bool:
+    """Whether the value stands under a key that its mapping cannot do without."""
+    node, holder, key = cast("dict[str | int, Json]", root), root, ""
+    steps = list(error.absolute_schema_path)
+    for number, step in enumerate(steps[:-1]):
+        # The path of an error leaves out where it was referred elsewhere.
+        if "$ref" in node:
+            name = str(node["$ref"]).removeprefix("#/$defs/")
+            node = cast("dict[str | int, Json]", cast(Schema, root["$defs"])[name])
+        if step == "properties":
+            holder, key = cast(Schema, node), str(steps[number + 1])
+        node = cast("dict[str | int, Json]", node[step])
+    path = error.absolute_path
+    return bool(path) and path[-1] == key and key in needed_keys(holder)

@@ -51,9 +51,9 @@ class Shelf:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             before = data[: error.start]
-            line = before.count(b"\n") + 1
+            line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
             message, hint = "this is not UTF-8 text", "Save the file as UTF-8."
-            raise Unreadable("manifest/encoding", message, hint=hint, source=Where(name, line)) from error
+            raise Unreadable("manifest/encoding", message, hint=hint, source=Where(name, line, column)) from error
 
     def _bytes(self, path: Path, name: str, limit: int) -> bytes:
         """What the file holds. It is asked for one byte more than it may have, since its size is only a promise."""

@@ -41,6 +41,7 @@ from lmsconf.manifest.variables import Exhausted, Variables
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
 """Hears what each entry says once all is written out, with the keys that lead to its section."""
+_SHOWN: Final = 5
 ENOUGH: Final = 1_000
 """How many errors are told before the manifests are given up: who reads that many?"""
 
@@ -195,7 +196,8 @@ class _Loading:
             documents += reading.documents
             self.problems += reading.problems
         if not any(map(_says_something, documents)) and not self.problems:
-            self.problems.append(_nothing(self.shelf.name(folder)))
+            found = [self.shelf.name(path) for path in paths]
+            self.problems.append(_silent(found, documents, self.kinds) if found else _nothing(self.shelf.name(folder)))
         return documents
 
     def _check_outline(self, document: Document, outline: Shape) -> None:
@@ -304,4 +306,21 @@ def _nothing(folder: str) -> Problem:
         message="there is no manifest here",
         hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
         source=Where(folder),
+    )
+
+
+def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
+    """There are files, and none of them declares anything."""
+    said = {document.source.path for document in documents}
+    shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
+    one, is_one = "is" if len(files) == 1 else "are", len(files) == 1
+    why = f"{one} empty, or only comments"
+    if said:
+        why = f"{'holds' if is_one else 'hold'} only sets, or keys that are ignored"
+    sections = ", ".join(kind.section for kind in kinds.values())
+    return Problem(
+        code="manifest/nothing",
+        message=f"nothing is declared: {shown} {why}",
+        hint=f"Write what shall be, under one of {sections}, {ABSENT}.",
+        source=Where(files[0], 1, 1) if is_one else Where(files[0]),
     )

@@ -29,6 +29,11 @@ def mark(line: int, column: int = 0) -> Mark:
     return line << _LINE | column
 
 
+def line_of(at: Mark) -> int:
+    """The line of a place."""
+    return at >> _LINE
+
+
 class Source:
     """One file as it was read: its path in the project, its text, and the positions of all values in it.
 

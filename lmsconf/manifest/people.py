@@ -17,26 +17,39 @@ from lmsconf.core.values import Json
 from lmsconf.errors import Problem, Severity, Where
 from lmsconf.manifest.files import ENOUGH
 from lmsconf.manifest.folder import TOTAL_LIMIT, Shelf, Unreadable
-from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Source, Trail, mark, settle
+from lmsconf.manifest.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
 from lmsconf.manifest.scalars import FORBIDDEN
+from lmsconf.manifest.sheets import Sheet
 
 ANY_ITEM: Final = "*"
-_SEPARATORS: Final = (",", ";", "\t")
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 _LONGEST_ADDRESS = 320
 
 
-_HEADER = 1
-"""The line that names the columns."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A CSV file as read: its columns, and its rows with the line on which each begins. Cells are trimmed, and NFC."""
+    """A CSV file as read: the line of its header, its columns, and its rows with the line on which each begins.
 
-    path: str
+    Cells are trimmed, and NFC.
+    """
+
+    sheet: Sheet
+    header: int
     columns: tuple[str, ...]
     rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+class _Cells(Source):
+    """Stands for one column of a CSV file: each mark is a line."""
+
+    def __init__(self, sheet: Sheet, column: int) -> None:
+        super().__init__(sheet.path)
+        self._sheet = sheet
+        self._column = column
+
+    def where(self, at: Mark) -> Where:
+        """The place of the cell on that line."""
+        return self._sheet.where(line_of(at), self._column)
 
 
 class _Wrong(Exception):
@@ -78,9 +91,9 @@ class PeopleFiles:
             (_column(table, name, places.key(*path, "where", name)), normal(str(value)))
             for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
         ]
-        people, marks = Seq(Source(table.path)), list[int]()
+        people, marks = Seq(_Cells(table.sheet, column)), list[int]()
         for line, cells in table.rows:
-            if all(cells[number] == value for number, value in asked) and self._usable(cells[column], table, line):
+            if all(cells[number] == value for number, value in asked) and self._usable(cells, table, line, column):
                 people.append(cells[column])
                 marks.append(mark(line))
         settle(people, marks)
@@ -88,14 +101,16 @@ class PeopleFiles:
             raise _Wrong(_nobody(table, said, places.at(*path)))
         return people
 
-    def _usable(self, address: str, table: _Table, line: int) -> bool:
-        """Whether a cell holds an address; if not, that is told at its line."""
-        where = Where(table.path, line)
+    def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
+        """Whether a cell holds an address; if not, that is told at its place."""
+        address = cells[column]
         if not address:
+            where = table.sheet.where(line, column)
             message, hint = "this row has no address, so it adds nobody", "Write the address, or take the row out."
             warning = Severity.WARNING
             self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
+            where = table.sheet.where(line, column)
             message = f'"{address[:_LONGEST_ADDRESS]}" is no e-mail address'
             hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
             self.report(Problem(code="people/address", message=message, hint=hint, source=where))
@@ -172,17 +187,17 @@ def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, T
 
 def _parsed(path: str, text: str) -> _Table:
     """The table in a CSV text. Raises _Wrong at the line that cannot be read."""
+    sheet = Sheet(path, text)
     if found := FORBIDDEN.search(text):
-        line = text.count("\n", 0, found.start()) + 1
-        message = f"the character U+{ord(found[0]):04X} has no place here"
-        raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=Where(path, line)))
-    rows = list(_rows(path, text))
+        message, where = f"the character U+{ord(found[0]):04X} has no place here", sheet.place(found.start())
+        raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
+    rows = list(_rows(sheet))
     if not rows:
         message, hint = "this CSV file is empty", "Its first line must name the columns."
-        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1)))
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1, 1)))
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
-    return _Table(path, columns, filled)
+    return _Table(sheet, rows[0][0], columns, filled)
 
 
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:
@@ -198,17 +213,20 @@ def _shifted(table: _Table) -> Iterator[Problem]:
                 code="people/csv",
                 message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
                 hint="Put a cell that holds the separator in quotes, or give the last columns a name.",
-                source=Where(table.path, line),
+                source=table.sheet.where(line, _beyond(table, cells)),
             )
 
 
-def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _beyond(table: _Table, cells: tuple[str, ...]) -> int:
+    """The first cell beyond the columns that holds anything."""
+    return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
+
+
+def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Rows that hold anything, with the line on which each begins."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
     line = 1
     try:
-        separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normal(cell.strip()) for cell in cells)
             if any(trimmed):
@@ -217,7 +235,7 @@ def _rows(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     except csv.Error as error:
         message = f"this row cannot be read: {error}"
         hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, line))) from error
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=sheet.trouble(line))) from error
 
 
 def _column(table: _Table, name: str, where: Where) -> int:
@@ -226,11 +244,12 @@ def _column(table: _Table, name: str, where: Where) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message = f'there is no column "{name}"'
+    message, source = f'there is no column "{name}"', Where(table.sheet.path, table.header, 1)
     if name in table.columns:
+        source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{name}"', "Give each column its own name."
     hint = f"{hint} {where} asks for it."
-    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=Where(table.path, _HEADER)))
+    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
 
 
 def _nobody(table: _Table, said: Map, where: Where) -> Problem:
@@ -240,5 +259,5 @@ def _nobody(table: _Table, said: Map, where: Where) -> Problem:
         code="people/nobody",
         message=f"there is no address{whom}, so {where} would mean nobody",
         hint="`allow_empty: true` says that this may be.",
-        source=Where(table.path, _HEADER),
+        source=Where(table.sheet.path, table.header),
     )

@@ -70,8 +70,14 @@ def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
 
 def outline_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """The sections alone: each a list, or a mapping of sets, whatever is in it."""
-    sections: dict[str, Json] = {kind.section: {"type": "array"} for kind in kinds.values()}
-    return _document(sections, sections, {section: {"type": "object"} for section in set_schemas(kinds)})
+    sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
+    gone = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
+    return _document(sections, gone, {section: {"type": "object"} for section in set_schemas(kinds)})
+
+
+def _unread(entry: _Schema) -> dict[str, Json]:
+    """A list whose items are looked at later; what they may be is only there to say what to write instead of it."""
+    return {"type": "array", "x-items": dict(entry)}
 
 
 def entry_schema(kind: Kind) -> dict[str, Json]:

@@ -38,9 +38,7 @@ def _laughs(levels: int, width: int) -> str:
     """Aliases of lists of aliases: width to the power of levels values."""
     names = [f"a{level}" for level in range(levels)]
     lines = [f"x-a0: &a0 [{', '.join(['lol'] * width)}]"]
-    lines += [
-        f"x-{at}: &{at} [{', '.join([f'*{before}'] * width)}]" for before, at in pairwise(names)
-    ]
+    lines += [f"x-{at}: &{at} [{', '.join([f'*{before}'] * width)}]" for before, at in pairwise(names)]
     return "\n".join(lines)
 
 
@@ -204,12 +202,12 @@ def test_controls_in_every_text(place: str, tmp_path: Path) -> None:
 
 
 def test_controls_in_a_list_of_people(tmp_path: Path) -> None:
-    """A CSV file is refused for the same characters, at their line."""
+    """A CSV file is refused for the same characters, at their place."""
     (tmp_path / "a.yaml").write_text("groups: [{name: a, members: {file: p.csv, column: email}}]\n")
     for code in (*FORBIDDEN[:-1], 0x206A - 1):
         (tmp_path / "p.csv").write_text(f"email\na{chr(code)}b@acme.example\n", encoding="utf-8", newline="")
         found = load(tmp_path, tmp_path, all_kinds())
-        assert [str(problem.source) for problem in found.problems] == ["p.csv:2"], hex(code)
+        assert [str(problem.source) for problem in found.problems] == ["p.csv:2:2"], hex(code)
 
 
 @pytest.mark.parametrize(

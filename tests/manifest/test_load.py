@@ -121,13 +121,41 @@ def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
     ("files", "told"),
     [
         ({}, ". manifest/nothing"),
-        ({"a.yaml": "# nothing yet\n"}, ". manifest/nothing"),
         ({"notes.txt": "groups: []\n"}, ". manifest/nothing"),
     ],
 )
 def test_no_manifest(tmp_path: Path, files: dict[str, str], told: str) -> None:
     """No document in the whole folder is an error: an empty folder must not look like an empty wish."""
     assert codes(written(tmp_path, files)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("files", "where", "message"),
+    [
+        ({"a.yaml": ""}, "a.yaml:1:1", "nothing is declared: a.yaml is empty, or only comments"),
+        ({"a.yaml": "# nothing yet\n"}, "a.yaml:1:1", "nothing is declared: a.yaml is empty, or only comments"),
+        (
+            {"b.yaml": "---\n", "a.yml": "\n", "c/d.yaml": "# a\n"},
+            "a.yml",
+            "nothing is declared: a.yml, b.yaml, c/d.yaml are empty, or only comments",
+        ),
+        (
+            {f"{letter}.yaml": "" for letter in "abcdefg"},
+            "a.yaml",
+            "nothing is declared: a.yaml, b.yaml, c.yaml, d.yaml, e.yaml and 2 more are empty, or only comments",
+        ),
+        (
+            {"a.yaml": "x-a: 1\n"},
+            "a.yaml:1:1",
+            "nothing is declared: a.yaml holds only sets, or keys that are ignored",
+        ),
+    ],
+)
+def test_manifests_that_declare_nothing(tmp_path: Path, files: dict[str, str], where: str, message: str) -> None:
+    """Files that hold nothing are named, and it is said where to begin."""
+    (problem,) = written(tmp_path, files).problems
+    assert (str(problem.source), problem.message, problem.code) == (where, message, "manifest/nothing")
+    assert "groups" in str(problem.hint)
 
 
 def test_an_empty_file_among_others(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
     assert [str(problem.source) + " " + problem.code for problem in load(folder, tmp_path, all_kinds()).problems] == [
         "manifests/a.yaml:2:11 yaml/syntax",
         "manifests/b.yml:1:1 manifest/unknown-key",
-        "manifests/broken.yaml:2 manifest/encoding",
+        "manifests/broken.yaml:2:6 manifest/encoding",
         "manifests/hr/c.yaml:1:65 reference/unknown-choice",
-        "manifests/hr/people.csv:1 people/column",
+        "manifests/hr/people.csv:1:1 people/column",
     ]
 
 
@@ -98,6 +98,33 @@ def test_every_problem_has_a_way_out() -> None:
         lines = case.told.splitlines()
         for line, below in zip(lines, [*lines[1:], ""], strict=True):
             assert line.startswith("  ") or below.startswith("  "), line
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pasted"),
+    [
+        ("content_targets: [{content: A, assign_to: [Staff]}]", "{group: Staff}"),
+        ("content_targets: [{content: A, assign_to: ['true, \"x\"']}]", '{smart_group: "true, \\"x\\""}'),
+        ("content_targets: [{content: A, assign_to: [p00@acme.example]}]", "{user: p00@acme.example}"),
+        ("groups: [{name: A, members: a@acme.example}]", "[a@acme.example]"),
+        ("groups: Sales", "[{name: Sales}]"),
+        ("groups: ['null']", '{name: "null"}'),
+        ("groups: [5]", '{name: "5"}'),
+        ("absent: {groups: [{name: A, until: 31.12.2027}]}", "2027-12-31"),
+    ],
+)
+def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> None:
+    """What is offered in place of a mistake is sound where the mistake stood."""
+    (tmp_path / "a.yaml").write_text(f"{mistake}\n")
+    (problem,) = load(tmp_path, tmp_path, all_kinds()).problems
+    assert pasted in str(problem.hint)
+    assert problem.source
+    begin = problem.source.column - 1
+    end = mistake.index("'", begin + 1) + 1 if mistake[begin] == "'" else begin
+    while end < len(mistake) and mistake[end] not in "]},":
+        end += 1
+    (tmp_path / "a.yaml").write_text(f"{mistake[:begin]}{pasted}{mistake[end:]}\n")
+    assert load(tmp_path, tmp_path, all_kinds()).problems == ()
 
 
 def test_every_keyword_has_its_words() -> None:

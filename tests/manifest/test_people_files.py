@@ -59,8 +59,8 @@ def test_where(tmp_path: Path) -> None:
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, where: {Group: SE}}")
     assert members(found.declared[0]) == ALL - {"bo@acme.example"}
     places = found.declared[0].places
-    assert places.find("cy@acme.example", "members") == Where("manifests/hr/leaders.csv", 5)
-    assert places.find("Anna@acme.example", "members") == Where("manifests/hr/leaders.csv", 2)
+    assert places.find("cy@acme.example", "members") == Where("manifests/hr/leaders.csv", 5, 4)
+    assert places.find("Anna@acme.example", "members") == Where("manifests/hr/leaders.csv", 2, 7)
     assert places.at("members") == Where("manifests/a.yaml", 1, 35)
 
 
@@ -97,7 +97,7 @@ def test_include_from_a_file(tmp_path: Path) -> None:
     """A file may stand wherever a list of people may."""
     found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")
     assert members(found.declared[0]) == ALL
-    assert found.declared[0].places.find("bo@acme.example", "members") == Where("manifests/hr/leaders.csv", 3)
+    assert found.declared[0].places.find("bo@acme.example", "members") == Where("manifests/hr/leaders.csv", 3, 4)
 
 
 def test_digest_covers_the_file(tmp_path: Path) -> None:
@@ -116,10 +116,10 @@ def test_allow_empty(tmp_path: Path) -> None:
 
 
 def test_row_without_an_address(tmp_path: Path) -> None:
-    """A chosen row with an empty cell is a warning at its line, and adds nobody."""
+    """A chosen row with an empty cell is a warning at its place, and adds nobody."""
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", LEADERS + "Dee;;SE\n")
     (problem,) = found.problems
-    assert (problem.severity, problem.source) == (Severity.WARNING, Where("manifests/hr/leaders.csv", 6))
+    assert (problem.severity, problem.source) == (Severity.WARNING, Where("manifests/hr/leaders.csv", 6, 5))
     assert members(found.declared[0]) == ALL
 
 
@@ -135,13 +135,13 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: e-mail}",
             LEADERS,
-            'manifests/hr/leaders.csv:1: there is no column "e-mail" [people/column]\n'
+            'manifests/hr/leaders.csv:1:1: there is no column "e-mail" [people/column]\n'
             '  Did you mean "email"? manifests/a.yaml:1:66 asks for it.\n',
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {group: SE}}",
             LEADERS,
-            'manifests/hr/leaders.csv:1: there is no column "group" [people/column]\n'
+            'manifests/hr/leaders.csv:1:1: there is no column "group" [people/column]\n'
             '  Did you mean "Group"? manifests/a.yaml:1:81 asks for it.\n',
         ),
         (
@@ -154,50 +154,50 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\nbo at acme\n",
-            'manifests/hr/leaders.csv:3: "bo at acme" is no e-mail address [people/address]\n'
+            'manifests/hr/leaders.csv:3:1: "bo at acme" is no e-mail address [people/address]\n'
             "  Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email,email\na@b,c@d\n",
-            'manifests/hr/leaders.csv:1: there are several columns "email" [people/column]\n'
+            'manifests/hr/leaders.csv:1:7: there are several columns "email" [people/column]\n'
             "  Give each column its own name. manifests/a.yaml:1:66 asks for it.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {g: L}}",
             "email,name,g\na@x.example,Ann,L\nb@x.example,Berg, Bo,L\nc@x.example,,Dahl, Cy\n",
-            "manifests/hr/leaders.csv:3: this row has 4 cells, and the header names 3 columns [people/csv]\n"
+            "manifests/hr/leaders.csv:3:22: this row has 4 cells, and the header names 3 columns [people/csv]\n"
             "  Put a cell that holds the separator in quotes, or give the last columns a name.\n"
-            "manifests/hr/leaders.csv:4: this row has 4 cells, and the header names 3 columns [people/csv]\n"
+            "manifests/hr/leaders.csv:4:20: this row has 4 cells, and the header names 3 columns [people/csv]\n"
             "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email;g;;\na@x.example;L;;\nb@x.example;x;L;\n",
-            "manifests/hr/leaders.csv:3: this row has 3 cells, and the header names 2 columns [people/csv]\n"
+            "manifests/hr/leaders.csv:3:15: this row has 3 cells, and the header names 2 columns [people/csv]\n"
             "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "",
-            "manifests/hr/leaders.csv:1: this CSV file is empty [people/csv]\n"
+            "manifests/hr/leaders.csv:1:1: this CSV file is empty [people/csv]\n"
             "  Its first line must name the columns.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             b"email\nanna@acme.example\nbj\xf6rn@acme.example\n",
-            "manifests/hr/leaders.csv:3: this is not UTF-8 text [manifest/encoding]\n  Save the file as UTF-8.\n",
+            "manifests/hr/leaders.csv:3:3: this is not UTF-8 text [manifest/encoding]\n  Save the file as UTF-8.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             'name,email\n"Anna,anna@acme.example\n',
-            "manifests/hr/leaders.csv:2: this row cannot be read: unexpected end of data [people/csv]\n"
+            "manifests/hr/leaders.csv:2:1: this row cannot be read: unexpected end of data [people/csv]\n"
             '  Close each quote that opens a cell, and write a quote inside one twice: "".\n',
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\u202e\n",
-            "manifests/hr/leaders.csv:2: the character U+202E has no place here [people/csv]\n  Take it out.\n",
+            "manifests/hr/leaders.csv:2:18: the character U+202E has no place here [people/csv]\n  Take it out.\n",
         ),
         (
             "{file: ../../leaders.csv, column: email}",
@@ -222,6 +222,27 @@ def test_row_without_an_address(tmp_path: Path) -> None:
 def test_what_is_wrong(tmp_path: Path, asked: str, people: str | bytes, told: str) -> None:
     """A list that cannot be read is told about where the mistake is: in the manifest, or at a line of the CSV file."""
     assert shown(loaded(tmp_path, asked, people).problems) == told
+
+
+def test_places_of_cells(tmp_path: Path) -> None:
+    """A cell is found behind quotes that hold separators, quotes and line breaks, however the lines end."""
+    people = 'name,email,x\r\n"Berg, ""Bo""\r\nof Sales",  nobody ,x\r\n\r\nA,"also nobody",\r\nB\r\n'
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, allow_empty: true}", people)
+    assert [str(problem.source).rpartition("/")[2] for problem in found.problems] == [
+        "leaders.csv:3:13",
+        "leaders.csv:5:3",
+        "leaders.csv:6:2",
+    ]
+    wide = "x" * 200_000
+    (tmp_path / "manifests" / "hr" / "leaders.csv").write_text(f'email,"{wide}"\n')
+    (problem,) = load(tmp_path / "manifests", tmp_path, all_kinds()).problems
+    assert (problem.code, str(problem.source)) == ("people/csv", "manifests/hr/leaders.csv:1")
+
+
+def test_header_below_blank_lines(tmp_path: Path) -> None:
+    """What is wrong with the header is told at the line of the header."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", "\n,,\nname,mail\nA,a@acme.example\n")
+    assert [str(problem.source) for problem in found.problems] == ["manifests/hr/leaders.csv:3:1"]
 
 
 def test_link_out_of_the_project(tmp_path: Path) -> None:

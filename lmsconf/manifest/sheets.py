@@ -1,0 +1,85 @@
+"""Where the cells of a CSV file stand: the csv module tells lines only. Nothing is looked up before somebody asks."""
+
+from __future__ import annotations
+
+import csv
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from lmsconf.errors import Where
+
+_SEPARATORS: Final = (",", ";", "\t")
+_END: Final = re.compile(r"\r\n|\r|\n")
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
+_BLANKS: Final = re.compile(r" *")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The text of one CSV file, with its path in the project."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def separator(self) -> str:
+        """What stands between cells: of comma, semicolon and tab the one that makes most of the header."""
+        header = next((line for line in self.text.splitlines() if line.strip()), "")
+        return max(_SEPARATORS, key=lambda one: _cells(header, one))
+
+    def where(self, line: int, column: int) -> Where:
+        """The place of a cell of the row that begins on that line, cells counted from 0; a missing one ends its row."""
+        at = self._starts[line - 1]
+        for _ in range(column):
+            end = self._end(at)
+            if self.text[end : end + 1] != self.separator:
+                return self.place(end)
+            at = end + 1
+        blanks = _BLANKS.match(self.text, at)
+        return self.place(blanks.end() if blanks else at)
+
+    def trouble(self, line: int) -> Where:
+        """The place of the quote that spoils the row which begins on that line; of the line where no quote does."""
+        line = min(line, len(self._starts))
+        at = self._starts[line - 1]
+        while True:
+            end = self._end(at)
+            quoted = _QUOTED.match(self.text, at)
+            if self.text.startswith('"', at) and (quoted is None or quoted.end() != end):
+                return self.place(at)
+            if self.text[end : end + 1] != self.separator:
+                return Where(self.path, line)
+            at = end + 1
+
+    def place(self, offset: int) -> Where:
+        """The line and the column of a character."""
+        line = bisect_right(self._starts, offset)
+        return Where(self.path, line, offset - self._starts[line - 1] + 1)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(end.end() for end in _END.finditer(self.text))]
+
+    def _end(self, at: int) -> int:
+        """Where the cell that begins there ends."""
+        if self.text[at : at + 1] == '"':
+            quoted = _QUOTED.match(self.text, at)
+            if quoted is None:
+                return len(self.text)
+            at = quoted.end()
+        found = self._stop.search(self.text, at)
+        return found.start() if found else len(self.text)
+
+    @cached_property
+    def _stop(self) -> re.Pattern[str]:
+        return re.compile(f"[{re.escape(self.separator)}\r\n]")
+
+
+def _cells(header: str, separator: str) -> int:
+    try:
+        return len(next(csv.reader([header], delimiter=separator), []))
+    except csv.Error:  # told when the rows are read
+        return 0
