@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lmsconf.core.address import Address
 from lmsconf.core.kind import Kind
 from lmsconf.core.plan import Manifests
 from lmsconf.core.planning import Planning, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Change, Declared, LetGo, Origin, Plan
+from lmsconf.core.values import Absent, Change, Declared, LetGo, Origin, Plan
 from lmsconf.errors import Problem, Severity
 from lmsconf.exporting.absent import absent_line
 from lmsconf.kinds.names import USER
@@ -103,15 +102,15 @@ def _spoken(
     manifests, policy = version
     planning = Planning(snapshot, policy, terms, lambda _: True)
     for name, kind in kinds.items():
-        declared = [one for one in manifests.declared if _is_of(one.address, one.only_in, name, policy)]
-        absent = [one for one in manifests.absent if _is_of(one.address, one.only_in, name, policy)]
+        declared = [one for one in manifests.declared if _is_of(one, name, policy)]
+        absent = [one for one in manifests.absent if _is_of(one, name, policy)]
         found = kind.identify(planning, declared, absent)
         yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
         yield from (((name, gone.row.id), None) for gone in found.gone)
 
 
-def _is_of(address: Address, only_in: frozenset[str] | None, kind: str, policy: Policy) -> bool:
-    return address.kind == kind and (only_in is None or policy.workspace in only_in)
+def _is_of(one: Declared | Absent, kind: str, policy: Policy) -> bool:
+    return one.address.kind == kind and one.applies_in(policy.workspace)
 
 
 def _unplannable(name: str) -> Problem:

@@ -24,6 +24,7 @@ from typing import Final
 from lmsconf.connect import Connection
 from lmsconf.core.interrupts import heard
 from lmsconf.core.kind import Rows
+from lmsconf.core.moments import utc_text
 from lmsconf.core.values import Call, Json
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
 from lmsconf.kinds.listings import LISTINGS
@@ -368,7 +369,7 @@ def _text(seconds: float) -> str:
     if seconds >= _LAST:
         # Somebody's own words in a name: no calendar has that day in UTC.
         return "the end of time"
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc_text(datetime.fromtimestamp(seconds, UTC))
 
 
 def _seconds(text: str) -> float:

@@ -11,6 +11,7 @@ from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.drift import Drift
 from lmsconf.core.drifting import Evidence, make_drift, touched
 from lmsconf.core.drifting import outlived as ignores_outlived
+from lmsconf.core.moments import utc_text
 from lmsconf.core.plan import Manifests, make_plan, outlived
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
@@ -76,11 +77,15 @@ class Seen:
 
     def now(self) -> str:
         """The time, as it stands in documents."""
-        return self.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return utc_text(self.clock())
 
-    def snapshot(self, progress: Reading | None = None) -> Snapshot:
-        """Everything that manifests can speak of."""
-        return self.read(Wanted(policy=self.settings.policy, everything=True), progress)
+    def snapshot(self, progress: Reading | None = None, manifests: Manifests | None = None) -> Snapshot:
+        """Everything that manifests can speak of.
+
+        Language and applications take a call a person, and are read for those of whom `manifests` say them.
+        """
+        wanted = wanted_for(manifests or Manifests(), self.settings.policy)
+        return self.read(replace(wanted, everything=True), progress)
 
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
         with self.connection.crew(self.parallelism, progress) as crew:
@@ -130,7 +135,7 @@ class Seen:
         return make_drift(
             plan,
             snapshot,
-            [one for one in manifests.declared if one.only_in is None or policy.workspace in one.only_in],
+            [one for one in manifests.declared if one.applies_in(policy.workspace)],
             evidence,
             ignores=self.settings.ignores,
             today=policy.today,

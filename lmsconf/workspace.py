@@ -92,13 +92,13 @@ class Workspace(Seen):
             # One of a circle of names has to step aside, which shows only beside the one that has its name.
             return self._replayed(plan)
 
-    def _replayed(self, plan: Plan, progress: Reading | None = None, *, only: Address | None = None) -> Plan:
+    def _replayed(self, plan: Plan, *, only: Address | None = None) -> Plan:
         """What the plan's own changes come to now: all of them before it is applied, none of them after.
 
         only: of this resource alone, and of what it needs.
         """
         manifests, policy = self._again(plan, only)
-        snapshot = self.read(wanted_for(manifests, policy), progress)
+        snapshot = self.read(wanted_for(manifests, policy))
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
@@ -188,6 +188,7 @@ class Workspace(Seen):
                 status=Status.NOT_ATTEMPTED,
                 reason=error.message,
                 hint=error.hint,
+                people=call.people,
             )
             for call in plan.calls
         )

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.frame import Context, Output, output_options, pass_context, say
 from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
 from lmsconf.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.core.plan import Manifests
+    from lmsconf.editing.together import Project
+    from lmsconf.seeing import Reading, Seen
 
 
 @click.command()
@@ -37,8 +44,9 @@ def drift(
     what lmsconf owns and no manifest declares. What `ignore:` in the project file fits is listed and does not count.
     Exit 2 when there is drift, else 0; 1 when something could not be compared.
 
-    With --accept, what fits is taken over instead: the manifests are edited in place, comments and order stay, and
-    the changed lines go to stdout. Where one cannot be edited safely, that is told and no file is written.
+    With --accept, what fits is taken over instead, and with it what else differs and cannot stay as it is without:
+    the manifests are edited in place, comments and order stay, and the changed lines go to stdout. Where one cannot be
+    edited safely, that is told and no file is written.
     """
     if accepted:
         return _accept(context, accepted, parallelism, max_rate, output)
@@ -49,18 +57,36 @@ def drift(
     manifests = read_manifests(settings)
     refuse_errors(manifests)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        found = workspace.drift(manifests, count_unmanaged=count_unmanaged, progress=tell)
+        found = _compared(workspace, manifests, tell, count_unmanaged=count_unmanaged).passable()
     output.show(DRIFT_VIEWS, found)
     return found.exit
+
+
+def _compared(workspace: Seen, manifests: Manifests, tell: Reading, *, count_unmanaged: bool = False) -> Project:
+    """What differs, with all that is needed to take it over. The workspace is read once."""
+    from lmsconf.editing.together import Project
+    from lmsconf.kinds import all_kinds
+    from lmsconf.seeing import read_manifests, refuse_errors
+
+    refuse_errors(manifests)
+    settings = workspace.settings
+    snapshot = workspace.compared(manifests, tell)
+    return Project(
+        drift=workspace.drift_from(snapshot, manifests, count_unmanaged=count_unmanaged),
+        manifests=manifests,
+        root=settings.root,
+        timezone=settings.policy.timezone,
+        kinds=all_kinds(),
+        read=lambda drafts: read_manifests(settings, drafts=drafts),
+        look=lambda drafted: workspace.drift_from(snapshot, drafted),
+    )
 
 
 def _accept(
     context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> Exit:
     """Edits the manifests, once it is sure that nothing of what is accepted differs any more."""
-    from lmsconf.editing.accepting import accept, still_different
     from lmsconf.editing.saving import save
-    from lmsconf.errors import ProblemsFound
     from lmsconf.seeing import read_manifests
 
     if output.format != "text":
@@ -68,12 +94,9 @@ def _accept(
     settings = settings_of(context)
     manifests = read_manifests(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        snapshot = workspace.compared(manifests, tell)
-        before = workspace.drift_from(snapshot, manifests)
-        draft = accept(before, patterns, manifests, settings.root, settings.policy.timezone)
-        after = workspace.drift_from(snapshot, read_manifests(settings, drafts=draft.after))
-    if unsettled := tuple(still_different(draft, before, after)):
-        raise ProblemsFound(unsettled)
+        draft = _compared(workspace, manifests, tell).accept(patterns)
     save(settings.root, draft.before, draft.after)
+    for address in draft.along(patterns):
+        say(f"Accepted along, since it cannot stay as it is without: {address}")
     output.write(draft.diff)
     return Exit.OK

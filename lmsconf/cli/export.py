@@ -65,7 +65,7 @@ def export(
     kinds = _chosen(sections) or USUAL
     existing = _existing(settings, target, into)
     with opened(settings, parallelism, max_rate) as workspace:
-        snapshot = _held(workspace) if snapshot_file is None else _loaded(snapshot_file)
+        snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
         terms = workspace.terms
     found = exported(snapshot, all_kinds(), settings.policy, terms, only=kinds, existing=existing)
     report(found.problems)
@@ -74,10 +74,10 @@ def export(
     return Exit.OK
 
 
-def _held(workspace: Seen) -> Snapshot:
-    """All that the workspace holds now."""
+def _held(workspace: Seen, existing: Manifests | None) -> Snapshot:
+    """All that the workspace holds now, as far as those manifests compare it, too."""
     with reading("Reading") as tell:
-        return workspace.snapshot(tell)
+        return workspace.snapshot(tell, existing)
 
 
 def _loaded(file: Path) -> Snapshot:

@@ -186,6 +186,7 @@ class _Runner:
             reason=reason,
             hint=hint,
             id=id,
+            people=call.people,
             unsure=unsure,
         )
         self.outcomes[call.id] = outcome

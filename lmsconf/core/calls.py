@@ -84,6 +84,7 @@ def _call(planning: Planning, name: str, address: Address, step: Step, before: l
         body=step.body,
         needs=tuple(before),
         may_be_refused=step.may_be_refused,
+        people=step.people,
     )
 
 

@@ -229,6 +229,7 @@ def change_json(change: Change) -> dict[str, Json]:
         "fields": [_field_json(field) for field in change.fields],
         "defaults": list(change.defaults),
         "reason": change.reason,
+        "goes_with": None if change.goes_with is None else str(change.goes_with),
         **({} if change.origin is None else {"origin": change.origin.value}),
         "problems": [problem_json(problem) for problem in change.problems],
     }
@@ -247,6 +248,7 @@ def change_value(at: Reader) -> Change:
         problems=at.each("problems", problem_value),
         defaults=at.texts("defaults"),
         reason=at.maybe("reason", at.text),
+        goes_with=at.maybe("goes_with", lambda key: Address.parse(at.text(key))),
         origin=Origin(at.text("origin")) if at.has("origin") else None,
     )
 

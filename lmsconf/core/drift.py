@@ -85,10 +85,11 @@ class Managed(NamedTuple):
 class Finding:
     """One resource that is not as declared. `declared` and `live` are in manifest form; None on the side it lacks.
 
-    reason   why it is wanted gone, where no manifest says so by itself
-    edit     who changed it last; None where the service does not say
-    restore  the line for the shell that makes the workspace as the manifests say; None where there is none
-    accept   the line that makes the manifests say what the workspace has
+    reason      why it is wanted gone, where no manifest says so by itself
+    goes_along  whether that is because something else is to go: it stays when that does
+    edit        who changed it last; None where the service does not say
+    restore     the line for the shell that makes the workspace as the manifests say; None where there is none
+    accept      the line that makes the manifests say what the workspace has
     """
 
     address: Address
@@ -100,6 +101,7 @@ class Finding:
     live: Json = None
     fields: tuple[FieldDrift, ...] = ()
     reason: str | None = None
+    goes_along: bool = False
     edit: Edit | None = None
     restore: str | None = None
     accept: str | None = None

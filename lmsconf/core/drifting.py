@@ -20,8 +20,6 @@ from lmsconf.errors import Problem, Severity
 
 TAKE_OVER: Final = "export --into"
 """The command that writes manifests for what no manifest speaks of."""
-GOES_WITH: Final = "it goes with "
-"""How the reason begins of what goes because something else does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,7 @@ def _finding(change: Change, evidence: Evidence) -> Finding:
         state = State.NEVER_APPLIED
     owned = state is State.UNDECLARED and change.source is None
     # What goes with its group stays with it, too: there is nothing of its own to take over.
-    goes_along = owned and (change.reason or "").startswith(GOES_WITH)
+    goes_along = change.goes_with is not None
     pattern = shlex.quote(exactly(str(change.address)))
     return Finding(
         address=change.address,
@@ -167,6 +165,7 @@ def _finding(change: Change, evidence: Evidence) -> Finding:
         live=change.before,
         fields=tuple(map(_turned, change.fields)),
         reason=change.reason,
+        goes_along=goes_along,
         edit=None if change.id is None else evidence.edits.get(change.id),
         # What goes because it is owned goes only with a plan of everything.
         restore=f"{evidence.command} apply" if owned else f"{evidence.command} apply --only {pattern}",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, cast
 
-from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.address import Address
 from lmsconf.core.identity import Claim, Found, HasName, find
 from lmsconf.core.names import matches, normal, quoted
 from lmsconf.core.planning import Gone, Identified, Match, Planning
@@ -129,8 +129,8 @@ def _take_absent(
         by_name[normal(row.name)].append(row)
     going: set[str] = set()
     for one in absent:
-        pin = one.pins.get(planning.policy.workspace, one.pins.get(""))
-        pinned = None if pin is None else by_id.get(RemoteId(pin))
+        pin = one.pin(planning.policy.workspace)
+        pinned = None if pin is None else by_id.get(pin)
         if pinned is not None and normal(pinned.name) != one.address.name:
             _other_name(planning, one, pinned, by_name[one.address.name])
             continue

@@ -18,8 +18,9 @@ from lmsconf.core.measure import measure
 from lmsconf.core.names import exactly, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
+from lmsconf.core.rows import row_json
 from lmsconf.core.select import Selection
-from lmsconf.core.snapshot import Snapshot, row_json
+from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Absent, Action, Change, Declared, Plan, Step, Unmanaged
 from lmsconf.errors import Problem, ProblemsFound, Where
 
@@ -64,8 +65,8 @@ def make_plan(
     offline: bool = False,
 ) -> Plan:
     """What it takes to make the workspace match. Raises ProblemsFound, with all of them, when that cannot be told."""
-    here = [one for one in manifests.declared if one.only_in is None or policy.workspace in one.only_in]
-    gone = [one for one in manifests.absent if one.only_in is None or policy.workspace in one.only_in]
+    here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
+    gone = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, here, policy)
     planning = Planning(snapshot, policy, terms, selection)
     found: dict[str, Identified] = {}
@@ -116,7 +117,7 @@ def make_plan(
 def outlived(absent: Iterable[Absent], policy: Policy) -> Iterator[Problem]:
     """Entries under `absent` that are still there after the day that they name."""
     for one in absent:
-        here = one.only_in is None or policy.workspace in one.only_in
+        here = one.applies_in(policy.workspace)
         if here and one.until is not None and policy.today > one.until:
             yield Problem(
                 code="absent/expired",
@@ -217,6 +218,7 @@ def _change(item: Item) -> Change:
         fields=differences(sides.before or {}, sides.after or {}) if both else (),
         defaults=sides.defaults,
         reason=_reason(subject),
+        goes_with=subject.with_ if isinstance(subject, Gone) else None,
     )
 
 

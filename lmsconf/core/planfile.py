@@ -211,6 +211,7 @@ def _call_json(call: Call) -> Json:
         "body": body_json(call.body),
         "needs": texts(call.needs),
         "may_be_refused": call.may_be_refused,
+        "people": texts(call.people),
     }
 
 
@@ -225,6 +226,7 @@ def _call_value(at: Reader) -> Call:
         body=body_value(at.json("body")),
         needs=at.texts("needs"),
         may_be_refused=at.flag("may_be_refused"),
+        people=at.texts("people"),
     )
 
 

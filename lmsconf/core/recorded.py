@@ -24,7 +24,7 @@ class State(StrEnum):
 class RecordedCall:
     """One call that a journal speaks of. begun: when it was sent last; None when it never was, or its line is lost.
 
-    id: what the service called the new resource.
+    id: what the service called the new resource. people: the e-mails of those whom it puts in or takes out.
     """
 
     call: str
@@ -35,6 +35,7 @@ class RecordedCall:
     ended: datetime | None = None
     reason: str | None = None
     id: str | None = None
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

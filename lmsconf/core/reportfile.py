@@ -16,6 +16,7 @@ from lmsconf.core.document import (
     problem_value,
     render,
     sealed,
+    texts,
 )
 from lmsconf.core.values import ApplyReport, Json, Outcome, Status
 from lmsconf.errors import StalePlan
@@ -94,6 +95,7 @@ def _outcome_json(outcome: Outcome) -> Json:
         "reason": outcome.reason,
         "hint": outcome.hint,
         "id": outcome.id,
+        "people": texts(outcome.people),
     }
 
 
@@ -106,4 +108,5 @@ def _outcome_value(at: Reader) -> Outcome:
         reason=at.maybe("reason", at.text),
         hint=at.maybe("hint", at.text),
         id=at.maybe("id", at.text),
+        people=at.texts("people"),
     )

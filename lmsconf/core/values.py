@@ -1,12 +1,12 @@
 """The values that flow from manifests to calls. All are frozen; None means "not said", empty means empty.
 
-    Declared   what a manifest says of one resource
-    Live       what the workspace holds of one resource, in the manifest's words
-    FieldChange, Change    how the two differ, for people
-    Step       one API call as data, with names where ids will go
-    Call       a Step with its place in the order
-    Plan       changes + calls + all that a reviewer must know
-    Outcome    what became of one Call
+    Declared, Absent       what a manifest says of one resource
+    FieldChange, Change    how that differs from the workspace, for people
+    Step                   one API call as data, with names where ids will go
+    Call                   a Step with its place in the order
+    Plan                   changes + calls + all that a reviewer must know
+    Outcome                what became of one Call
+    ApplyReport            the outcomes, and whether the workspace now is as planned
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Places(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """One resource as a manifest declares it.
+class _Entry:
+    """What a manifest says of one resource.
 
     `spec` is the kind's own frozen value. `pins` maps a workspace name to an id; the key "" holds for every workspace.
     """
@@ -44,34 +44,40 @@ class Declared:
     spec: object
     places: Places
     pins: Mapping[str, str] = field(default_factory=dict)
-    previously: tuple[str, ...] = ()
     only_in: frozenset[str] | None = None
-    about: Mapping[str, Json] | None = None
 
     @property
     def source(self) -> Where:
         return self.places.at()
 
+    def applies_in(self, workspace: str) -> bool:
+        """Whether it speaks of that workspace at all."""
+        return self.only_in is None or workspace in self.only_in
+
     def pin(self, workspace: str) -> RemoteId | None:
-        """The id that this declaration is pinned to in that workspace."""
-        found = self.pins.get(workspace, self.pins.get(""))
-        return None if found is None else RemoteId(found)
+        """The id that the resource is pinned to in that workspace."""
+        return pin_in(self.pins, workspace)
+
+
+def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
+    """The id for a workspace: its own, or the one that holds for all."""
+    found = pins.get(workspace, pins.get(""))
+    return None if found is None else RemoteId(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absent:
-    """One resource that a manifest wants gone."""
+class Declared(_Entry):
+    """One resource as a manifest declares it."""
 
-    address: Address
-    spec: object
-    places: Places
-    pins: Mapping[str, str] = field(default_factory=dict)
+    previously: tuple[str, ...] = ()
+    about: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent(_Entry):
+    """One resource that a manifest wants gone. until: the last day on which the entry may be needed."""
+
     until: date | None = None
-    only_in: frozenset[str] | None = None
-
-    @property
-    def source(self) -> Where:
-        return self.places.at()
 
 
 class Action(StrEnum):
@@ -110,7 +116,7 @@ class Change:
     """What happens to one resource. `before` is None for a creation, `after` for a deletion.
 
     defaults: the keys of a creation that no manifest speaks of, and that the service decides.
-    reason: why it changes where no manifest says so by itself: it is owned, or goes with something else.
+    reason: why it changes where no manifest says so by itself: it is owned, or goes with something else, `goes_with`.
     origin: where it comes from, in a plan that was compared with a base.
     """
 
@@ -125,6 +131,7 @@ class Change:
     problems: tuple[Problem, ...] = ()
     defaults: tuple[str, ...] = ()
     reason: str | None = None
+    goes_with: Address | None = None
     origin: Origin | None = None
 
 
@@ -139,6 +146,7 @@ class Step:
     avoids  what should not be leaned on any more when this call is made. Where calls would wait for each other because
             of that alone, it is made anyway, and may be refused
     revokes what people had is taken away: among equals, such calls come last
+    people  the e-mails of those whom the call puts into a list or takes out of one
     """
 
     operation: str
@@ -152,13 +160,15 @@ class Step:
     avoids: frozenset[Ref] = frozenset()
     may_be_refused: bool = False
     revokes: bool = False
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A Step in its place. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an id to come.
 
-    Calls stand in the plan in an order in which they can be sent; `needs` names those that must be done before.
+    Calls stand in the plan in an order in which they can be sent; `needs` names those that must be done before, and
+    `people` by e-mail whom it puts into a list or takes out of one.
     """
 
     id: str
@@ -170,6 +180,7 @@ class Call:
     body: object
     needs: tuple[str, ...] = ()
     may_be_refused: bool = False
+    people: tuple[str, ...] = ()
 
     @property
     def creates(self) -> bool:
@@ -305,7 +316,8 @@ class Status(StrEnum):
 class Outcome:
     """What became of one call, with the reason when it was not done.
 
-    id: what the service called the new resource. unsure: it failed in so far as nobody can tell whether it was done.
+    id: what the service called the new resource. people: as in the call. unsure: it failed in so far as nobody can tell
+    whether it was done.
     """
 
     call: str
@@ -315,6 +327,7 @@ class Outcome:
     reason: str | None = None
     hint: str | None = None
     id: str | None = None
+    people: tuple[str, ...] = ()
     unsure: bool = False
 
     @property

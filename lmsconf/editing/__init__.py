@@ -7,6 +7,7 @@ blocks      notes on lists and mappings that stand line by line → pieces of te
 manuscript  one manifest: notes on its nodes → its new text, read again before anybody gets it
 lists       adding to lists of people, choices and conditions, and taking from them
 accepting   findings of a drift report → notes that make the manifests say what the workspace has
+together    what has to be accepted with something else, and what cannot be accepted
 references  a new name, wherever manifests speak of the old one
 saving      new texts → files: all of them or none
 

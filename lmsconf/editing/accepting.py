@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
@@ -15,8 +14,8 @@ from typing import Final, cast
 
 from lmsconf.core.address import Address
 from lmsconf.core.drift import Drift, FieldDrift, Finding, State
-from lmsconf.core.drifting import GOES_WITH, TAKE_OVER
-from lmsconf.core.names import did_you_mean, exactly, fits, normal
+from lmsconf.core.drifting import TAKE_OVER
+from lmsconf.core.names import did_you_mean, fits, normal
 from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Json
 from lmsconf.editing.assignments import audience_item, remove_audience, set_on_assignment
@@ -55,6 +54,12 @@ class Draft:
     before: MappingOf[str, bytes]
     after: MappingOf[str, bytes]
 
+    def along(self, patterns: Some[str]) -> Iterator[Address]:
+        """What was accepted though no pattern fits it."""
+        for one in self.accepted:
+            if not any(fits(str(one.address), pattern) for pattern in patterns):
+                yield one.address
+
     @property
     def diff(self) -> str:
         """What changes, as a unified diff of all files."""
@@ -73,35 +78,35 @@ def _ended(lines: list[str]) -> list[str]:
     return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
 
 
-def accept(
-    drift: Drift, patterns: Some[str], manifests: Manifests, root: Path, timezone: tzinfo | None
-) -> Draft:
-    """The manifests with the live value of every finding that a pattern fits. Nothing is written.
+def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
+    """The manifests with the live value of every finding. Nothing is written.
 
     Raises ProblemsFound, with all of them, where one cannot be taken over in place.
     """
-    chosen = _chosen(drift, patterns)
     accepting = _Accepting(manifests, root, timezone)
-    accepting.run(chosen)
-    after = {page.name: page.edited() for page in accepting.changed()}
+    accepting.run(findings)
+    after = accepting.edited()
     if accepting.problems:
         raise ProblemsFound(accepting.problems)
     before = {name: accepting.pages[name].data for name in after}
-    return Draft(accepted=tuple(chosen), renamed=accepting.renamed, before=before, after=after)
+    return Draft(accepted=tuple(findings), renamed=accepting.renamed, before=before, after=after)
 
 
-def _chosen(drift: Drift, patterns: Some[str]) -> list[Finding]:
-    """The findings that patterns fit, ignored ones too. Raises LmsconfError for a pattern that fits none."""
-    # What goes because something else does stays when that does: it is nothing to accept by itself.
+def acceptable(drift: Drift) -> list[Finding]:
+    """What differs, ignored or not, but for what goes because something else does: it stays when that does."""
     found = (*drift.findings, *(one.finding for one in drift.ignored))
-    findings = [one for one in found if not (one.reason or "").startswith(GOES_WITH)]
+    return [one for one in found if not one.goes_along]
+
+
+def fitting(findings: Some[Finding], patterns: Some[str]) -> list[Finding]:
+    """The findings that patterns fit. Raises LmsconfError for a pattern that fits none."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
         if not any(fits(name, pattern) for name in names):
             near = did_you_mean(pattern, names)
             hint = near or "`lmsconf drift` shows what differs, with its address."
             raise LmsconfError(f"--accept {pattern}: nothing of that address differs", hint=hint)
-    return [one for one in findings if any(fits(str(one.address), pattern) for pattern in patterns)]
+    return [one for one, name in zip(findings, names, strict=True) if any(fits(name, each) for each in patterns)]
 
 
 @dataclass(slots=True)
@@ -132,9 +137,18 @@ class _Accepting:
             except Refused as refused:
                 self._refuse(finding, refused)
 
-    def changed(self) -> list[Manuscript]:
-        """The files in which something changes."""
-        return [page for page in self.pages.values() if page.is_changed] if not self.problems else []
+    def edited(self) -> dict[str, bytes]:
+        """The files in which something changes, as they are to be; none where there are problems."""
+        if self.problems:
+            return {}
+        found: dict[str, bytes] = {}
+        for page in self.pages.values():
+            try:
+                if page.is_changed:
+                    found[page.name] = page.edited()
+            except Refused as refused:
+                self.problems.append(refused.problem)
+        return found
 
     def _tried(self, found: list[Finding], source: Where) -> None:
         try:
@@ -294,12 +308,12 @@ def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Probl
     known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
     accepted = {finding.address for finding in draft.accepted}
     for finding in (*after.findings, *(one.finding for one in after.ignored)):
-        address = _as_it_was(finding.address, draft.renamed)
+        address = as_it_was(finding.address, draft.renamed)
         if address in accepted or address not in known:
             yield _unsettled(finding, is_new=address not in accepted)
 
 
-def _as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address:
+def as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address:
     """The address before the edit: that of an assignment holds the name of its audience."""
     content, arrow, audience = address.text.rpartition(" -> ")
     was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None
@@ -308,11 +322,13 @@ def _as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Addres
 
 def _unsettled(finding: Finding, *, is_new: bool) -> Problem:
     state = finding.state.value.replace("_", " ")
-    along = f"Accept it along, with --accept {shlex.quote(exactly(str(finding.address)))}, or change it by hand."
+    hint = "Change the manifests by hand."
+    if finding.state is State.UNDECLARED and finding.source is None:
+        hint = f"The project owns it: take it out of `absent` by hand, and `lmsconf {TAKE_OVER}` writes a manifest."
     return Problem(
         code="editing/not-settled",
         message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be {state}",
-        hint=along if is_new else "Change the manifests by hand.",
+        hint=hint,
         source=finding.source,
         address=str(finding.address),
     )

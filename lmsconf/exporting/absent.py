@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from lmsconf.core.kind import Kind
-from lmsconf.core.values import Declared, Json
+from lmsconf.core.values import Declared, Json, pin_in
 from lmsconf.exporting.text import inline
 from lmsconf.kinds.target_values import Assignment, audience_form
 
@@ -14,7 +14,7 @@ def absent_line(kind: Kind, one: Declared, workspace: str) -> str:
     """`absent: {groups: [Sales]}`, to be pasted into a manifest of that workspace."""
     spec = one.spec
     if isinstance(spec, Assignment):
-        pin = spec.content_pins.get(workspace, spec.content_pins.get(""))
+        pin = pin_in(spec.content_pins, workspace)
         content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
         entry: Json = {"content": content, "assign_to": [audience_form(spec.audience)]}
     else:

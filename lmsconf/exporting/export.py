@@ -19,8 +19,10 @@ from lmsconf.exporting.live import Live, Spoken, spoken_of
 from lmsconf.exporting.rows import SECTIONS, Saying, Unsaid
 from lmsconf.exporting.tree import files, told
 from lmsconf.exporting.trial import Trial, is_owned_loss
+from lmsconf.kinds.names import USER
+from lmsconf.kinds.user_values import PersonRow
 
-USUAL = tuple(kind for kind in SECTIONS if kind != "user")
+USUAL = tuple(kind for kind in SECTIONS if kind != USER)
 """What is exported where nobody says which kinds: people are left to the systems that know them."""
 
 
@@ -72,7 +74,12 @@ def export(
     return Export(
         files=files(said, trial.unsaid, kinds, snapshot.workspace),
         said={kind: sum(one.address.kind == kind for one in said) for kind in SECTIONS if kind in only},
-        problems=(*_first(_unsaid(trial.unsaid)), *_first(_notes(said)), *_first(_losses(plan))),
+        problems=(
+            *_first(_unsaid(trial.unsaid)),
+            *_first(_notes(said)),
+            *_unread(said, snapshot),
+            *_first(_losses(plan)),
+        ),
         left_alone=len(new) - len(wanted),
         declared=len(found) - len(new),
     )
@@ -107,6 +114,24 @@ def _notes(said: Iterable[Saying]) -> Iterator[Problem]:
     for one in said:
         for note in one.notes:
             yield _warning("export/in-part", f"{one.address}: {note}", one.address, None)
+
+
+def _unread(said: Iterable[Saying], snapshot: Snapshot) -> Iterator[Problem]:
+    """What only the answer about one person tells, and nobody asked for."""
+    people = {str(row.id): row for row in cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)}
+    lacking = [one for one in said if one.address.kind == USER and None in _single(people[one.id])]
+    if lacking:
+        who = "1 person" if len(lacking) == 1 else f"{len(lacking):,} people"
+        yield Problem(
+            code="export/unread",
+            message=f"language and applications of {who} are left out: no list of people tells them",
+            severity=Severity.NOTE,
+            hint="`lmsconf api GET /users/ID` shows those of one. Unsaid, they stay as they are, unmanaged.",
+        )
+
+
+def _single(row: PersonRow) -> tuple[object, object]:
+    return row.language, row.applications
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:

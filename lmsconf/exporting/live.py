@@ -142,4 +142,4 @@ def spoken_of(
 
 
 def _is_here(one: Declared | Absent, policy: Policy) -> bool:
-    return one.only_in is None or policy.workspace in one.only_in
+    return one.applies_in(policy.workspace)

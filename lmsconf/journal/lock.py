@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from lmsconf.core.moments import utc_text
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.folder import created, made, unusable
 
@@ -73,7 +74,7 @@ def _write(descriptor: int, path: Path, text: str) -> None:
 
 
 def _me(now: datetime) -> str:
-    since = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    since = utc_text(now)
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
 
 

@@ -107,6 +107,7 @@ def _begun(entry: Reader, at: datetime) -> RecordedCall:
         call=entry.text("call"),
         address=entry.text("address"),
         operation=entry.text("operation"),
+        people=entry.texts("people"),
         state=State.IN_FLIGHT,
         begun=at,
     )
@@ -117,6 +118,7 @@ def _ended(entry: Reader, at: datetime) -> RecordedCall:
         call=entry.text("call"),
         address=entry.text("address"),
         operation=entry.text("operation"),
+        people=entry.texts("people"),
         state=State(entry.text("status")),
         ended=at,
         reason=entry.maybe("reason", entry.text),

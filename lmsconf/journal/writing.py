@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, cast
 
 from lmsconf import __version__
+from lmsconf.core.moments import utc_text
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.recorded import State
 from lmsconf.core.values import ApplyReport, Call, Json, Outcome, Plan
@@ -156,7 +157,12 @@ def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json
 
 def _named(value: Call | Outcome) -> dict[str, Json]:
     id = value.id if isinstance(value, Call) else value.call
-    return {"call": id, "address": str(value.address), "operation": value.operation}
+    return {
+        "call": id,
+        "address": str(value.address),
+        "operation": value.operation,
+        "people": cast(Json, list(value.people)),
+    }
 
 
 def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
@@ -176,4 +182,4 @@ def _name(started: datetime, digest: str, number: int) -> str:
 
 
 def _text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(at, "milliseconds")

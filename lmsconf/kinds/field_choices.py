@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.address import Address
 from lmsconf.core.diff import Keyed
 from lmsconf.core.identity import Claim, find
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Identified, Match, Planning
-from lmsconf.core.values import Declared
+from lmsconf.core.values import Declared, pin_in
 from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
 
@@ -106,10 +106,10 @@ def new_choice_name(planning: Planning, field: Address, name: str) -> str | None
 
 
 def _claim(planning: Planning, declared: Declared, choice: Choice) -> Claim:
-    pin = choice.pins.get(planning.policy.workspace, choice.pins.get(""))
+    pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,
-        pin=RemoteId(pin) if pin is not None else None,
+        pin=pin,
         previously=choice.previously,
         label=f'{declared.address}: choice "{choice.name}"',
         source=declared.places.at(*choice.at),

@@ -105,6 +105,7 @@ def people_steps(
             body=planning.terms.body(adds, userIds=[ids.id(one) for one in some]),
             makes=frozenset({mine, *arrived}),
             uses=awaited(planning, some, manages=not is_membership) | frozenset(me),
+            people=tuple(some),
         )
     for one in going:
         yield Step(
@@ -112,6 +113,7 @@ def people_steps(
             path={**path, "userId": ids.id(one)},
             uses=frozenset({mine, *([entered(one)] if is_membership else [])}),
             revokes=True,
+            people=(one,),
         )
 
 

@@ -78,9 +78,9 @@ class _Reading:
         self.api, self.kinds, self.terms = api, kinds, terms
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
-        here = [one for one in wanted.declared if one.only_in is None or policy.workspace in one.only_in]
+        here = [one for one in wanted.declared if one.applies_in(policy.workspace)]
         self.declared = here
-        self.absent = [one for one in wanted.absent if one.only_in is None or policy.workspace in one.only_in]
+        self.absent = [one for one in wanted.absent if one.applies_in(policy.workspace)]
         self.chosen = Selection(kinds, here, policy)
         self.sought = sought(policy, (one.address for one in self._entries()), kinds)
         # What others wait for is the service's count and the size of a page, as soon as the first page is here.

@@ -209,6 +209,7 @@ class SmartGroups:
             body=planning.terms.body("smart-groups.create", **said),
             makes=frozenset({Ref(at)}),
             uses=vacancy(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
+            people=tuple(sorted(coming)),
         )
 
     def _replace(self, planning: Planning, path: Mapping[str, str], before: Form, after: Form) -> Step:

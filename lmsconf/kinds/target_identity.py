@@ -10,7 +10,7 @@ from lmsconf.core.address import Address, RemoteId, escape
 from lmsconf.core.identify import fate_of, hint_on_missing, is_in_doubt, nothing_to_do
 from lmsconf.core.names import did_you_mean, matches, normal, quoted
 from lmsconf.core.planning import Gone, Identified, Match, Planning
-from lmsconf.core.values import Absent, Declared
+from lmsconf.core.values import Absent, Declared, pin_in
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.content import ContentRow
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
@@ -102,7 +102,7 @@ class _Contents:
         """The id of the content that an assignment names; problems are told once a content."""
         spec = cast(Assignment, one.spec)
         workspace = self._planning.policy.workspace
-        pin = spec.content_pins.get(workspace, spec.content_pins.get(""))
+        pin = pin_in(spec.content_pins, workspace)
         key = (spec.content, pin or "")
         if key not in self.named:
             self.named[key] = self._look(one.places.at("content"), one.address, spec, pin, must)

@@ -13,7 +13,7 @@ from lmsconf.core.forms import Form
 from lmsconf.core.names import email
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
-from lmsconf.core.values import Json
+from lmsconf.core.values import Json, pin_in
 from lmsconf.kinds.answers import text
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.times import live_time, shown_time
@@ -92,7 +92,7 @@ def audience_form(audience: Address) -> Json:
 def assignment_form(spec: Assignment, policy: Policy) -> Form:
     """An assignment as an entry of its own."""
     to, zone = audience_form(spec.audience), policy.timezone
-    pin = spec.content_pins.get(policy.workspace, spec.content_pins.get(""))
+    pin = pin_in(spec.content_pins, policy.workspace)
     content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
     return _form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
 

@@ -19,7 +19,7 @@ from lmsconf.views.junit import drift_junit
 from lmsconf.views.markdown import apply_markdown, plan_markdown, snapshot_markdown
 from lmsconf.views.markdown_drift import drift_markdown
 from lmsconf.views.sarif import drift_sarif
-from lmsconf.views.text import apply_line, apply_text, plan_text, problems_text, snapshot_text
+from lmsconf.views.text import apply_text, plan_text, problems_text, snapshot_text
 
 PlanView: TypeAlias = Callable[[Plan], str]
 ApplyView: TypeAlias = Callable[[ApplyReport], str]
@@ -65,7 +65,6 @@ __all__ = [
     "PROBLEMS_VIEWS",
     "SNAPSHOT_VIEWS",
     "apply_html",
-    "apply_line",
     "apply_markdown",
     "apply_text",
     "drift_html",

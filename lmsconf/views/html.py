@@ -205,7 +205,7 @@ def _outcome(number: int, outcome: Outcome) -> Row:
         facts=outcome.operation,
         source=None,
         body=[
-            tag("p", f"{wording.title(outcome.address)}: ", tag("code", outcome.operation)),
+            tag("p", f"{wording.title(outcome.address)}: ", tag("code", wording.call(outcome))),
             tag("p", outcome.reason) if outcome.reason is not None else None,
             hint(outcome.hint),
             made,

@@ -222,7 +222,7 @@ def _outcomes(report: ApplyReport, limit: Budget) -> Iterator[Section]:
 
 def _outcome(outcome: Outcome) -> Entry:
     def row(*more: str | None) -> str:
-        head = f"- {within(wording.title(outcome.address), code)} ({within(outcome.operation, md)})"
+        head = f"- {within(wording.title(outcome.address), code)} ({within(wording.call(outcome), md)})"
         lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
         return "\n  ".join([head, *map(md, lines)]) + "\n"
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from lmsconf.core.address import Address
 from lmsconf.core.document import TOOL, render
+from lmsconf.core.moments import utc_text
 from lmsconf.core.recorded import RecordedCall, RecordedRun, State
 from lmsconf.core.values import Json
 from lmsconf.views import wording
@@ -104,7 +105,7 @@ def _call(call: RecordedCall) -> Iterator[str]:
     made = f" [id={call.id}]" if call.id else ""
     when = call.begun or call.ended
     title = wording.title(_address(call.address))
-    yield safe(f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({call.operation}){made}")
+    yield safe(f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({wording.call(call)}){made}")
     if call.reason:
         yield f"      {safe(call.reason)}"
 
@@ -159,10 +160,11 @@ def _call_json(call: RecordedCall) -> Json:
         "status": call.state.value,
         "reason": call.reason,
         "id": call.id,
+        "people": list(call.people),
         "begun_at": _time(call.begun) if call.begun else None,
         "ended_at": _time(call.ended) if call.ended else None,
     }
 
 
 def _time(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc_text(at)

@@ -63,14 +63,6 @@ def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
     return page([_problems(problems), counts], color)
 
 
-def apply_line(outcome: Outcome) -> str:
-    """One call's end, for the log of a run."""
-    made = f" [id={outcome.id}]" if outcome.id else ""
-    reason = f": {outcome.reason}" if outcome.reason else ""
-    status = outcome.status.value.replace("_", " ")
-    return safe(f"{wording.title(outcome.address)}: {outcome.operation} {status}{made}{reason}")
-
-
 def _problems(problems: Iterable[Problem]) -> Iterator[str]:
     for problem in problems:
         yield from problem_lines(problem)
@@ -112,7 +104,7 @@ def _meta(report: ApplyReport) -> Iterator[str]:
 
 
 def _failure(outcome: Outcome) -> Iterator[str]:
-    yield safe(f"Failed: {wording.title(outcome.address)} ({outcome.operation})")
+    yield safe(f"Failed: {wording.title(outcome.address)} ({wording.call(outcome)})")
     yield from paragraph(outcome.reason)
     yield from paragraph(outcome.hint)
 
@@ -136,4 +128,4 @@ def _reason(outcome: Outcome) -> str:
 
 def _calls(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield safe(f"{label}: {reason}" if reason else f"{label}:")
-    yield from (f"    {safe(wording.title(outcome.address))} ({safe(outcome.operation)})" for outcome in outcomes)
+    yield from (f"    {safe(wording.title(outcome.address))} ({safe(wording.call(outcome))})" for outcome in outcomes)

@@ -9,8 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from lmsconf.core.address import Address, unescape
+from lmsconf.core.recorded import RecordedCall
 from lmsconf.core.snapshot import Listing
-from lmsconf.core.values import Action, ApplyReport, Change, FieldChange, Guard, Json, Origin, Plan, Status, Unmanaged
+from lmsconf.core.values import (
+    Action,
+    ApplyReport,
+    Change,
+    FieldChange,
+    Guard,
+    Json,
+    Origin,
+    Outcome,
+    Plan,
+    Status,
+    Unmanaged,
+)
 from lmsconf.errors import Exit, Problem, Severity
 
 SERVICE_DEFAULT = "(service default)"
@@ -27,6 +40,9 @@ WILL_BE = {
 FIRST_ITEMS = 20
 """As many items of a list are read at a glance. A page folds up the others; a comment or a message that has only so
 much room counts them. The text has room, and names all."""
+
+_FEW = 3
+"""As many people are named beside a call: one who goes, or the first of many who come."""
 
 _CALLED = {
     # Everybody who assigns content calls it an assignment; only the API and the manifest key say content target.
@@ -230,6 +246,14 @@ def listing(kind: str, found: Listing) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
     return f"{count(len(found.rows), noun(kind))}{rest}"
+
+
+def call(value: Outcome | RecordedCall) -> str:
+    """The operation of a call, and whom it is about: `manual-groups.remove-member: bo@acme.example`."""
+    if not value.people:
+        return value.operation
+    more = len(value.people) - _FEW
+    return f"{value.operation}: {', '.join(value.people[:_FEW])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def guard(value: Guard) -> str:

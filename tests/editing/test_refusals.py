@@ -63,12 +63,27 @@ REFUSED: Final = {
         "group/Crew: no manifest speaks of it",
         "lmsconf export --into",
     ),
-    "what others lean on": (
+    "what another leans on that cannot be edited": (
+        "x-new: &new [{field: New, choices: [A]}]\n"
         "custom_fields: [{name: New, type: CHOICE, choices: [A]}]\n"
-        "smart_groups: [{name: Nordics, conditions: [{field: New, choices: [A]}]}]\n",
+        "smart_groups: [{name: Nordics, conditions: *new}]\n",
         "custom_field/New",
-        "custom_field/New is neither declared nor live",
+        "all.yaml:3:44: error: smart_group/Nordics: an alias says this",
+        "Write the value out",
+    ),
+    "what is needed elsewhere, with its place on the disk": (
+        "custom_fields:\n  - name: Dept\n    type: CHOICE\n    choices:\n      - Sales\n      - Tech\n      - More\n"
+        "      - 'NO'\n      - 'a: b'\nsmart_groups:\n"
+        "  - {name: More, conditions: [{field: Dept, choices: [More]}], only_in: [elsewhere]}\n",
+        "custom_field/Dept",
+        'all.yaml:11:55: error: smart_group/More: custom_field/Dept has no choice "More"',
         "",
+    ),
+    "what is to go and is owned, too": (
+        "absent: {groups: [Crew]}\n",
+        "group/Crew",
+        "group/Crew: with the edit it would still be undeclared",
+        "take it out of `absent` by hand, and `lmsconf export --into`",
     ),
     "what fits nothing": (MANAGED, "group/Taem", "--accept group/Taem: nothing of that address differs", ""),
 }
@@ -78,7 +93,11 @@ REFUSED: Final = {
 def test_what_cannot_be_edited_is_refused(stage: Stage, name: str) -> None:
     """It is exit 1 with place and way out, nothing is shown as done, and every file is as it was."""
     manifest, address, message, hint = REFUSED[name]
+    other = "workspaces: {elsewhere: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}"
     stage.options('vars: {boss: dag@x.se, teams: [Team, Crew]}\nownership: {groups: ["Crew"]}\n')
+    options = stage.root / "lmsconf.yaml"
+    here = f"default_workspace: here\n{other[:-1]}, "
+    options.write_text(options.read_text().replace("workspaces: {", here, 1))
     (stage.root / "people.csv").write_text("Mail\nanna@x.se\n")
     stage.write(manifest)
     ran = stage("drift", f"--accept={address}")

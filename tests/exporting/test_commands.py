@@ -113,9 +113,10 @@ def test_a_redacted_snapshot_plans_as_the_whole_one(project: Project) -> None:
     lmsconf(project.root, "snapshot", "red.json", "--redact")
     whole = lmsconf(project.root, "plan", "--snapshot", "all.json", "--format", "json").document
     hidden = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json").document
-    for key in ("calls", "summary", "guards", "measures"):
+    for key in ("summary", "guards", "measures"):
         assert hidden[key] == whole[key], key
-    shown = json.dumps(hidden["changes"])
+    assert [call | {"people": []} for call in hidden["calls"]] == [call | {"people": []} for call in whole["calls"]]
+    shown = json.dumps([hidden["changes"], hidden["calls"]])
     assert "bo.ek@acme.example" in shown
     assert "anna" not in shown
     assert "person-" in shown
@@ -139,3 +140,48 @@ def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Pro
     assert codes["snapshot/age"] == "warning"
     assert codes["snapshot/incomplete"] == "warning"
     assert codes["snapshot/other-workspace"] == "warning"
+
+
+SPOKEN = "users: [{email: bo.ek@acme.example, applications: [learn], language: sv}]\n"
+
+
+def test_a_snapshot_holds_what_the_manifests_say_of_people(project: Project) -> None:
+    """Language and applications of those who are declared with them: offline, the plan is the same."""
+    project.write(SPOKEN)
+    saved = lmsconf(project.root, "snapshot", "all.json")
+    assert saved.code == 0
+    assert "language" not in saved.err
+    live = lmsconf(project.root, "plan", "--format", "json").document
+    kept = lmsconf(project.root, "plan", "--snapshot", "all.json", "--format", "json").document
+    assert kept["calls"] == live["calls"] != []
+    held = json.loads((project.root / "all.json").read_text())["user"]
+    assert [row["email"] for row in held if row.get("applications") is not None] == ["bo.ek@acme.example"]
+
+
+@pytest.mark.parametrize("manifests", [None, "", "groups: [{nam: Coaches}]"])
+def test_a_snapshot_needs_no_manifests(project: Project, manifests: str | None) -> None:
+    """Without any, or with broken ones, it is taken all the same, and what it lacks is told."""
+    if manifests is None:
+        (project.root / "manifests").rmdir()
+    else:
+        project.write(manifests)
+    ran = lmsconf(project.root, "snapshot", "all.json")
+    assert ran.code == 0
+    assert "nobody's language and applications are in the snapshot" in ran.err
+    assert (project.root / "all.json").exists()
+
+
+def test_an_export_goes_beside_what_is_said_of_people(project: Project) -> None:
+    """It is planned with the manifests that are there, so it reads of people what they say."""
+    project.write(SPOKEN)
+    ran = lmsconf(project.root, "export", "--into")
+    assert ran.code == 0, ran.err
+    assert (project.root / "manifests" / "exported-groups.yaml").exists()
+    assert lmsconf(project.root, "export", "--into", "--snapshot", "none.json").code == 1
+
+
+def test_what_no_list_tells_of_people_is_told(project: Project) -> None:
+    """An export of people has no language and no applications, and says so; one without people has nothing to say."""
+    ran = lmsconf(project.root, "export", "people", "--kind", "users")
+    assert "language and applications of 3 people are left out" in ran.err
+    assert "are left out" not in lmsconf(project.root, "export", "groups", "--kind", "groups").err

@@ -126,7 +126,7 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
 def test_only_what_is_gone_already_counts_as_deleted(
     tmp_path: Path, operation: str, method: str, status: int
 ) -> None:
-    """A deletion that is answered with 404 or 410 is done; any other refusal of it, and any of a change, is a failure."""
+    """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=Guards(removals=None))
         workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))

@@ -31,12 +31,12 @@ def opening(seconds: float, url: str = URL) -> bytes:
 
 
 def intent(seconds: float, call: str) -> bytes:
-    return event("intent", seconds, call=call, address=f"group/{call}", operation="manual-groups.create")
+    return event("intent", seconds, call=call, address=f"group/{call}", operation="manual-groups.create", people=[])
 
 
 def outcome(seconds: float, call: str, status: str, operation: str = "manual-groups.create") -> bytes:
     more: dict[str, Json] = {"status": status, "reason": None, "id": None}
-    return event("outcome", seconds, call=call, address=f"group/{call}", operation=operation, **more)
+    return event("outcome", seconds, call=call, address=f"group/{call}", operation=operation, people=[], **more)
 
 
 CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), outcome(7, "c3", "done", "groups.rename")]

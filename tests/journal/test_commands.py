@@ -51,7 +51,7 @@ def crash(root: Path, url: str, began: datetime) -> None:
     folder = root / ".lmsconf" / "runs"
     folder.mkdir(parents=True)
     said = {"format": "lmsconf.journal/1", "digest": "ab" * 32, "workspace": "web", "url": url, "tool": "0", "meta": {}}
-    call = {"call": "c1", "address": "group/Coaches", "operation": "manual-groups.create"}
+    call = {"call": "c1", "address": "group/Coaches", "operation": "manual-groups.create", "people": []}
     lines = [{"event": "run", "calls": 1, **said}, {"event": "intent", **call}]
     content = b"".join(encode({"at": began.isoformat(), **line}) for line in lines)
     (folder / f"{began:%Y%m%dT%H%M%SZ}-abababababab.jsonl").write_bytes(content)

@@ -80,7 +80,7 @@ def _told(call: RecordedCall, truth: RecordedCall) -> bool:
         encode({"event": "end", "at": "0001-01-01T00:00:00+23:00", "exit": 0, "converged": None}),
         encode({"event": "end", "at": "soon", "exit": 0, "converged": None}),
         encode({"event": "outcome", "at": "2026-06-01T08:00:00Z", "call": "c1", "address": "group/A",
-                "operation": "x", "status": "perhaps", "reason": None, "id": None}),
+                "operation": "x", "people": [], "status": "perhaps", "reason": None, "id": None}),
     ],
 )  # fmt: skip
 def test_what_is_no_journal_tells_nothing(content: bytes) -> None:
@@ -92,7 +92,7 @@ def test_what_is_no_journal_tells_nothing(content: bytes) -> None:
 
 def test_a_call_that_is_sent_again_was_begun_again() -> None:
     """A second intent of a call is the one that counts for how long it has been in flight."""
-    intent = {"event": "intent", "call": "c1", "address": "group/A", "operation": "manual-groups.create"}
+    intent = {"event": "intent", "call": "c1", "address": "group/A", "operation": "manual-groups.create", "people": []}
     lines = [encode({**intent, "at": f"2026-06-01T08:00:{second:02}Z"}) for second in (1, 31)]
     (call,) = recorded("run", b"".join(lines)).in_flight
     assert call.begun is not None

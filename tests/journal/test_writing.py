@@ -68,11 +68,11 @@ def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: Scene) -> None
 
 
 def test_no_body_is_written_down(scene: Scene) -> None:
-    """Of a call there are its id, address and operation; of its outcome also the status, reason and id."""
+    """Of a call there are its id, address, operation and people; of its outcome also the status, reason and id."""
     _, _, path = scene.applied()
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     keys = {event: {key for line in lines if line["event"] == event for key in line} for event in ("intent", "outcome")}
-    common = {"event", "at", "sum", "call", "address", "operation"}
+    common = {"event", "at", "sum", "call", "address", "operation", "people"}
     assert keys == {"intent": common, "outcome": common | {"status", "reason", "id"}}
 
 

@@ -407,7 +407,13 @@ PLANS = {"empty": EMPTY, "create": CREATE, "update": UPDATE, "delete": DELETE, "
 
 
 def outcome(
-    number: int, address: Address, operation: str, status: Status, reason: str | None = None, **more: str
+    number: int,
+    address: Address,
+    operation: str,
+    status: Status,
+    reason: str | None = None,
+    *people: str,
+    **more: str,
 ) -> Outcome:
     return Outcome(
         call=f"c{number}",
@@ -417,6 +423,7 @@ def outcome(
         reason=reason,
         hint=more.get("hint"),
         id=more.get("id"),
+        people=people,
     )
 
 
@@ -430,7 +437,7 @@ COMPLETE = ApplyReport(
     outcomes=(
         outcome(1, DEPARTMENT, "custom-fields.create", Status.DONE, id="f-1"),
         outcome(2, COACHES, "manual-groups.create", Status.DONE, id="g-1"),
-        outcome(3, COACHES, "manual-groups.add-members", Status.DONE),
+        outcome(3, COACHES, "manual-groups.add-members", Status.DONE, None, *(f"p{n}@acme.example" for n in range(5))),
     ),
     converged=True,
     residue=(),
@@ -447,7 +454,7 @@ PARTIAL = replace(
         ),
         outcome(2, NORDICS, "smart-groups.create", Status.BLOCKED, "custom_field/Department failed"),
         outcome(3, BASICS, "content-targets.create", Status.BLOCKED, "custom_field/Department failed"),
-        outcome(4, COACHES, "manual-groups.add-members", Status.DONE),
+        outcome(4, COACHES, "manual-groups.add-members", Status.DONE, None, "bo@acme.example", "cy@acme.example"),
         outcome(5, INTRO, "content-targets.delete", Status.NOT_ATTEMPTED, "the run was interrupted"),
     ),
     converged=False,
@@ -461,7 +468,7 @@ STOPPED = replace(
     people=None,
     outcomes=(
         outcome(1, Address.of("group", EVIL), "manual-groups.create", Status.FAILED, EVIL, hint=EVIL),
-        outcome(2, Address.of("group", EVIL), "manual-groups.add-members", Status.BLOCKED),
+        outcome(2, Address.of("group", EVIL), "manual-groups.add-members", Status.BLOCKED, None, EVIL),
     ),
     converged=None,
     meta={EVIL: EVIL},

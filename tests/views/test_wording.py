@@ -7,13 +7,13 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from document_samples import COMPLETE, CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
+from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.core.address import Address
 from lmsconf.core.values import Plan
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, apply_line, plan_text, problems_text
+from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
 from lmsconf.views.escape import safe
 from lmsconf.views.paint import paint
 from lmsconf.views.wording import condition, title, words
@@ -56,14 +56,6 @@ def test_hostile_names_are_escapes_in_json(text: str) -> None:
     """A JSON document printed on a terminal moves nothing either, and says the same."""
     assert active(text) == []
     assert text.encode()
-
-
-def test_progress_lines_are_safe() -> None:
-    """A line of an apply log holds no name's line end."""
-    shown = apply_line(REPORTS["stopped"].outcomes[0])
-    assert active(shown) == []
-    assert "\n" not in shown
-    assert apply_line(COMPLETE.outcomes[0]) == "custom_field/Department: custom-fields.create done [id=f-1]"
 
 
 def test_first_line_says_where() -> None:
