@@ -1,4 +1,29 @@
-"""lmsconf: configuration as code for a learning platform's workspace."""
+"""lmsconf: configuration as code for a learning platform's workspace.
+
+From Python it is used as the command line uses it: `settings.load` → `connect.Connection` → `seeing.Seen` to look,
+`workspace.Workspace` to change; `client.Service` speaks the API alone. Who may import whom stands in
+`tests/rules/test_imports.py`.
+
+    errors                       what goes wrong, with place, reason and way out
+    project, settings            the project file; flags, environment and file as one frozen value
+    credential, endpoint, redact tokens, URLs, and secrets taken out of all that leaves
+    connect                      settings → a connection: to the service, or to the embedded sandbox
+    wire                         the API as data: operations, and the dialect of a service
+    client                       speaks the API, and knows no manifest
+    manifest                     YAML and CSV → declarations with their places
+    kinds                        fields, groups, smart groups, assignments, people: all that is particular to each
+    core                         declarations + snapshot → plan → calls → outcomes, for any kind
+    seeing, offline              validate, plan, snapshot, drift
+    workspace, sending           apply: the calls in their order, and a look at what came of them
+    settling, granting           what became of a lost answer; nobody goes before whoever comes is in
+    locking, journal             one run at a time; what each run did
+    basis, comparing             a plan beside the plan of the manifests before it
+    exporting, editing, starting live → manifests; manifests edited in place; new projects
+    doctor                       what can be known of a service before a plan relies on it
+    sandbox                      the embedded workspace
+    views, cli                   values → text; the commands
+    files, resources             whole files or none; what travels with the package
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Every way lmsconf can fail, and the two values that say where and why.
+"""The ways in which lmsconf fails, and the two values that say where and why. What only one module raises stands there.
 
     LmsconfError                      exit 1 unless a class below says otherwise
-    ├── ProblemsFound                 manifests, project file, references: all of them at once
+    ├── ProblemsFound                 manifests, project file, references, guards: all of them at once
     ├── UsageError                    64, the command line
     ├── StalePlan                     3, the plan no longer fits the workspace, or was changed
-    ├── Stopped                       4, a guard or a foretold refusal
+    ├── WithoutEffect                 accepted, and nothing has changed
     └── ApiError                      a call that did not do what was asked
         ├── Unreachable               8, no answer to be had, or rate-limited to the end
         ├── Unauthorized              7, the credential was refused
@@ -157,11 +157,10 @@ class StalePlan(LmsconfError):
         return self._found or super().problems
 
 
-class Stopped(LmsconfError):
-    """A guard or a foretold refusal stands in the way; nothing was sent."""
+class WithoutEffect(LmsconfError):
+    """A call was accepted, and what it should have changed is not so."""
 
-    exit = Exit.STOPPED
-    code = "guard/stopped"
+    code = "apply/no-effect"
 
 
 class ApiError(LmsconfError):
@@ -196,12 +195,6 @@ class Unauthorized(ApiError):
 
     exit = Exit.UNAUTHORIZED
     code = "api/unauthorized"
-
-
-class WithoutEffect(LmsconfError):
-    """A call was accepted, and what it should have changed is not so."""
-
-    code = "apply/no-effect"
 
 
 class Rejected(ApiError):

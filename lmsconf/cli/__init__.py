@@ -25,7 +25,6 @@ class Entry(NamedTuple):
     module: str
     attribute: str
     help: str
-    hidden: bool = False
 
 
 COMMANDS: Mapping[str, Entry] = {
@@ -73,7 +72,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, entry.help) for name, entry in COMMANDS.items() if not entry.hidden]
+        rows = [(name, entry.help) for name, entry in COMMANDS.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -1,4 +1,4 @@
-"""What `plan` and `apply` share: their options, and the way from settings to a plan."""
+"""What the commands share that look at a workspace: options, settings, a connection, and the way to a plan."""
 
 from __future__ import annotations
 

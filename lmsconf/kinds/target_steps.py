@@ -22,7 +22,7 @@ def read_window(
 ) -> tuple[datetime | None, datetime | None] | None:
     """When a live target can be seen from and until; None, and a problem, where a text cannot be read as a time."""
     try:
-        return tuple(None if text is None else live_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]
+        return tuple(None if text is None else live_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
     except ValueError as wrong:
         planning.problem(
             "content-target/time",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_INDICATORS = "*&@%!`"
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:].*)")
 _COMMENT = re.compile(r"\s+#.*\Z")

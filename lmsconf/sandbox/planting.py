@@ -207,7 +207,7 @@ class Planting:
 
 def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
     choices = field.get("choices", [])
-    return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]
+    return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]  # as checked
 
 
 def _new(id: str, taken: set[str]) -> str:

@@ -111,7 +111,8 @@ class Ledger:
 
     def is_empty(self) -> bool:
         """Whether nothing was ever put into this workspace."""
-        return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in set(_OWNERS.values()))  # noqa: S608
+        tables = set(_OWNERS.values())
+        return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
 
     @contextmanager
     def in_bulk(self) -> Iterator[None]:

@@ -19,10 +19,20 @@ import pytest
 
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, progress, run
-from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, Severity, Stopped, Terminated, UsageError, Where
+from lmsconf.errors import (
+    Exit,
+    LmsconfError,
+    Problem,
+    ProblemsFound,
+    Severity,
+    StalePlan,
+    Terminated,
+    UsageError,
+    Where,
+)
 
 RAISED: dict[str, Callable[[], BaseException]] = {
-    "kind": lambda: Stopped("too many deletes", hint="lmsconf apply --allow deletes=9"),
+    "kind": lambda: StalePlan("too many deletes", hint="lmsconf apply --allow deletes=9"),
     "gathered": lambda: ProblemsFound(
         [
             Problem(code="a/b", message="one", hint="do this", source=Where("g.yaml", 3, 5), address="group/A"),
@@ -58,7 +68,7 @@ def work(then_fail: bool, output: Output) -> Exit:
     """Writes its result."""
     output.write('{"format": "mine"}\n')
     if then_fail:
-        raise Stopped("after the result")
+        raise StalePlan("after the result")
     return Exit.CHANGES
 
 
@@ -73,7 +83,7 @@ def wait(output: Output) -> None:
 @pytest.mark.parametrize(
     ("how", "code"),
     [
-        ("kind", 4),
+        ("kind", 3),
         ("gathered", 1),
         ("click", 1),
         ("usage", 64),
@@ -119,7 +129,7 @@ def test_json_is_one_document_for_a_wrong_command_line(
 
 def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str]) -> None:
     """A command that fails after its result adds no second document."""
-    assert run(tool, ["work", "--then-fail", "--format", "json"]) == Exit.STOPPED
+    assert run(tool, ["work", "--then-fail", "--format", "json"]) == Exit.STALE
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"format": "mine"}
     assert "after the result" in shown.err
@@ -293,7 +303,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
     assert shown.stderr == "['lmsconf.cli.frame']\n"
-    assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items() if not entry.hidden)
+    assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
 
 def _with_path(program: str) -> str:

@@ -102,7 +102,7 @@ def test_libraries_have_one_door(path: Path) -> None:
 
 
 def test_the_core_names_no_kind() -> None:
-    """Core, views and manifest work for any kind: none of their texts holds the name of one."""
+    """Core and manifest work for any kind: none of their texts is the name of one that is no common word."""
     for folder in ("core", "manifest"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

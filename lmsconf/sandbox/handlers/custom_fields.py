@@ -129,10 +129,8 @@ def _refuse_if_in_use(desk: Desk, field: str, gone: list[str] | None) -> None:
     if rule == "removed-choice" and gone is not None:
         naming = "c.grp IN (SELECT grp FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?)))"
         values = [ids_text(gone)]
-    groups = desk.ledger.column(
-        f"SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp WHERE {naming} ORDER BY g.seq",  # noqa: S608
-        *values,
-    )
+    found = f"SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp WHERE {naming}"  # noqa: S608  ours
+    groups = desk.ledger.column(f"{found} ORDER BY g.seq", *values)
     if groups:
         raise forbidden(f"the custom field is in use by {', '.join(groups[:5])}")
 

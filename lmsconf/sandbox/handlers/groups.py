@@ -43,13 +43,15 @@ def delete(desk: Desk, id: str, kind: str) -> None:
 
 def people(desk: Desk, table: str, id: str) -> list[Value]:
     """The user ids in one of a group's lists, `members` or `managers`."""
-    return [row[0] for row in desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)]  # noqa: S608
+    rows = desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
+    return [row[0] for row in rows]
 
 
 def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
     """Adds people to one of a group's lists. Who is there already stays."""
     known = desk.known_people(people)
-    desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", [(id, person) for person in known])  # noqa: S608
+    rows = [(id, person) for person in known]
+    desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
 
 
 def remove(desk: Desk, table: str, id: str, person: str) -> None:
