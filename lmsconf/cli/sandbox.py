@@ -216,7 +216,7 @@ def _welcome(url: str, db: str, token: str) -> str:
 
 def _write(out: str, text: str) -> None:
     if out == "-":
-        emit(text, sys.stdout)
+        emit(text, sys.stdout, exact=True)
         return
     from lmsconf.files import write_atomically
 

@@ -533,3 +533,34 @@ def test_the_order_of_a_list_makes_no_plan_stale(tmp_path: Path, monkeypatch: py
         stage.hand("smart-groups.replace-conditions", {"smartGroupId": "sg-1"}, {"conditions": said})
         ran = stage("apply", plan)
         assert ran.code == 0, ran.err
+
+
+def test_what_only_warns_now_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who is to get content was archived meanwhile: a fresh plan would warn of that, and still do the same."""
+    seed = "people: [{email: anna@acme.example, id: u-1}]\ncontent: [{name: Intro}]\n"
+    with staged(tmp_path, seed, monkeypatch) as stage:
+        stage.write("content_targets: [{content: Intro, assign_to: [{user: anna@acme.example}]}]")
+        plan = str(tmp_path / "plan.json")
+        assert stage("plan", "--out", plan).code == 0
+        call("users.archive", userId="u-1")(stage)
+        assert "is archived" in stage("plan").out
+        ran = stage("apply", plan)
+        assert ran.code == 0, ran.err
+
+
+def test_nothing_is_told_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody was in the group, and the field had no description, when the plan was made; now it is otherwise."""
+    people = "people: [{email: anna@acme.example, id: u-1}, {email: bo@acme.example, id: u-2}]\n"
+    seed = people + "groups: [{name: G, id: g-1}]\ncustom_fields: [{name: Dept, type: TEXT}]"
+    with staged(tmp_path, seed, monkeypatch) as stage:
+        stage.write(
+            "groups: [{name: G, members: [anna@acme.example]}]\ncustom_fields: [{name: Dept, description: New}]"
+        )
+        plan = str(tmp_path / "plan.json")
+        assert stage("plan", "--out", plan).code == 0
+        call("manual-groups.add-members", {"userIds": ["u-2"]}, groupId="g-1")(stage)
+        field("Dept", description="By hand")(stage)
+        ran = stage("apply", plan)
+        assert ran.code == 3
+        assert '    live then: none\n    live now:  "bo@acme.example"\n' in ran.err
+        assert '    live then: none\n    live now:  "By hand"\n' in ran.err
