@@ -126,13 +126,21 @@ class ProblemsFound(LmsconfError):
     """Problems gathered over all files, raised together."""
 
     def __init__(self, problems: Sequence[Problem], *, exit: Exit = Exit.ERROR) -> None:
-        super().__init__(f"{len(problems)} problem{'s' * (len(problems) != 1)}")
+        super().__init__(_count(len(problems)))
+        if problems:
+            # Only the text says the first one: a message goes into reports, where all of them stand beside it.
+            more = f"; and {_count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
+            self.args = (f"{problems[0].message}{more}",)
         self._problems = tuple(problems)
         self.exit = exit
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self._problems
+
+
+def _count(number: int, what: str = "problem") -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 class UsageError(LmsconfError):

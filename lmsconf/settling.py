@@ -16,7 +16,7 @@ from typing import Final
 
 from lmsconf.core.address import Address
 from lmsconf.core.apply import Begin, Learnt
-from lmsconf.core.values import Call, Json, Plan
+from lmsconf.core.values import Action, Call, Json, Plan
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
 from lmsconf.kinds.terms import filled, filled_body
 
@@ -135,7 +135,7 @@ class Settling:
         """What a fresh plan says of the call. Raises Twins."""
         address = sent.call.address
         try:
-            wanted = self.look(address).calls
+            fresh = self.look(address)
         except ProblemsFound as found:
             twice = [one for one in found.problems if one.code == LIVE_TWICE and one.address == str(address)]
             if twice and sent.makes:
@@ -143,7 +143,10 @@ class Settling:
             return Fate.UNKNOWN
         except LmsconfError:
             return Fate.UNKNOWN
-        still = any(one.address == address and _is_part_of(one, sent, ids) for one in wanted)
+        still = any(one.address == address and _is_part_of(one, sent, ids) for one in fresh.calls)
+        if sent.makes:
+            # Whatever words the service has for the rest of it: what is still to be made was not.
+            still = still or any(one.address == address and one.action is Action.CREATE for one in fresh.changes)
         return Fate.MISSING if still else Fate.DONE
 
 

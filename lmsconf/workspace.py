@@ -108,7 +108,7 @@ class Workspace(Seen):
             workspace=mine.workspace,
             today=mine.today,
             timezone=mine.timezone,
-            create_people=True,
+            create_people=mine.create_people,
             # Only totals are compared, and a share would cost reads.
             guards=Guards(removals=None, min_admins=mine.guards.min_admins),
             only=() if only is None else (exactly(str(only)),),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from lmsconf.core.address import Address, Ref
-from lmsconf.core.values import Call, Json, Plan
+from lmsconf.core.values import Action, Call, Change, Json, Plan
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
 from lmsconf.settling import LIVE_TWICE, Sent, Settling, Timing
 
@@ -121,6 +121,18 @@ def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
     scene = Scene([wanting(ADD)], [{}])
     assert scene.settle(ADD) == {}
     assert (scene.looks, scene.sent, scene.told) == ([0.0], [0.0], ["c2"])
+
+
+def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> None:
+    """The fresh plan words the creation otherwise, as where a service writes times in a form of its own."""
+    other = wanting(replace(CREATE, body={"otherwise": True}))
+    made = Change(
+        address=A, action=Action.CREATE, id=None, about=None, source=None, before=None, after={"name": "A"}, fields=()
+    )
+    scene = Scene([replace(other, changes=(made,))], [{"groupId": "g"}])
+    assert scene.settle() == {"groupId": "g"}
+    assert scene.sent == [30.0]
+    assert Scene([other]).settle() is None
 
 
 def test_it_is_sent_three_times_at_most() -> None:

@@ -35,6 +35,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     """
     from lmsconf.files import write_atomically
     from lmsconf.kinds.snapshotfile import dumps
+    from lmsconf.views import wording
 
     settings = settings_of(context)
     manifests = _sound(settings)
@@ -46,6 +47,9 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
         found = without_people(found, token_hex(16))
     write_atomically(file, dumps(found))
     say(f"Saved workspace {found.workspace} to {file}{', its people pseudonymous' if redact else ''}.")
+    lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
+    for kind, why in lacking.items():
+        say(f"Not all of {wording.plural(wording.noun(kind))} is in it: {why}.")
     return Exit.OK
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Final, Literal, TypeAlias, cast
 
+from lmsconf.client.arguments import check_values
 from lmsconf.client.client import Client
 from lmsconf.core.values import Json
 from lmsconf.errors import BadAnswer
@@ -45,25 +46,30 @@ class Group:
         body: Mapping[str, object] | None = None,
         nullable: Mapping[str, object] | None = None,
     ) -> object:
-        """The answer, in the description's own names. What is None is left out, among `nullable` what is LEFT_OUT."""
+        """The answer, in the description's own names. What is None is left out, among `nullable` what is LEFT_OUT.
+
+        Raises ValueError for values that are not of the kind that the description says, before anything is sent.
+        """
         wire = self._client.wire
         known = wire[operation]
-        content = None
+        content: dict[str, object] | None = None
         if known.body is not None:
-            given = {name: value for name, value in (body or {}).items() if value is not None}
-            maybe = {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
-            content = wire.body(operation, **given, **maybe)
+            content = _given(body)
+            content |= {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
+        asked, named = _given(query), _given(headers)
+        check_values(operation, path=path or {}, query=asked, headers=named, body=content)
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
-            query=cast("Mapping[str, Json]", query or {}),
-            body=content,
-            headers={known.headers[name]: value for name, value in (headers or {}).items() if value is not None},
+            query=cast("Mapping[str, Json]", asked),
+            body=None if content is None else wire.body(operation, **content),
+            headers={known.headers[name]: str(value) for name, value in named.items()},
         )
         return known.heard.from_wire(answer)
 
     def _map(self, operation: str, answers: Mapping[str, object]) -> Mapping[str, object]:
-        """A body that is a map, in the shape that the dialect says."""
+        """A body that is a map, in the shape that the dialect says. Raises ValueError for what is none."""
+        _check_map(operation, answers)
         wrapped = self._client.wire.behaviour(f"{operation}.shape") == "wrapped"
         return {"customFields": dict(answers)} if wrapped else answers
 
@@ -101,6 +107,22 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise BadAnswer(f"a page came without its list of {key}")
     return cast("list[Mapping[str, object]]", found)
+
+
+def _check_map(operation: str, answers: object) -> None:
+    """Refuses what is no map of texts and lists of them. The description allows more: it has to fit every shape."""
+    if not isinstance(answers, Mapping):
+        raise ValueError(f"{operation} takes a map, not {type(answers).__name__}")
+    for key, value in answers.items():
+        if not isinstance(key, str):
+            raise ValueError(f"{operation} takes only names that are texts")
+        if not all(isinstance(one, str) for one in (value if isinstance(value, list) else [value])):
+            raise ValueError(f"{operation}: {key} must be string or array of string")
+
+
+def _given(values: Mapping[str, object] | None) -> dict[str, object]:
+    """What is not None."""
+    return {name: value for name, value in (values or {}).items() if value is not None}
 
 
 def _text(value: str | bool) -> str:

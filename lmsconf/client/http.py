@@ -5,6 +5,7 @@ A transport is used without httpx's own client around it: no redirects, no cooki
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import ssl
@@ -13,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -30,6 +32,19 @@ URL_SAID = "the workspace's url"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
+
+
+class _Redacting(logging.Filter):
+    """Takes secrets out of what the libraries below log, headers of answers among it, whoever listens to that."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = redacted(record.getMessage()), ()
+        return True
+
+
+_REDACTING: Final = _Redacting()
+for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy"))):
+    logging.getLogger(_name).addFilter(_REDACTING)
 
 
 class NotSent(Exception):

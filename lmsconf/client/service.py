@@ -6,7 +6,8 @@
 
 Arguments and answers have the specification's names, whatever the dialect calls them on the wire; an optional part of
 an answer may be missing. A refusal is Rejected, or Unauthorized for the credential; Unreachable and AnswerLost say that
-no answer came; misuse is ValueError. Calls are tried again where that is safe.
+no answer came; misuse, as a value of the wrong type, is ValueError before anything is sent. Calls are tried again where
+that is safe.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 RemoteId = NewType("RemoteId", str)
 """An id of the service. In a manifest only as a pin."""
@@ -22,8 +22,16 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda found: found[1], text)
 
 
+EVERYBODY: Final = "everyone"
+"""The one audience that is no resource, and stands in addresses as this word."""
+_KIND: Final = re.compile("[a-z_]+")
+
+
 class Address(NamedTuple):
-    """What people call a resource, `group/Onboarding coaches`: its kind, and its name in escaped form."""
+    """What people call a resource, `group/Onboarding coaches`: its kind, and its name in escaped form.
+
+    What is no resource of any kind is a word by itself: `everyone`, or an audience that nothing explains.
+    """
 
     kind: str
     text: str
@@ -47,7 +55,9 @@ class Address(NamedTuple):
         return unescape(self.text)
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.text}" if self.text else self.kind
+        # A live resource may have an empty name, and is one all the same.
+        is_word = not self.text and (self.kind == EVERYBODY or not _KIND.fullmatch(self.kind))
+        return self.kind if is_word else f"{self.kind}/{self.text}"
 
 
 class Ref(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Final
 from lmsconf.core.address import Address
 from lmsconf.core.names import matches
 from lmsconf.core.policy import Consent, Guards, Limit
-from lmsconf.core.values import Action, Change, Guard, Json, Measure
+from lmsconf.core.values import Action, Change, FieldChange, Guard, Json, Measure
 from lmsconf.errors import Problem
 
 SMALL: Final = 20
@@ -22,6 +22,14 @@ NAMING: Final = ("name", "email")
 
 CHOICE: Final = "choices."
 """What the path of a choice begins with that keeps its id and gets another name."""
+
+_LOSSES: Final = {
+    "admin": "admin rights",
+    "manager": "manager rights",
+    "archived": "access",
+    "custom_archive_date": "access",
+}
+"""The keys of single values that a person can lose, or be shut out by, and what that is called."""
 
 NAMES: Final = ("deletes", "removals", "recreates", "refusals")
 
@@ -95,6 +103,13 @@ def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Pr
             )
 
 
+def _is_loss(one: FieldChange) -> bool:
+    """Whether a single value goes by which somebody could do something, or comes by which access ends."""
+    if one.path in ("archived", "custom_archive_date"):
+        return bool(one.after)
+    return one.path in _LOSSES and one.before is True and one.after is not True
+
+
 def _harm(change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
@@ -104,6 +119,9 @@ def _harm(change: Change) -> str | None:
         renamed = next((one for one in change.fields if one.path.startswith(CHOICE)), None)
         if renamed is not None:
             return f"rename its choice {renamed.before}"
+        lost = list(dict.fromkeys(_LOSSES[one.path] for one in change.fields if _is_loss(one)))
+        if lost:
+            return f"take {' and '.join(lost)} away"
         taken = next((one for one in change.fields if one.removed), None)
         if taken is not None:
             return f"take {len(taken.removed)} out of its {taken.path}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address
 from lmsconf.core.identity import Claim, Found, HasName, find
-from lmsconf.core.names import matches, normal, quoted
+from lmsconf.core.names import fits, matches, normal, quoted, skeleton
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
@@ -100,7 +100,8 @@ def fate_of(planning: Planning, named: Address, near: str | None) -> tuple[str, 
             f"{named} will be deleted by this plan",
             "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
         )
-    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near)
+    otherwise = "Correct the name, or declare it."
+    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
 
 
 def _claim(planning: Planning, one: Declared) -> Claim:
@@ -160,7 +161,8 @@ def _take_absent(
             going.add(rows[0].id)
             out.gone.append(Gone(address=one.address, row=rows[0], absent=one))
         elif not rows:
-            nothing_to_do(planning, one)
+            free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
+            nothing_to_do(planning, one, alike(one.address.name, free_names))
     return [row for row in free if row.id not in going]
 
 
@@ -194,14 +196,28 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
     return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
 
 
-def hint_on_missing(planning: Planning, kind: str, near: str | None) -> str | None:
-    """What to say of something that is not live: what is near, or that it may be live beyond what was read."""
+def hint_on_missing(planning: Planning, kind: str, near: str | None, otherwise: str) -> str:
+    """What to say of something that is not live: what is near, or that it may be live beyond what was read.
+
+    otherwise: the way out where nothing is near.
+    """
     why = planning.snapshot.of(kind).incomplete
-    return near if why is None else f"It may be there all the same, because the listing was not read whole: {why}"
+    if why is None:
+        return near or otherwise
+    return f"It may be there all the same, because the listing was not read whole: {why}"
 
 
-def nothing_to_do(planning: Planning, one: Absent) -> None:
-    """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows."""
+def alike(name: str, names: Iterable[str]) -> str | None:
+    """One of the names that somebody may have meant who wrote another: by its look, or by a pattern."""
+    looks = skeleton(name)
+    return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
+
+
+def nothing_to_do(planning: Planning, one: Absent, stays: str | None = None) -> None:
+    """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows.
+
+    stays: the name of something that is live, and that the entry may have meant.
+    """
     why = planning.snapshot.of(one.address.kind).incomplete
     if why is not None:
         planning.problem(
@@ -210,6 +226,16 @@ def nothing_to_do(planning: Planning, one: Absent) -> None:
             hint="Try again.",
             at=one.source,
             address=one.address,
+        )
+        return
+    if stays is not None:
+        planning.problem(
+            "absent/look-alike",
+            f"{one.address}: nothing of exactly that name is live, but {quoted(stays)} is, and it stays",
+            hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
+            at=one.source,
+            address=one.address,
+            severity=Severity.WARNING,
         )
         return
     planning.problem(

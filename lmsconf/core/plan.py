@@ -276,8 +276,7 @@ def _known(
     for kind, identified in found.items():
         yield from identified.unmanaged
         yield from (one.address for one in identified.gone)
-        if identified.left_alone:
-            yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows if row.name)
+        yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
 
 def _unmanaged(found: Mapping[str, Identified]) -> Iterator[Unmanaged]:

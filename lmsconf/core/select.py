@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lmsconf.core.address import Address
 from lmsconf.core.names import fits
@@ -18,11 +18,13 @@ class Selection:
     def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[Declared], policy: Policy) -> None:
         self._only, self._excluded = policy.only, policy.excluded
         self._needed: set[Address] = set()
+        here = {one.address: one for one in declared}
+        self._left_out = _meant(here, self._excluded)
         if self._only:
-            self._add_needs(kinds, {one.address: one for one in declared})
+            self._add_needs(kinds, here)
 
     def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, Declared]) -> None:
-        todo = [one for one in declared if _fits(one, self._only)]
+        todo = list(_meant(declared, self._only))
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
@@ -37,11 +39,11 @@ class Selection:
 
     def leaves_out(self, address: Address) -> bool:
         """Whether `--except` says so."""
-        return bool(self._excluded) and _fits(address, self._excluded)
+        return bool(self._excluded) and (address in self._left_out or _fits(address, self._excluded))
 
     def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
         """An address that fits nothing declared, absent or live is an error."""
-        names = [str(address) for address in known]
+        names = [str(address) for address in known] if self._only or self._excluded else []
         for option, patterns in (("--only", self._only), ("--except", self._excluded)):
             for pattern in patterns:
                 if not any(fits(name, pattern) for name in names):
@@ -57,6 +59,19 @@ def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> fr
     names = [str(address) for address in known] if policy.only or policy.excluded else []
     open_ = [one for one in (*policy.only, *policy.excluded) if not any(fits(name, one) for name in names)]
     return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
+
+
+def _meant(declared: Mapping[Address, Declared], patterns: Iterable[str]) -> frozenset[Address]:
+    """What patterns fit: by address, or by an earlier one, by which it may still be live, where none fits otherwise."""
+    found: set[Address] = set()
+    for pattern in patterns:
+        said = {address for address in declared if _fits(address, [pattern])}
+        found |= said or {at for at, one in declared.items() if any(_fits(was, [pattern]) for was in _were(one))}
+    return frozenset(found)
+
+
+def _were(one: Declared) -> Iterator[Address]:
+    return (Address.of(one.address.kind, name) for name in one.previously)
 
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.core.address import Address
+from lmsconf.core.address import EVERYBODY, Address
 
 CUSTOM_FIELD: Final = "custom_field"
 GROUP: Final = "group"
@@ -24,7 +24,7 @@ EDITS: Final = "target_edits"
 RESERVED: Final = "lmsconf-lock "
 """How the name of the lock object begins, which is a group only because the API has nothing else to lock with."""
 
-EVERYONE: Final = Address("everyone", "")
+EVERYONE: Final = Address(EVERYBODY, "")
 """The audience that is everybody. It prints as `everyone`."""
 
 

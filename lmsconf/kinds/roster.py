@@ -63,6 +63,7 @@ class Roster:
         return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
 
 
+UNKNOWN_PERSON: Final = "Correct the e-mail, or have the account made first."
 WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
 
 
@@ -114,7 +115,7 @@ def check_people(planning: Planning, declared: Declared, key: str, said: People)
     skip = planning.policy.skip_unknown and len(missing) * 10 <= len(said.named)
     severity = Severity.WARNING if skip else Severity.ERROR
     for one in missing:
-        near = hint_on_missing(planning, USER, did_you_mean(one, people.by_email))
+        near = hint_on_missing(planning, USER, did_you_mean(one, people.by_email), UNKNOWN_PERSON)
         _person(planning, declared, key, one, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.core.address import Address, RemoteId, escape
-from lmsconf.core.identify import fate_of, hint_on_missing, is_in_doubt, nothing_to_do
+from lmsconf.core.identify import alike, fate_of, hint_on_missing, is_in_doubt, nothing_to_do
 from lmsconf.core.names import did_you_mean, matches, normal, quoted
 from lmsconf.core.planning import Gone, Identified, Match, Planning
 from lmsconf.core.values import Absent, Declared, pin_in
@@ -25,6 +25,7 @@ from lmsconf.kinds.target_values import (
     target_address,
 )
 
+_CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """The id of a content and an audience: what makes an assignment the one that it is."""
 
@@ -71,7 +72,7 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
         rows = live.get(key, []) if other is gone else []
         out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
         if not rows:
-            nothing_to_do(planning, gone)
+            nothing_to_do(planning, gone, contents.alike(gone))
     _settle(planning, contents, live, spoken, out)
     if listing.incomplete:
         for lost in out.gone:
@@ -122,7 +123,10 @@ class _Contents:
                 self._misnamed(at, address, row, spec.content)
                 return None
             text = f'no content with the id "{pin}" is in the catalog'
-            self._problem(at, address, "content/pin-not-live", text, None)
+            live = self._by_name.get(spec.content, [])
+            ids = ", ".join(sorted(row.id for row in live))
+            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or leave it out."
+            self._problem(at, address, "content/pin-not-live", text, hint)
             return None
         rows = self._by_name.get(spec.content, [])
         if len(rows) == 1:
@@ -132,9 +136,18 @@ class _Contents:
             hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
             self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
         elif must:
-            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name))
+            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name), _CATALOG)
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
+
+    def alike(self, one: Absent) -> str | None:
+        """The content or the audience that an entry may have meant which finds nothing."""
+        spec = cast(Assignment, one.spec)
+        if self.find(one, must=False) is None:
+            return alike(spec.content, self._by_name)
+        to = spec.audience
+        known = self._planning.book.names(to.kind)
+        return None if to == EVERYONE or to.name in known else alike(to.name, known)
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
         """Whether an entry that pins content calls it what it is called: nobody can rename content here.

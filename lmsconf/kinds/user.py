@@ -16,7 +16,7 @@ from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import hint_on_missing, match_declared, refuse_taken
 from lmsconf.core.kind import Entry
-from lmsconf.core.names import did_you_mean, email, matches
+from lmsconf.core.names import did_you_mean, email
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
 from lmsconf.core.values import Absent, Action, Declared, Json, Step
 from lmsconf.errors import Problem
@@ -31,7 +31,7 @@ from lmsconf.kinds.user_steps import person_steps
 from lmsconf.kinds.user_values import TEXTS, Person, PersonRow, Said
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
-_TAKEN: Final = frozenset({"admin", "manager", "archived"})
+_DATE: Final = "custom_archive_date"
 
 
 class Users:
@@ -131,14 +131,13 @@ class Users:
         before = live_form(planning, row, spec, live_answers(planning, row, answers))
         note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
         self._refuse_merge(planning, declared, row)
-        taken = _taken(before, after)
-        self._protect(planning, declared, taken)
-        return Sides(before=before, after=after, sizes={"applications": len(row.applications or ())}, taken=taken)
+        sizes = {"applications": len(row.applications or ())}
+        return Sides(before=before, after=after, sizes=sizes, taken=_taken(before, after))
 
     def _may_come(self, planning: Planning, declared: Declared, spec: Person) -> bool:
         """Whether a person who is not live can be created; what is missing is told."""
         if not planning.policy.create_people or spec.flag("archived"):
-            near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email))
+            near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
             way = "Only the project file can allow to create people, with `people: {create: true}`."
             if planning.policy.create_people:
                 way = "There is nobody to archive: take it out."
@@ -154,18 +153,6 @@ class Users:
         for key in missing:
             needed(planning, declared, key)
         return not missing
-
-    def _protect(self, planning: Planning, declared: Declared, taken: frozenset[str]) -> None:
-        """A protected person keeps rights and access."""
-        if taken and not planning.policy.additive and matches(str(declared.address), planning.policy.guards.protect):
-            what = " and ".join("access" if key == "archived" else f"{key} rights" for key in sorted(taken))
-            planning.problem(
-                "refusal/protected-person",
-                f"{declared.address}: the person is protected, and the plan would take {what} away",
-                hint="Take that out of the manifests, or the person out of `guards.protect`.",
-                at=declared.source,
-                address=declared.address,
-            )
 
     def _refuse_merge(self, planning: Planning, declared: Declared, row: PersonRow) -> None:
         """Where the service merges metadata, nothing can be taken out of it."""
@@ -225,7 +212,12 @@ def _nameable(planning: Planning, declared: Sequence[Declared]) -> tuple[PersonR
 def _taken(before: Form, after: Form) -> frozenset[str]:
     """What the change takes from the person as a whole: a right, or all access."""
     lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
-    return frozenset(lost | ({"archived"} if after.get("archived") and not before["archived"] else set()))
+    if after.get("archived") and not before["archived"]:
+        lost.add("archived")
+    # All access ends on that day, be it yesterday; a day that is named anew may be an earlier one.
+    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
+        lost.add(_DATE)
+    return frozenset(lost)
 
 
 KIND: Final = Users()

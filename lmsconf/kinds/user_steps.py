@@ -55,7 +55,8 @@ def person_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
         steps.append(_archive_date(planning, path, spec.archive_date, here | _revoked(at)))
     if row is not None and after.get("archived") and not before["archived"]:
         made = frozenset(ref for step in steps for ref in step.makes)
-        steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at), revokes=True))
+        # Whoever goes may be an administrator, so those who come are there first.
+        steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at) | {_ADMINS}, revokes=True))
     return steps
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import socket
 import struct
 import threading
@@ -168,3 +169,16 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
     with listening(talk) as url, Client(url, CANARY, seconds=SECONDS) as by:
         for _ in range(3):
             assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+
+
+def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a service repeats in the headers of its answer, and whoever listens to everything that is logged."""
+    link = b"Location: https://files.example/canary-file?X-Amz-Signature=canary-signature\r\n"
+    echo = after_the_request(
+        b"HTTP/1.1 302 Found\r\n" + link + b"X-Sent: " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"
+    )
+    with caplog.at_level(logging.DEBUG), listening(echo) as url:
+        ended(url, writes=False)
+    assert "302" in caplog.text
+    assert CANARY not in caplog.text
+    assert "canary-signature" not in caplog.text

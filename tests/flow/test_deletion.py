@@ -280,3 +280,54 @@ def test_a_part_that_is_a_group_takes_its_assignments_along(tmp_path: Path) -> N
     assert [problem.code for problem in found.value.problems] == ["select/goes-along"]
     plan = it.plan(wanted, only=("group/LMS a",))
     assert acts(plan) == ["delete group/LMS a", "delete content_target/X -> group/LMS a"]
+
+
+@pytest.mark.parametrize(
+    ("absent", "stays"),
+    [
+        ("groups: [LMS A]", "LMS a"),
+        ("groups: ['ui *']", None),
+        ("groups: ['UI *']", "UI d"),
+        ("smart_groups: [s]", "S"),
+        ("content_targets: [{content: x, assign_to: [everyone]}]", "X"),
+        ("content_targets: [{content: Y, assign_to: [{group: lms b}]}]", "LMS b"),
+    ],
+)
+def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
+    tmp_path: Path, absent: str, stays: str | None
+) -> None:
+    """A name in other letters or a pattern deletes nothing, which is a warning, and no reason to delete the entry."""
+    plan = Project(tmp_path, SEED).plan(f"absent: {{{absent}}}")
+    assert plan.changes == ()
+    [problem] = plan.all_problems
+    if stays is None:
+        assert (problem.code, problem.severity) == ("absent/nothing-to-do", Severity.NOTE)
+    else:
+        assert (problem.code, problem.severity) == ("absent/look-alike", Severity.WARNING)
+        assert f'but "{stays}" is, and it stays' in problem.message
+
+
+def test_a_declared_name_is_not_what_an_entry_under_absent_meant(tmp_path: Path) -> None:
+    """Once the old spelling is gone and the new one declared, the entry has done its work."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]\nabsent: {groups: [LMS A]}")
+    assert [problem.code for problem in plan.all_problems] == ["absent/nothing-to-do"]
+
+
+def test_an_earlier_name_chooses_what_it_becomes(tmp_path: Path) -> None:
+    """`--only` and `--except` know a resource by the name under which it is live; a live person is known as well."""
+    it = Project(tmp_path, SEED)
+    wanted = "groups: [{name: Coaches, previously: [LMS a]}, {name: New}]"
+    assert acts(it.plan(wanted, only=("group/LMS a",))) == ["update group/Coaches"]
+    assert acts(it.plan(wanted, excluded=("group/LMS a",))) == ["create group/New"]
+    assert it.plan(wanted, only=("user/anna@acme.example",)).changes == ()
+    with pytest.raises(ProblemsFound):
+        it.plan(wanted, only=("user/nobody@acme.example",))
+
+
+def test_a_resource_without_a_name_has_an_address(tmp_path: Path) -> None:
+    """Somebody made a group with an empty name: it is `group/`, and can be named so."""
+    it = Project(tmp_path, SEED)
+    it.send("manual-groups.create", body={"name": ""})
+    plan = it.plan("groups: [{name: LMS a}]")
+    assert "group/" in unmanaged(plan)["group"][0]
+    assert it.plan(only=("group/",)).changes == ()

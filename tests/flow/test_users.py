@@ -389,13 +389,17 @@ def test_what_people_lose_counts_as_removals(tmp_path: Path) -> None:
     assert (guard.total, guard.tripped) == (4, False)
 
 
-def test_archiving_many_trips_the_share(tmp_path: Path) -> None:
-    """The share is that of all people."""
+@pytest.mark.parametrize(
+    ("loss", "key"),
+    [("archived: true", "archived"), ("custom_archive_date: 2020-01-01T00:00:00Z", "custom_archive_date")],
+)
+def test_archiving_many_trips_the_share(tmp_path: Path, loss: str, key: str) -> None:
+    """The share is that of all people, whichever way they are shut out."""
     crowd = [f"p{n}@acme.example" for n in range(25)]
     it = Project(tmp_path, "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd))
-    plan = it.plan("users:\n" + "".join(f"  - {{email: {one}, archived: true}}\n" for one in crowd[:3]))
+    plan = it.plan("users:\n" + "".join(f"  - {{email: {one}, {loss}}}\n" for one in crowd[:3]))
     guard = next(guard for guard in plan.guards if guard.name == "removals")
-    assert (guard.tripped, guard.reason) == (True, "3 of 25 in all people (archived), and the limit is 10%")
+    assert (guard.tripped, guard.reason) == (True, f"3 of 25 in all people ({key}), and the limit is 10%")
 
 
 @pytest.mark.parametrize("entry", ["anna@acme.example", "{email: anna@acme.example}"])
@@ -473,9 +477,24 @@ def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
     it = project(tmp_path, 'guards: {protect: ["user/*"]}\n')
     assert refusals(it.plan("users: [{email: x@acme.example, id: u-anna}]")) == ["refusal/protected"]
     assert refusals(it.plan("users: [{email: anna@acme.example, applications: []}]")) == ["refusal/protected"]
-    for taken in ("anna@acme.example, archived: true", "mo@acme.example, manager: false"):
-        assert refusals(it.plan(f"users: [{{email: {taken}}}]")) == ["refusal/protected-person"]
+    late = "anna@acme.example, custom_archive_date: 2020-01-01T00:00:00Z"
+    for taken in ("anna@acme.example, archived: true", "mo@acme.example, manager: false", late):
+        assert refusals(it.plan(f"users: [{{email: {taken}}}]")) == ["refusal/protected"]
     assert refusals(it.plan("users: [{email: mo@acme.example, admin: true}]")) == []
+
+
+def test_what_is_protected_meanwhile_is_protected_from_a_plan_file(tmp_path: Path) -> None:
+    """The project file is read when the plan is applied: no plan lifts `protect`, or makes accounts against it."""
+    it = project(tmp_path, CREATE)
+    it.write(f"users: [{{email: mo@acme.example, manager: false}}, {{email: nia@acme.example, {NEW}}}]")
+    assert lmsconf(tmp_path, "plan", "--out", "p.json").code == 0
+    it.write_options(CREATE + 'guards: {protect: ["user/*"]}\n')
+    ran = lmsconf(tmp_path, "apply", "p.json")
+    assert (ran.code, "would take manager rights away" in ran.err) == (4, True), ran.err
+    it.write_options("people: {create: false}\n")
+    assert lmsconf(tmp_path, "apply", "p.json").code == 3
+    it.write_options(CREATE)
+    assert lmsconf(tmp_path, "apply", "p.json").code == 0
 
 
 def test_a_plan_file_holds_until_somebody_changes_the_person(tmp_path: Path) -> None:

@@ -20,7 +20,12 @@ from lmsconf.settling import Timing
 from lmsconf.workspace import Workspace
 
 SEED = """
-people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
+people:
+  - {email: anna@acme.example}
+  - {email: bo@acme.example, admin: true}
+  - {email: cy@acme.example}
+content: [{name: K, id: c-1}]
+content_targets: [{content: K, assign_to: [{group: A}]}]
 groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
 """
 
@@ -157,6 +162,39 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
     assert grant.hint is not None
     assert f"manual-groups.add-{key}.userIds" in grant.hint
+
+
+def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Where the new administrator is none, the only one stays one, also one who would be archived."""
+    options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text(options.replace("guards: off", "guards: {min_admins: 1}"), encoding="utf-8")
+    for loss in ("admin: false", "archived: true"):
+        late = Late(sandbox, idle="/make-admin/true")
+        report = applied(
+            tmp_path, late, f"users: [{{email: cy@acme.example, admin: true}}, {{email: bo@acme.example, {loss}}}]"
+        )
+        assert [one.split()[1].rpartition("/users/")[2] for one in late.sent] == ["u-3/make-admin/true"]
+        grant, *revocations = report.outcomes
+        assert (grant.status, {one.status for one in revocations}) == (Status.FAILED, {Status.BLOCKED})
+        reason = "the service accepted it, and the person is no administrator; nobody is taken out"
+        assert grant.reason == reason
+
+
+def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Content goes from one group to another; where the new one does not get it, the old one keeps it."""
+    (tmp_path / "lmsconf.yaml").write_text(
+        (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8") + "ownership: {content_targets: declared_content}\n",
+        encoding="utf-8",
+    )
+    wanted = "groups: [{name: B}]\ncontent_targets: [{content: K, assign_to: [{group: B}]}]"
+    late = Late(sandbox, idle="/content/targets")
+    report = applied(tmp_path, late, wanted)
+    assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
+    assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED]
+    assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
+    late = Late(sandbox, lag=5.0)
+    assert applied(tmp_path, late, wanted).exit == Exit.OK
+    assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
 
 
 def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -56,7 +56,7 @@ DOORS = {
     "httpcore": {"client/deadline.py"},
     "yaml": {"editing/tree.py", "manifest/files.py", "sandbox/plainyaml.py", "sandbox/seed.py"},
     "jsonschema": {"manifest/check.py"},
-    "fastjsonschema": {"manifest/check.py", "sandbox/checks.py"},
+    "fastjsonschema": {"client/arguments.py", "manifest/check.py", "sandbox/checks.py"},
     "deepdiff": {"core/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},
