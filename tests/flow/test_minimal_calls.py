@@ -288,3 +288,14 @@ def test_a_recreated_assignment_is_a_replacement(tmp_path: Path) -> None:
     assert calls == ["content-targets.delete", "content-targets.create"]
     assert it.last.changes[0].action is Action.REPLACE
     assert {guard.name: guard.total for guard in it.last.guards}["removals"] == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "text"), [("iso", "2026-01-01T00:00:00Z"), ("epoch-ms", "1767225600000")]
+)
+def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: str) -> None:
+    """Whatever the service wrote itself until now."""
+    it = project(tmp_path, "content: [{name: X}]\n", f"dialect: {{content-targets.time-format: {form}}}\n")
+    wanted = "content_targets: [{content: X, visible_from: 2026-01-01T00:00:00Z, assign_to: [everyone]}]"
+    assert text in it.plan(wanted).calls[0].body.values()  # type: ignore[attr-defined]  # a body is a mapping
+    assert it.settled(wanted) == ["content-targets.create"]
