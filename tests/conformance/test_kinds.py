@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -43,8 +42,8 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
         said: dict[str, list[dict[str, object]]] = {kind.section: [dict(entry) for entry in entries]}
         wish = Wish(absent=said) if absent else Wish(sections=said)
         world = Seeded(dialect={"custom-fields.in-use": "never"})
-        stages.append(open_stage(tmp_path, world, wish))
-        return stages[-1], stages[-1].plan(replace(stages[-1].settings.policy, create_people=True))
+        stages.append(open_stage(tmp_path, world, wish).with_accounts())
+        return stages[-1], stages[-1].plan()
 
     yield plan
     for stage in stages:

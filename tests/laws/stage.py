@@ -135,6 +135,11 @@ class Stage:
         self.workspace.check_fresh(plan)
         return self.workspace.apply(plan, meta={})
 
+    def with_accounts(self) -> Stage:
+        """The same stage in a project whose file allows to create people."""
+        settings = replace(self.settings, policy=replace(self.settings.policy, create_people=True))
+        return replace(self, settings=settings, workspace=replace(self.workspace, settings=settings))
+
     def one_by_one(self) -> Stage:
         """The same stage, where one request is under way at a time, so that ids are given out in one order."""
         return replace(self, workspace=replace(self.workspace, parallelism=1))

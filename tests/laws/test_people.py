@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, cast
 
 from hypothesis import assume, event, given
@@ -110,9 +109,8 @@ def test_what_is_said_of_people_settles(
     entries = [one for one in entries if not (one.get("archived") and one.get("admin"))]
     dated = [one for one in entries if one.get("custom_archive_date") is not None]
     assume(not any(one.get("admin") or one.get("manager") for one in dated))
-    stage = opened((world, Wish(sections={"users": entries})))
-    policy = replace(stage.settings.policy, create_people=True)
-    plan = stage.plan(policy)
+    stage = opened((world, Wish(sections={"users": entries}))).with_accounts()
+    plan = stage.plan()
     refused = any(problem.is_error for problem in plan.all_problems)
     event("refused" if refused else "applied")
     assume(not refused)
@@ -121,7 +119,7 @@ def test_what_is_said_of_people_settles(
         report = stage.apply(plan)
         assert [str(one) for one in report.outcomes if one.status is not Status.DONE] == []
         assert report.converged, report.residue
-    assert stage.plan(policy).changes == ()
+    assert stage.plan().changes == ()
     spoken = {str(entry["email"]).lower().partition("@")[0]: entry for entry in entries}
     for id, was in before.items():
         _stays(was, _person(stage, id), spoken.get(id, {}))
