@@ -256,6 +256,19 @@ def test_a_group_whose_members_were_not_read_does_not_go(tmp_path: Path) -> None
         assert {one.code for one in found.value.problems if one.is_error} == {"read/missing"}
 
 
+@pytest.mark.parametrize("key", ["conditions", "managers"])
+def test_a_smart_group_that_was_read_in_part_does_not_go(tmp_path: Path, key: str) -> None:
+    """What leans on its conditions, or who would lose it, is not known."""
+
+    def forget(snapshot: dict[str, Any]) -> None:
+        for group in snapshot["smart_group"]:
+            del group[key]
+
+    with pytest.raises(ProblemsFound) as found:
+        plan_against(Project(tmp_path, SEED), "absent: {smart_groups: [S]}", forget)
+    assert {one.code for one in found.value.problems if one.is_error} == {"read/missing"}
+
+
 @pytest.mark.parametrize(
     "part", [{"excluded": ("group/LMS a",)}, {"only": ("content_target/*",)}, {"only": ("group/LMS b",)}]
 )
