@@ -337,7 +337,10 @@ class Outcome:
 
 
 def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
-    """Whether a resource that is still to be made was made already; done again, it would be there twice."""
+    """Whether what a fresh plan still wants was accepted already: by all calls about it, or by the one that makes it.
+
+    What was made and does not show would be there twice if it were made again, whatever failed beside it.
+    """
     mine = [outcome for outcome in outcomes if outcome.address == change.address]
     if all(outcome.status is Status.DONE for outcome in mine):
         return True

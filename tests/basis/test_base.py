@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Project:
 
 def git(project: Project, *arguments: str) -> None:
     who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *arguments], cwd=project.root, check=True, capture_output=True)  # noqa: S603, S607
+    subprocess.run(["git", *who, *arguments], cwd=project.root, check=True, capture_output=True)
 
 
 def commit(project: Project, manifests: str) -> None:
@@ -111,7 +111,7 @@ def test_a_base_is_a_folder_too(project: Project, tmp_path: Path) -> None:
     (other / "all.yaml").write_text("groups: [{name: Coaches, members: 7}]")
     broken = lmsconf(project.root, "plan", "--base", str(other), "--format", "json")
     assert broken.code == 0
-    assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]  # type: ignore[attr-defined]
+    assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]
 
 
 def test_a_base_that_has_no_project_yet_knows_nothing(project: Project) -> None:

@@ -27,7 +27,7 @@ class Run(NamedTuple):
 def process(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Run:
     """Runs a command to its end, its output thrown away. Raises RuntimeError when it fails."""
     begun = time.perf_counter()
-    with subprocess.Popen(  # noqa: S603  the commands are the benchmark's own
+    with subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

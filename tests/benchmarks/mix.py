@@ -83,7 +83,7 @@ def plant_into(file: Path, values: Values) -> None:
 def record(folder: Path, file: str = "workspace.json") -> Path:
     """The snapshot of a project's workspace, recorded by the program itself."""
     path = folder / file
-    subprocess.run([LMSCONF, "-C", str(folder), "snapshot", str(path)], check=True, capture_output=True)  # noqa: S603
+    subprocess.run([LMSCONF, "-C", str(folder), "snapshot", str(path)], check=True, capture_output=True)
     return path
 
 

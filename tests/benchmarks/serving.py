@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from measuring import LMSCONF
 
-TOKEN = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
+TOKEN = "sandbox"
 
 
 class Served(NamedTuple):
@@ -32,7 +32,7 @@ class Served(NamedTuple):
 def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[Served]:
     """A workspace behind a free port, each answer late by so many seconds."""
     command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--log", str(log)]
-    with subprocess.Popen(  # noqa: S603  the command is ours
+    with subprocess.Popen(
         [*command, "--latency", str(latency)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:

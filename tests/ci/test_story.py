@@ -98,8 +98,8 @@ class Team:
     @property
     def groups(self) -> dict[str, str]:
         """The live groups: name → id."""
-        rows = self.hand("manual-groups.list")["groups"]  # type: ignore[index, call-overload]
-        return {row["name"]: row["groupId"] for row in rows}  # type: ignore[index, call-overload, union-attr]
+        rows = self.hand("manual-groups.list")["groups"]
+        return {row["name"]: row["groupId"] for row in rows}
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def judged(tool: str, *arguments: str | Path) -> None:
     """Runs a judge, which must find nothing; skips where it is not installed."""
     if not (TOOLS / tool).exists():
         pytest.skip(f"{tool} is not installed")
-    ended = subprocess.run(  # noqa: S603  a tool of ours, on files of ours
+    ended = subprocess.run(
         [TOOLS / tool, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
     )
     assert ended.returncode == 0, ended.stdout
@@ -124,7 +124,7 @@ def test_every_command_is_one_that_there_is(path: Path) -> None:
 
 
 def _check(words: Sequence[str]) -> None:
-    command = app.get_command(app.make_context("lmsconf", ["validate"]), words[0])  # type: ignore[attr-defined]
+    command = app.get_command(app.make_context("lmsconf", ["validate"]), words[0])
     assert command is not None, words
     options = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= options, words

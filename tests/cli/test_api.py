@@ -99,7 +99,7 @@ def test_a_refusal_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]
 
 def test_a_wrong_credential_has_its_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A credential that is refused is exit 7."""
-    sandbox = Sandbox(token="right")  # noqa: S106
+    sandbox = Sandbox(token="right")
     with serve(sandbox) as server:
         monkeypatch.setenv("LMSCONF_URL", server.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "wrong")

@@ -183,7 +183,7 @@ def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     )
     reader, writer = os.pipe()
     os.close(reader)
-    ended = subprocess.run(  # noqa: S603  # our own program
+    ended = subprocess.run(
         [sys.executable, "-c", program], cwd=Path(__file__).parent, stdout=writer, stderr=subprocess.PIPE, check=False
     )
     os.close(writer)
@@ -201,7 +201,7 @@ def test_a_poor_encoding_shows_escapes() -> None:
 def terminal(environ: dict[str, str], program: str) -> str:
     """What a program writes to a terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(  # noqa: S603  # our own program
+    with subprocess.Popen(
         [sys.executable, "-c", program],
         stdout=theirs,
         stderr=theirs,
@@ -299,7 +299,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
         "loaded = heavy & set(sys.modules) | {name for name in sys.modules if name.startswith('lmsconf.cli.')}\n"
         "print(sorted(loaded), file=sys.stderr)"
     )
-    shown = subprocess.run(  # noqa: S603  # our own program
+    shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
     assert shown.stderr == "['lmsconf.cli.frame']\n"

@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path, capsys: pytes
 def at_a_terminal(answers: Sequence[str], *arguments: str, **variables: str) -> tuple[int, str]:
     """Runs lmsconf on a terminal of its own, where somebody types; gives its exit code and all that was shown."""
     mine, theirs = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603  lmsconf itself
+    process = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", *arguments],
         stdin=theirs,
         stdout=theirs,

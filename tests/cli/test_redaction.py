@@ -12,7 +12,7 @@ from lmsconf.cli.frame import crashed, emit, report
 from lmsconf.errors import Problem
 from lmsconf.redact import keep_secret
 
-TOKEN = "token-canary-0815"  # noqa: S105  # it is of no service
+TOKEN = "token-canary-0815"  # it is of no service
 LINK = "https://files.example/canary/x?X-Amz-Signature=canary"
 
 
@@ -49,7 +49,7 @@ def test_the_command_line_uses_it() -> None:
         "frame.run = run\n"
         "lmsconf.cli.main([])\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert "RuntimeError: https://files.example/***" in ran.stderr
 

@@ -50,7 +50,7 @@ def environ(more: Mapping[str, str]) -> dict[str, str]:
 def shell(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     """What a line of the shell comes to, in which `lmsconf` is ours."""
     program = f'lmsconf() {{ {shlex.quote(sys.executable)} -m lmsconf "$@"; }}; {line}'
-    return subprocess.run(  # noqa: S603  # our own program
+    return subprocess.run(
         ["/bin/bash", "-c", program],
         cwd=folder,
         env=environ(more),
@@ -267,7 +267,7 @@ def _cut(
     ours, theirs = pty.openpty()
     told = folder / "stderr"
     with told.open("wb") as err:
-        running = subprocess.Popen(  # noqa: S603  # our own program
+        running = subprocess.Popen(
             [sys.executable, "-m", "lmsconf", *arguments],
             cwd=folder,
             env=environ(more),

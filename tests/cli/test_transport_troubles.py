@@ -99,7 +99,7 @@ def self_signed(tmp_path: Path) -> Iterator[int]:
     if openssl is None:
         pytest.skip("makes its certificate with openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(  # noqa: S603  # nothing of it comes from outside
+    subprocess.run(
         [
             *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"),
             *("-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)),

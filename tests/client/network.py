@@ -69,7 +69,7 @@ class Clock:
     def retry(self, **changes: float) -> Retry:
         """The usual patience on this clock, with no luck in the jitter."""
         given = {"sleep": self.sleep, "now": lambda: 1_700_000_000.0, "clock": self, "chance": lambda: 1.0}
-        return Retry(**(given | changes))  # type: ignore[arg-type]
+        return Retry(**(given | changes))
 
 
 def client(

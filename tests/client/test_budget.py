@@ -133,7 +133,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
     clock = Turns()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
-    retry = clock.retry(chance=lambda: luck)  # type: ignore[arg-type]
+    retry = clock.retry(chance=lambda: luck)
     pace, budget = Pace(clock=clock, sleep=clock.sleep), Budget(retry)
     budget.side_by_side(16)
     todo, errors = iter(range(100)), []

@@ -97,7 +97,7 @@ def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str,
     """Names that an operation lacks, missing ones and values that are no JSON are a ValueError, and no request."""
     network = Network(raw(200))
     with pytest.raises(ValueError, match=reason):
-        client(network=network).call(operation, **given)  # type: ignore[arg-type]
+        client(network=network).call(operation, **given)
     assert network.requests == []
 
 

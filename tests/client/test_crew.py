@@ -25,7 +25,7 @@ class Slow(Network):
     """Answers every request after a moment, and counts how many it holds at once."""
 
     def __init__(self, seconds: float, **more: object) -> None:
-        super().__init__(**more)  # type: ignore[arg-type]
+        super().__init__(**more)
         self._seconds = seconds
         self._lock = threading.Lock()
         self.held = self.most = 0
@@ -109,7 +109,7 @@ def test_a_chain_goes_before_a_fan_out() -> None:
     order: list[str] = []
     with gate() as (crew, opened):
         for name, priority in (("a", Priority.FAN_OUT), ("b", Priority.FAN_OUT), ("c", Priority.CHAIN)):
-            crew.submit(lambda _, name=name: order.append(name), priority)  # type: ignore[misc]
+            crew.submit(lambda _, name=name: order.append(name), priority)
         opened.set()
     assert order == ["c", "a", "b"]
 
@@ -139,11 +139,11 @@ def test_jobs_run_side_by_side_and_all_end() -> None:
         def fail() -> object:
             raise Unreachable("gone")
 
-        found = reader.together({str(number): lambda number=number: job(number) for number in range(8)})  # type: ignore[misc]
+        found = reader.together({str(number): lambda number=number: job(number) for number in range(8)})
         assert found["3"] == {"userIds": ["/groups/3/members"]}
         ended.clear()
         with pytest.raises(Unreachable, match="gone"):
-            reader.together({"fails": fail, **{str(number): lambda number=number: job(number) for number in range(8)}})  # type: ignore[misc]
+            reader.together({"fails": fail, **{str(number): lambda number=number: job(number) for number in range(8)}})
     assert sorted(ended) == list(range(8))
 
 
@@ -177,7 +177,7 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
             waiting.append(crew.submit(lambda _: None))
             raise KeyboardInterrupt
 
-    waiting: list = []  # type: ignore[type-arg]
+    waiting: list = []
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         interrupted()

@@ -231,7 +231,7 @@ def test_a_service_with_a_limit_is_served_to_the_end() -> None:
             return said(200, {"userIds": []})
 
     shared, network = Pace(), Network(answering=answer)
-    quick = Clock().retry(sleep=lambda seconds: time.sleep(seconds / 20), clock=time.monotonic)  # type: ignore[arg-type]
+    quick = Clock().retry(sleep=lambda seconds: time.sleep(seconds / 20), clock=time.monotonic)
 
     def opened() -> Client:
         return Client("http://sandbox", CANARY, transport=network, retry=quick, pace=shared)

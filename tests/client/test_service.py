@@ -299,45 +299,45 @@ def test_the_url_and_the_token_are_enough() -> None:
 
 
 MISUSES: list[tuple[Call, str]] = [
-    (lambda s: s.users.get(None), "users.get: userId must be string, not None"),  # type: ignore[arg-type]
-    (lambda s: s.users.delete(None), "users.delete: userId must be string, not None"),  # type: ignore[arg-type]
+    (lambda s: s.users.get(None), "users.get: userId must be string, not None"),
+    (lambda s: s.users.delete(None), "users.delete: userId must be string, not None"),
     (lambda s: s.users.delete(""), "users.delete: userId must not be empty"),
-    (lambda s: s.users.get(7), "users.get: userId must be string, not int"),  # type: ignore[arg-type]
-    (lambda s: s.user_access.make_admin("u", "no"), "endow must be boolean, not str"),  # type: ignore[arg-type]
-    (lambda s: s.user_access.set("u", "GRANT", "learn"), "action is one of ADD, REMOVE"),  # type: ignore[arg-type]
-    (lambda s: s.users.disable_payment("u", "false"),  # type: ignore[arg-type]
+    (lambda s: s.users.get(7), "users.get: userId must be string, not int"),
+    (lambda s: s.user_access.make_admin("u", "no"), "endow must be boolean, not str"),
+    (lambda s: s.user_access.set("u", "GRANT", "learn"), "action is one of ADD, REMOVE"),
+    (lambda s: s.users.disable_payment("u", "false"),
      "users.disable-payment: disablePayment must be boolean, not str"),
     (lambda s: s.users.list(limit=-1), "users.list: limit must be at least 0"),
     (lambda s: s.users.list(limit=2**31), "users.list: limit must be at most 2147483647"),
-    (lambda s: s.users.list(limit=1.0), "users.list: limit cannot be a float"),  # type: ignore[arg-type]
+    (lambda s: s.users.list(limit=1.0), "users.list: limit cannot be a float"),
     (lambda s: s.users.list(skip=True), "users.list: skip must be integer, not bool"),
-    (lambda s: next(s.users.list_all(filter=5)), "users.list: filter must be string, not int"),  # type: ignore[arg-type]
+    (lambda s: next(s.users.list_all(filter=5)), "users.list: filter must be string, not int"),
     (lambda s: s.users.search(limit=-1), "users.search: limit must be at least 0"),
-    (lambda s: s.users.search(metadata={"a": 1}), "metadata.a must be string, not int"),  # type: ignore[dict-item]
+    (lambda s: s.users.search(metadata={"a": 1}), "metadata.a must be string, not int"),
     (lambda s: s.auth.create(), "auth.create needs at least one of userId, email"),
-    (lambda s: s.users.create(None), "users.create needs email"),  # type: ignore[arg-type]
+    (lambda s: s.users.create(None), "users.create needs email"),
     (lambda s: s.custom_fields.create("A", "CHOICE"), "custom-fields.create needs choices"),
-    (lambda s: s.custom_fields.create("A", "DATE"), "type is one of CHOICE, TEXT"),  # type: ignore[arg-type]
-    (lambda s: s.custom_fields.create("A", "CHOICE", choices=[{}]),  # type: ignore[typeddict-item]
+    (lambda s: s.custom_fields.create("A", "DATE"), "type is one of CHOICE, TEXT"),
+    (lambda s: s.custom_fields.create("A", "CHOICE", choices=[{}]),
      "custom-fields.create: choices[0] needs name"),
     (lambda s: s.content_targets.create("c"), "content-targets.create needs exactly one of userId, targetId"),
-    (lambda s: s.content_targets.create("c", user_id="u", start_time=[5]),  # type: ignore[arg-type]
+    (lambda s: s.content_targets.create("c", user_id="u", start_time=[5]),
      "content-targets.create: startTime must be string or integer or null, not list"),
     (lambda s: s.content_targets.delete("", "GROUP", "c"), "content-targets.delete: targetId must not be empty"),
     (lambda s: s.content_targets.list(""), "content-targets.list: contentId must not be empty"),
     (lambda s: s.content.list(group_ids=[]), "content.list: groupIds[] must not be empty"),
     (lambda s: s.content.list(group_ids=[""]), "content.list: groupIds[][0] must not be empty"),
-    (lambda s: s.content.list(group_ids="g"), "content.list: groupIds[] must be array, not str"),  # type: ignore[arg-type]
+    (lambda s: s.content.list(group_ids="g"), "content.list: groupIds[] must be array, not str"),
     (lambda s: s.analytics.results(group_ids=[]), "analytics.results: groupIds must not be empty"),
-    (lambda s: s.groups.add_members("g", ("u",)), "userIds cannot be a tuple"),  # type: ignore[arg-type]
-    (lambda s: s.users.update_custom_field_choice("u", None), "takes a map, not NoneType"),  # type: ignore[arg-type]
-    (lambda s: s.users.update_custom_field_choice("u", {"f": None}),  # type: ignore[dict-item]
+    (lambda s: s.groups.add_members("g", ("u",)), "userIds cannot be a tuple"),
+    (lambda s: s.users.update_custom_field_choice("u", None), "takes a map, not NoneType"),
+    (lambda s: s.users.update_custom_field_choice("u", {"f": None}),
      "users.update-custom-field-choice: f must be string or array of string"),
-    (lambda s: s.users.update_custom_field_choice("u", {"f": ["c", 1]}),  # type: ignore[list-item]
+    (lambda s: s.users.update_custom_field_choice("u", {"f": ["c", 1]}),
      "users.update-custom-field-choice: f must be string or array of string"),
-    (lambda s: s.users.update_custom_field_choice("u", {1: "c"}),  # type: ignore[dict-item]
+    (lambda s: s.users.update_custom_field_choice("u", {1: "c"}),
      "users.update-custom-field-choice takes only names that are texts"),
-    (lambda s: s.certificates.status("p", service_calling_user_id=5),  # type: ignore[arg-type]
+    (lambda s: s.certificates.status("p", service_calling_user_id=5),
      "Service-Calling-User-Id must be string, not int"),
 ]  # fmt: skip
 """A call that is none, and what is said of it."""
@@ -361,9 +361,9 @@ def test_values_are_checked_under_the_descriptions_names() -> None:
     network = Network(said(200, {}))
     given = service(network=network, dialect=dialect)
     with pytest.raises(ValueError, match="contentName must be string, not int"):
-        given.analytics.statistics(content_name=5)  # type: ignore[arg-type]
+        given.analytics.statistics(content_name=5)
     with pytest.raises(ValueError, match="choice: f must be string or array of string"):
-        given.users.update_custom_field_choice("u", {"f": 5})  # type: ignore[dict-item]
+        given.users.update_custom_field_choice("u", {"f": 5})
     assert network.requests == []
 
 

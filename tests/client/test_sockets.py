@@ -120,7 +120,7 @@ def ended(url: str, *, writes: bool) -> tuple[ApiError, float]:
     """The error that one try ends in, and after how long."""
     start = time.monotonic()
     with (
-        Client(url, CANARY, retry=Clock().retry(tries=1, clock=time.monotonic), seconds=SECONDS) as by,  # type: ignore[arg-type]
+        Client(url, CANARY, retry=Clock().retry(tries=1, clock=time.monotonic), seconds=SECONDS) as by,
         pytest.raises(ApiError) as caught,
     ):
         one_call(by, writes=writes)

@@ -27,7 +27,7 @@ class Turns:
     def retry(self, **changes: float) -> Retry:
         """The usual patience on this clock, with a chance that repeats itself."""
         given = {"sleep": self.sleep, "now": self, "clock": self, "chance": self._random.random}
-        return Retry(**(given | changes))  # type: ignore[arg-type]
+        return Retry(**(given | changes))
 
     def sleep(self, seconds: float) -> None:
         """Waits for the made-up time."""

@@ -28,7 +28,7 @@ def planning() -> Planning:
 
 
 def step(id: str | Ref = "g-1", **more: object) -> Step:
-    return Step(operation="manual-groups.delete", path={"groupId": id}, **more)  # type: ignore[arg-type]
+    return Step(operation="manual-groups.delete", path={"groupId": id}, **more)
 
 
 def on(calls: tuple[Call, ...]) -> list[Address]:

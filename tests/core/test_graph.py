@@ -12,7 +12,7 @@ A, B, C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
 
 
 def step(**more: frozenset[Ref]) -> Step:
-    return Step(operation="manual-groups.rename", **more)  # type: ignore[arg-type]
+    return Step(operation="manual-groups.rename", **more)
 
 
 def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:

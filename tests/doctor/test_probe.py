@@ -210,7 +210,7 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     ends = [one.operation for one in clinic.service.log if one.operation in DELETIONS]
     assert ends[:2] == ["content-targets.delete", "smart-groups.delete"]
     left = held(clinic.service)
-    assert [row["name"] for row in left["/groups"]] == ["Coaches", f"Not {old}"]  # type: ignore[attr-defined]
+    assert [row["name"] for row in left["/groups"]] == ["Coaches", f"Not {old}"]
     assert left["/smart-groups"] == []
     assert left["/content/targets?contentId=c-2"] == {"targets": []}
 
@@ -222,7 +222,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     def promotes(entry: Logged) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-managers", 204):
             service = clinics[0].service
-            person = held(service)["/users"][1]["userId"]  # type: ignore[index]
+            person = held(service)["/users"][1]["userId"]
             service.answer("POST", f"/users/{person}/make-manager/true", "", {"authorization": "Bearer sandbox"}, b"")
 
     clinics.append(open_clinic(on_log=promotes))

@@ -94,7 +94,7 @@ def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
     before = held(clinic.service)
     assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
     assert (clinic.project, held(clinic.service)) == (CREATES, before)
-    person = held(clinic.service)["/users"][1]["userId"]  # type: ignore[index]
+    person = held(clinic.service)["/users"][1]["userId"]
     touched = [one for one in clinic.service.log if one.writes and f"/users/{person}/" in one.path]
     assert touched == []
 
@@ -179,7 +179,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     def spoils(entry: Logged) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-members", 204):
             clinics[0].service._on_log = None
-            person = held(clinics[0].service)["/users"][1]["userId"]  # type: ignore[index]
+            person = held(clinics[0].service)["/users"][1]["userId"]
             ask(clinics[0], f"/users/{person}/update-custom-field-choice", {"f-1": "", "f-2": ["ch-3"]})
             ask(clinics[0], f"/users/{person}/update-metadata", {"metadata": {}})
             ask(clinics[0], f"/users/{person}/set-custom-archived-date", {"date": 4102444800000})

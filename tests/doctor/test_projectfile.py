@@ -69,7 +69,7 @@ def test_values_mean_what_they_are(value: str) -> None:
     """A text that YAML would take for something else is quoted."""
     text = with_dialect(WORKSPACES, {"a.name": value}, "production")
     (document,) = read("", text).documents
-    assert document.value["dialect"] == {"a.name": value}  # type: ignore[call-overload,index]
+    assert document.value["dialect"] == {"a.name": value}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,6 @@ def test_any_keys_beside_any_others(old: dict[str, str], new: dict[str, str], fl
     text = (section if old or flow else "") + WORKSPACES
     edited = with_dialect(text, new, "production")
     (document,) = read("", edited).documents
-    assert document.value["dialect"] == {**old, **new}  # type: ignore[call-overload,index]
+    assert document.value["dialect"] == {**old, **new}
     assert edited.replace(WORKSPACES, "") != edited
     assert ("# c" in edited) is ("# c" in text)

@@ -136,7 +136,7 @@ def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Pro
     )
     ran = lmsconf(project.root, "plan", "--snapshot", "old.json", "--format", "json")
     assert ran.code == 0, ran.err
-    codes = {problem["code"]: problem["severity"] for problem in ran.document["problems"]}  # type: ignore[attr-defined]
+    codes = {problem["code"]: problem["severity"] for problem in ran.document["problems"]}
     assert codes["snapshot/age"] == "warning"
     assert codes["snapshot/incomplete"] == "warning"
     assert codes["snapshot/other-workspace"] == "warning"

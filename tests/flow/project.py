@@ -72,7 +72,7 @@ class Project:
         settings = self.settings
         with Connection(settings) as connection:
             workspace = Workspace(settings=settings, connection=connection)
-            made = workspace.plan(read_manifests(settings), replace(settings.policy, **more))  # type: ignore[arg-type]
+            made = workspace.plan(read_manifests(settings), replace(settings.policy, **more))
             self.calls = _seen(connection)
         return made
 
@@ -86,7 +86,7 @@ class Project:
         with Connection(settings) as connection:
             workspace = Workspace(settings=settings, connection=connection)
             if plan is None:
-                policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)  # type: ignore[arg-type]
+                policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
                 plan = workspace.plan(read_manifests(settings), policy)
             assert not [guard for guard in plan.guards if guard.tripped], plan.guards
             report = workspace.apply(plan, meta={})

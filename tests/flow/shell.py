@@ -31,7 +31,7 @@ def lmsconf(
 ) -> Ran:
     """Runs one command in a folder. There is no terminal; `answer` is what stdin holds."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LMSCONF_")}
-    done = subprocess.run(  # noqa: S603  # our own program, with arguments of our own
+    done = subprocess.run(
         [sys.executable, "-m", "lmsconf", *arguments],
         cwd=folder,
         env={**clean, **(env or {})},

@@ -203,14 +203,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
     seed.write_text(SEED, encoding="utf-8")
     sandbox = Sandbox(seed=seed, token=TOKEN, wire=Wire(projects.SPOKEN))
     with serve(sandbox) as running:
-        running.sandbox = sandbox  # type: ignore[attr-defined]
+        running.sandbox = sandbox
         yield running
 
 
 def test_over_http(project: Project, server: Server) -> None:
     """Given only a URL and a token: plan exits 2 and writes nothing, apply 0, plan 0."""
     env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
-    log = server.sandbox.log  # type: ignore[attr-defined]
+    log = server.sandbox.log
     assert lmsconf(project.root, "plan", "--detailed-exitcode", env=env).code == 2
     assert log
     assert not [call for call in log if call.writes]
@@ -235,17 +235,17 @@ def test_nobody_there_is_8(project: Project) -> None:
 def test_only_a_part(project: Project) -> None:
     """--only plans what is named and what it needs, and says that the plan is partial."""
     ran = lmsconf(project.root, "plan", "--only", "content_target/* -> everyone", "--format", "json")
-    assert [change["address"] for change in ran.document["changes"]] == ["content_target/GDPR basics -> everyone"]  # type: ignore[attr-defined]
+    assert [change["address"] for change in ran.document["changes"]] == ["content_target/GDPR basics -> everyone"]
     assert ran.document["partial"] is True
     needs = lmsconf(project.root, "plan", "--only", "content_target/* -> group/*", "--format", "json").document
-    assert [change["kind"] for change in needs["changes"]] == ["group", "content_target"]  # type: ignore[attr-defined]
+    assert [change["kind"] for change in needs["changes"]] == ["group", "content_target"]
     assert lmsconf(project.root, "plan", "--only", "group/Nobody").code == 1
 
 
 def test_all_but_a_part(project: Project) -> None:
     """--except leaves a resource out; what stands on it and cannot be without it is an error."""
     ran = lmsconf(project.root, "plan", "--except", "content_target/*", "--format", "json")
-    assert {change["kind"] for change in ran.document["changes"]} == {"group"}  # type: ignore[attr-defined]
+    assert {change["kind"] for change in ran.document["changes"]} == {"group"}
     assert lmsconf(project.root, "plan", "--except", "group/Mentors").code == 1
     project.write("groups: [{name: New}]\ncontent_targets: [{content: GDPR basics, assign_to: [{group: New}]}]")
     assert lmsconf(project.root, "plan", "--except", "group/New").code == 1
@@ -255,7 +255,7 @@ def test_only_additions(project: Project) -> None:
     """--additive creates and adds, renames and removes nothing, and lists what it left out."""
     project.write("groups: [{name: Mentors, previously: [Coaches], members: [bo@acme.example]}, {name: New}]")
     ran = lmsconf(project.root, "plan", "--additive", "--format", "json")
-    assert [call["operation"] for call in ran.document["calls"]] == [  # type: ignore[attr-defined]
+    assert [call["operation"] for call in ran.document["calls"]] == [
         "manual-groups.add-members",
         "manual-groups.create",
     ]

@@ -155,7 +155,7 @@ def test_a_saved_plan_keeps_the_places_of_its_problems(it: Project, command: Com
 def test_paths_are_of_the_project(it: Project, command: Command) -> None:
     """Wherever a command runs, documents name manifests from the project's folder, and files go where one is."""
     plan = command("plan", "--out", "plan.json", "--format", "json").document
-    assert plan["manifests"]["files"] == ["manifests/all.yaml"]  # type: ignore[index]
+    assert plan["manifests"]["files"] == ["manifests/all.yaml"]
     assert Path("plan.json").is_file()
     assert not (it.root / "plan.json").exists()
 

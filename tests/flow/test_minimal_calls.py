@@ -77,22 +77,22 @@ def test_a_swap_without_ids_is_an_error_that_prints_them(tmp_path: Path) -> None
 def test_two_choices_swap_names_by_one_put(tmp_path: Path) -> None:
     """Choices pinned by id change places within one replacement of their field."""
     it = project(tmp_path, "custom_fields: [{name: Size, type: CHOICE, choices: [S, L]}]")
-    ids = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}  # type: ignore[index]
+    ids = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}
     calls = it.settled(
         f"custom_fields: [{{name: Size, choices: [{{name: L, id: {ids['S']}}}, {{name: S, id: {ids['L']}}}]}}]"
     )
     assert calls == ["custom-fields.replace"]
-    now = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}  # type: ignore[index]
+    now = {choice["name"]: choice["choiceId"] for choice in it.fields()["Size"]["choices"]}
     assert now == {"L": ids["S"], "S": ids["L"]}
 
 
 def test_a_renamed_choice_keeps_its_id(tmp_path: Path) -> None:
     """A choice with an earlier name is sent with the id that it has, so that answers stay."""
     it = project(tmp_path, "custom_fields: [{name: Dept, type: CHOICE, choices: [HR, Sales]}]")
-    before = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}  # type: ignore[index]
+    before = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}
     calls = it.settled("custom_fields: [{name: Dept, choices: [{name: People, previously: [HR]}, Sales]}]")
     assert calls == ["custom-fields.replace"]
-    after = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}  # type: ignore[index]
+    after = {choice["name"]: choice["choiceId"] for choice in it.fields()["Dept"]["choices"]}
     assert after == {"People": before["HR"], "Sales": before["Sales"]}
 
 
@@ -156,7 +156,7 @@ content_targets:
     ends = ["content-targets.delete"] if recreates else []
     assert it.settled("content_targets: [{content: GDPR, assign_to: [everyone]}]") == [*ends, "content-targets.create"]
     targets = it.ask("content-targets.list", query={"contentId": "c-1"})
-    assert targets["targets"][0]["mandatory"] is False  # type: ignore[index,call-overload]
+    assert targets["targets"][0]["mandatory"] is False
 
 
 def test_a_deleted_group_takes_its_assignments_with_it(tmp_path: Path) -> None:
@@ -297,5 +297,5 @@ def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: 
     """Whatever the service wrote itself until now."""
     it = project(tmp_path, "content: [{name: X}]\n", f"dialect: {{content-targets.time-format: {form}}}\n")
     wanted = "content_targets: [{content: X, visible_from: 2026-01-01T00:00:00Z, assign_to: [everyone]}]"
-    assert text in it.plan(wanted).calls[0].body.values()  # type: ignore[attr-defined]  # a body is a mapping
+    assert text in it.plan(wanted).calls[0].body.values()
     assert it.settled(wanted) == ["content-targets.create"]

@@ -185,13 +185,13 @@ def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> 
     def cut(seconds: float) -> None:
         usual(seconds)
         os.kill(os.getpid(), signal.SIGINT)
-        scene.way.sleep = usual  # type: ignore[method-assign]
+        scene.way.sleep = usual
         time.sleep(0.2)  # until the main thread has heard of it
 
     scene.workspace = replace(
         scene.workspace, timing=Timing(now=lambda: scene.way.time, sleep=lambda s: scene.way.sleep(s))
     )
-    scene.way.sleep = cut  # type: ignore[method-assign]
+    scene.way.sleep = cut
     report = scene.apply()
     assert report.exit == Exit.INTERRUPTED
     assert scene.way.time < 5

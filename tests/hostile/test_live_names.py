@@ -264,7 +264,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with sandbox.store.writing() as ledger:
         for number, name in enumerate(["GDPR", *LIVE]):
             ledger.run(
-                "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501
+                "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501  SQL in one piece
                 f"c-{number}",
                 name,
                 name,

@@ -159,7 +159,7 @@ def test_bombs_take_little_memory(tmp_path: Path) -> None:
     )
     for number, (text, _) in enumerate(BOMBS.values()):
         _folder(tmp_path / str(number), {"a.yaml": text})
-    done = subprocess.run(  # noqa: S603  # our own program
+    done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
     )
     assert int(done.stdout) < 300
@@ -211,7 +211,7 @@ def test_controls_in_a_list_of_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["!!python/object/apply:os.system [id]", "!!python/name:os.system", "!!binary aGk=", "!!set {a}", "!!omap []",  # noqa: E501
+    "tag", ["!!python/object/apply:os.system [id]", "!!python/name:os.system", "!!binary aGk=", "!!set {a}", "!!omap []",  # noqa: E501  a table
             "!!timestamp 2026-01-01", "!include a.yaml", "!!merge x", "!<tag:x> y", "!!float x", "!!int x", "!!null x"]
 )  # fmt: skip
 def test_tags(tag: str, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_what_is_no_file(project: Path) -> None:
     os.mkfifo(project / "manifests" / "pipe.yaml")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str((project / "manifests" / "s.yaml").relative_to(Path.cwd(), walk_up=True))
-                       if sys.version_info >= (3, 12) else os.path.relpath(project / "manifests" / "s.yaml"))  # fmt: skip  # noqa: E501
+                       if sys.version_info >= (3, 12) else os.path.relpath(project / "manifests" / "s.yaml"))  # fmt: skip  # noqa: E501  a table
         before = time.perf_counter()
         found = load(project / "manifests", project, all_kinds())
     assert time.perf_counter() - before < SECONDS

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 def ran(folder: Path, *arguments: str, limit: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
     """One command in a process of its own."""
-    return subprocess.run(  # noqa: S603  # our own program
+    return subprocess.run(
         [sys.executable, "-B", "-m", "lmsconf", *arguments],
         cwd=folder, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit,
     )  # fmt: skip

@@ -54,7 +54,7 @@ def guards(stage: Stage, manifests: str, options: str = "", *arguments: str) -> 
     stage.write(manifests)
     ran = stage("plan", "--format", "json", *arguments)
     assert ran.code == 0, ran.err
-    found: list[dict[str, Any]] = ran.document["guards"]  # type: ignore[assignment]
+    found: list[dict[str, Any]] = ran.document["guards"]
     return {str(one["name"]): one for one in found}
 
 

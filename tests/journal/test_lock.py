@@ -26,7 +26,7 @@ HOLD = "import sys; from pathlib import Path; from lmsconf.journal.lock import l
 def holder(root: Path, workspace: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the lock until it is ended."""
     command = [sys.executable, "-c", HOLD, str(root), workspace]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         try:

@@ -25,7 +25,7 @@ from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.service import Service
 from lmsconf.wire import Wire
 
-TOKEN: Final = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
+TOKEN: Final = "sandbox"
 PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")
 SHARE_OF_LIVE: Final = 0.6
 _HEADERS: Final = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}

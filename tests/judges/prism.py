@@ -69,7 +69,7 @@ def judged(sandbox: Service, log: Path, *options: str) -> Iterator[Prism]:
         pytest.skip(MISSING)
     with serve(sandbox) as server, log.open("wb") as out:
         command = [program, "proxy", str(DESCRIPTION), server.url, "--host", "127.0.0.1", "--port", "0", *options]
-        with subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | {"NO_COLOR": "1"}) as process:  # noqa: S603  # the program that the developer named
+        with subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | {"NO_COLOR": "1"}) as process:
             try:
                 started = _awaited(log, _LISTENING, process)
                 yield Prism(started.rpartition(_LISTENING)[2].strip(), log)

@@ -47,7 +47,7 @@ OWNED: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
 
 def exported(stage: Stage, snapshot: Snapshot, policy: Policy, **more: object) -> Export:
     """The export of a snapshot, on disk in place of the manifests."""
-    found = export(snapshot, all_kinds(), policy, stage.workspace.terms, **more)  # type: ignore[arg-type]
+    found = export(snapshot, all_kinds(), policy, stage.workspace.terms, **more)
     stage.rewrite({f"{section}.yaml": text for section, text in found.files.items()} or {"none.yaml": "groups: []"})
     return found
 

@@ -274,7 +274,7 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     """Ctrl-C before the lock shows, and a list that cannot be read any more: both take it away."""
     day = Day()
     Slow(day, 60)
-    day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)  # type: ignore[method-assign]
+    day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), day.smith().held(TERMS):
         pytest.fail("it is held")
     assert day.groups() == []

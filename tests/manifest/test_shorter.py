@@ -142,7 +142,7 @@ def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     said = read("a.yaml", first.text()).documents[0].value
     assert isinstance(said, dict)
     for kind in all_kinds().values():
-        for entry in said.get(kind.section, ()):  # type: ignore[union-attr]
+        for entry in said.get(kind.section, ()):
             assert list(Draft202012Validator(dict(kind.schema)).iter_errors(entry)) == []
 
 
@@ -191,7 +191,7 @@ smart_groups:
   - {name: Own, conditions: [{field: G, choices: [z]}, {field: G, choices: [z]}], use: A}
 """
     found = loaded(tmp_path, {"a.yaml": text})
-    conditions = {one.address.name: one.spec.conditions for one in found.declared}  # type: ignore[attr-defined]
+    conditions = {one.address.name: one.spec.conditions for one in found.declared}
     assert [len(said) for said in conditions.values()] == [2, 3]
 
 
@@ -205,7 +205,7 @@ groups:
 """
     found = loaded(tmp_path, {"a.yaml": text})
     assert found.problems == ()
-    assert [sorted(one.spec.members.include) for one in found.declared] == [  # type: ignore[attr-defined]
+    assert [sorted(one.spec.members.include) for one in found.declared] == [
         ["cy.dahl@acme.example", "lead.se@acme.example"],
         ["cy.dahl@acme.example", "lead.no@acme.example"],
     ]

@@ -19,22 +19,22 @@ def main(names: Sequence[str]) -> int:
     """Prints which were caught. 64 where a name is none of the list's."""
     known = faults()
     if unknown := set(names) - known.keys():
-        print(f"no fault is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")  # noqa: T201
+        print(f"no fault is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
         return 64
     chosen = [known[name] for name in names] if names else list(known.values())
     with grounds(_WIDTH) as tried, ThreadPoolExecutor(_WIDTH) as pool:
         healthy = tried({}, sorted({test for fault in chosen for test in fault.tests}), 4 * _SECONDS)
         if healthy.fate is not Fate.MISSED:
-            print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")  # noqa: T201
+            print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")
             return 1
 
         def planted(fault: Fault) -> Found:
             found = tried(fault.planted(), fault.tests, _SECONDS)
-            print(f"{found.fate:7} {found.seconds:5.1f} s  {fault.name:40} {found.by}", flush=True)  # noqa: T201
+            print(f"{found.fate:7} {found.seconds:5.1f} s  {fault.name:40} {found.by}", flush=True)
             return found
 
         caught = sum(found.fate is Fate.CAUGHT for found in pool.map(planted, chosen))
-    print(f"{caught} of {len(chosen)} planted faults are caught.")  # noqa: T201
+    print(f"{caught} of {len(chosen)} planted faults are caught.")
     return int(len(chosen) - caught > _MISSED_AT_MOST)
 
 

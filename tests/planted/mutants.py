@@ -203,17 +203,17 @@ def main(names: Sequence[str]) -> int:
     with grounds(_WIDTH) as tried, ThreadPoolExecutor(_WIDTH) as pool:
         healthy = tried({}, list(dict.fromkeys(test for file in chosen for test in TESTS[file])), 4 * _SECONDS)
         if healthy.fate is not Fate.MISSED:
-            print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")  # noqa: T201
+            print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")
             return 1
 
         def planted(mutant: Mutant) -> Found:
             found = tried({mutant.file: mutant.text}, TESTS[mutant.file], _SECONDS)
-            print(f"{found.fate:7} {found.seconds:5.1f} s  {mutant}", flush=True)  # noqa: T201
+            print(f"{found.fate:7} {found.seconds:5.1f} s  {mutant}", flush=True)
             return found
 
         survived = sum(found.fate is Fate.MISSED for found in pool.map(planted, drawn))
     score = 1 - survived / len(drawn) if drawn else 1.0
-    print(f"{len(drawn) - survived} of {len(drawn)} mutants are found: {score:.0%}.")  # noqa: T201
+    print(f"{len(drawn) - survived} of {len(drawn)} mutants are found: {score:.0%}.")
     return int(score < _SCORE)
 
 

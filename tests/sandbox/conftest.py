@@ -62,7 +62,7 @@ class Caller:
         self.client = httpx.Client(transport=sandbox, base_url="http://sandbox", headers=headers)
 
     def call(self, method: str, path: str, body: object = None, **query: object) -> httpx.Response:
-        return self.client.request(method, path, json=body, params=query or None)  # type: ignore[arg-type]
+        return self.client.request(method, path, json=body, params=query or None)
 
     def ok(self, method: str, path: str, body: object = None, **query: object) -> dict[str, object]:
         answer = self.call(method, path, body, **query)

@@ -149,7 +149,7 @@ def test_nested_names_of_the_dialect(open_workspace):
 
 def test_three_api_keys_at_most():
     """Up to three keys are active at a time, each opens the workspace, and a revoked one does not any more."""
-    sandbox = Sandbox(token="first")  # noqa: S106  no secret of anybody
+    sandbox = Sandbox(token="first")
     keys = ["first", sandbox.keys.create(), sandbox.keys.create()]
     assert len(set(keys)) == len(sandbox.keys) == 3
     with pytest.raises(LmsconfError, match="at most 3 API keys"):

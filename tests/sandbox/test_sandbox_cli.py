@@ -142,7 +142,7 @@ def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
     program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
     options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--log", "log.jsonl"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
-    with subprocess.Popen(  # noqa: S603  our own program
+    with subprocess.Popen(
         [*program, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as server:
         lines = [server.stdout.readline() for _ in range(5)]
@@ -176,7 +176,7 @@ def test_a_server_goes_wrong_on_script(lmsconf, tmp_path):
     (tmp_path / "faults.yaml").write_text("- {status: 429, headers: {retry-after: 1}}\n", encoding="utf-8")
     program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
     options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--faults", "faults.yaml"]
-    with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, text=True) as server:  # noqa: S603  ours
+    with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, text=True) as server:
         url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())[0]
         headers = {"authorization": "Bearer sandbox"}
         answers = [httpx.get(f"{url}/groups", headers=headers).status_code for _ in range(2)]

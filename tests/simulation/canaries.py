@@ -20,7 +20,7 @@ from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Problem
 from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS
 
-TOKEN: Final = "canary/token+0815=="  # noqa: S105  it is of no service
+TOKEN: Final = "canary/token+0815=="
 LINK: Final = "https://files.example/in?X-Amz-Expires=60&X-Amz-Signature=canary-link-4711"
 SAID: Final = f"you sent Bearer {TOKEN} for {LINK}"
 """What is put into every answer and every failure that is not the real one."""

@@ -121,7 +121,7 @@ def browser() -> Iterator[Browser]:
         os.dup2(told, 4)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(  # noqa: S603  # the browser that was found
+        process = subprocess.Popen(
             [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
             pass_fds=(3, 4),
             preexec_fn=joined,  # nothing else runs in this process

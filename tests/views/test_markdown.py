@@ -135,7 +135,7 @@ def test_order_of_reading() -> None:
 def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: Budget) -> None:
     """Plans, reports and drift, hostile names among them, break no block, and are as short as they must be."""
     view, value = text
-    shown = view(value, limit=limit)  # type: ignore[operator]  # each view with a value of its own
+    shown = view(value, limit=limit)
     judged(shown)
     assert limit.size is None or size(shown) <= limit.size
     assert limit.folds or "<details>" not in shown

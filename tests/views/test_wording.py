@@ -125,7 +125,7 @@ def test_the_line_to_paste_keeps_what_was_allowed(view: str, by: str, line: str)
 )
 def test_conditions_in_words(value: dict[str, object], said: str) -> None:
     """A condition reads as a sentence, in which no choice can pass for two."""
-    assert condition(value) == said  # type: ignore[arg-type]  # Json, spelt as object for the table
+    assert condition(value) == said
 
 
 @pytest.mark.parametrize(

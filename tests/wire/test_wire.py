@@ -20,7 +20,7 @@ CHOSEN = {"action": "REMOVE", "endow": "true"}
 def problem(dialect: dict[str, object]) -> Problem:
     """The one problem that a dialect has."""
     with pytest.raises(ProblemsFound) as caught:
-        Wire(dialect)  # type: ignore[arg-type]
+        Wire(dialect)
     (found,) = caught.value.problems
     return found
 
@@ -103,7 +103,7 @@ def test_a_dialect_renames_in_schema_and_body() -> None:
     assert wire.body("manual-groups.rename", name="A") == {"newName": "A"}
     body = wire["manual-groups.rename"].body
     assert body is not None
-    assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])  # type: ignore[call-overload]
+    assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])
     assert wire.behaviour("manual-groups.rename.name") == "newName"
     assert wire.body("smart-groups.rename", name="A") == {"name": "A"}
     assert WIRE.body("manual-groups.rename", name="A") == {"name": "A"}
@@ -183,7 +183,7 @@ def test_names_below_the_first_level_follow_the_dialect() -> None:
         "note": "n",
     }
     body = wire["users.set-order-details"].body or {}
-    assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]  # type: ignore[index]
+    assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]
     assert wire["users.set-order-details"].said.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
 
 
