@@ -101,7 +101,7 @@ class Lock:
 class Locksmith:
     """Sees, makes and takes back locks of one workspace. `left` says when one could not be taken back.
 
-    settle: seconds that something new may take to show.
+    settle: seconds that something new may take to show. idle: waits between renewals, and says whether they are over.
     """
 
     def __init__(
@@ -111,9 +111,11 @@ class Locksmith:
         settle: float = 0.0,
         clock: Callable[[], float] = time.time,
         timing: Timing | None = None,
+        idle: Callable[[float, threading.Event], bool] = lambda seconds, over: over.wait(seconds),
         key: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or Timing(), key
+        self._idle = idle
         self._shows_within = max(settle, _VISIBLE_WITHIN)
         self.left: str | None = None
 
@@ -161,7 +163,7 @@ class Locksmith:
         now = self._clock()
         before = self.locks()
         self._refuse(lock for lock in before if lock.holds(now))
-        mine = Holding(self, terms, self._key(), self._clock)
+        mine = Holding(self, terms, self._key(), self._clock, self._idle)
         try:
             with _uncut():
                 mine.make()
@@ -189,7 +191,7 @@ class Locksmith:
                     f"the lock was made and does not show in the list of groups within {self._shows_within:g} seconds",
                     hint="A longer `settle:` waits longer. See `lmsconf unlock` for locks that are live.",
                 )
-            self._timing.sleep(0.5)
+            self._timing.sleep(0.5, threading.Event())
 
     def _refuse(self, others: Iterator[Lock]) -> None:
         for other in others:
@@ -220,8 +222,15 @@ class Holding:
     Only `keep` judges whether the lock is lost. left: says, after `let_go`, that it may still be there.
     """
 
-    def __init__(self, smith: Locksmith, terms: LockTerms, key: str, clock: Callable[[], float]) -> None:
-        self._smith, self._terms, self._clock = smith, terms, clock
+    def __init__(
+        self,
+        smith: Locksmith,
+        terms: LockTerms,
+        key: str,
+        clock: Callable[[], float],
+        idle: Callable[[float, threading.Event], bool],
+    ) -> None:
+        self._smith, self._terms, self._clock, self._idle = smith, terms, clock, idle
         self._lock = Lock(id="", key=key, until=0.0, owner=terms.owner)
         self._looked = 0.0
         self._may_be_there = False
@@ -308,7 +317,7 @@ class Holding:
 
     def _renew_on(self) -> None:
         """Renews what is due until the run is over. An error is for `keep` to meet: a new group may be found late."""
-        while not self._over.wait(self._terms.lease * _RENEWED_AFTER / 2):
+        while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._over):
             with suppress(LmsconfError), self._turn:
                 now = self._clock()
                 if not self._is_safe(now):

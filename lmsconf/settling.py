@@ -52,10 +52,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds as they pass, how to wait for them, and who hears how many more it may be before each wait."""
+    """Seconds as they pass, how to wait for them, and who hears how many more it may be before each wait.
+
+    sleep: waits that many seconds, or until the event is set.
+    """
 
     now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float, Event], object] = lambda seconds, hurry: hurry.wait(seconds)
     tell: Callable[[float], None] = lambda left: None
 
 
@@ -127,7 +130,7 @@ class Settling:
         yield
         while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
             self.timing.tell(left)
-            self.timing.sleep(min(pause, left))
+            self.timing.sleep(min(pause, left), self.hurry)
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from threading import Event
 
 import pytest
 
@@ -75,7 +76,7 @@ class Scene:
             again=lambda call: self.told.append(call.id),
         )
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float, hurry: Event) -> None:
         assert 0 < seconds <= 5
         self.time += seconds
         self.on_sleep()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
+from waiting import awaited
 
 from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew, Progress
@@ -102,7 +103,7 @@ class Scene:
         self.workspace = Workspace(
             settings=self.settings,
             connection=Line(self.way),
-            timing=Timing(now=lambda: self.way.time, sleep=self.way.sleep),
+            timing=Timing(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
         )
 
     def apply(self) -> ApplyReport:
@@ -180,20 +181,16 @@ def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
 def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> None:
     """Ctrl-C while a lost answer is settled: what is doubtful is reported as such, and the next run finds out."""
     scene = Scene(tmp_path, "manual-groups.create", "cut")
-    usual = scene.way.sleep
+    usual = scene.workspace
 
-    def cut(seconds: float) -> None:
-        usual(seconds)
+    def cut(seconds: float, hurry: Event) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        scene.way.sleep = usual
-        time.sleep(0.2)  # until the main thread has heard of it
+        awaited(hurry)
 
-    scene.workspace = replace(
-        scene.workspace, timing=Timing(now=lambda: scene.way.time, sleep=lambda s: scene.way.sleep(s))
-    )
-    scene.way.sleep = cut
+    scene.workspace = replace(usual, timing=Timing(now=lambda: scene.way.time, sleep=cut))
     report = scene.apply()
     assert report.exit == Exit.INTERRUPTED
-    assert scene.way.time < 5
+    assert scene.way.time == 0
     assert scene.sent("manual-groups.create") == 0
+    scene.workspace = usual
     assert scene.apply().exit == Exit.OK

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -48,7 +49,7 @@ class Late(httpx.BaseTransport):
     told: list[float] = field(default_factory=list)
     _states: list[float] = field(default_factory=list)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, hurry: Event) -> None:
         self.now += seconds
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -156,7 +157,7 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
     """The report of an apply that makes one group on such a workspace, in a time that nobody waits for."""
     now = 0.0
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: float, hurry: Event) -> None:
         nonlocal now
         now += seconds
 

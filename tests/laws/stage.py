@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Final, cast
 
 import httpx
@@ -76,7 +77,7 @@ class Seconds:
     def timing(self) -> Timing:
         return Timing(now=lambda: self._passed, sleep=self._sleep)
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float, hurry: Event) -> None:
         self._passed += seconds
 
 

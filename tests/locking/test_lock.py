@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
 from flow.shell import lmsconf
+from waiting import Interruptions, awaited
 
 from lmsconf.core.address import Address
 from lmsconf.core.values import Call, Status
@@ -42,7 +43,7 @@ class Day:
         self.line = Line(self.sandbox, self.sandbox)
 
     def smith(self, key: str = "ours", settle: float = 30.0) -> Locksmith:
-        timing = Timing(now=lambda: self.now, sleep=lambda seconds: self.sleep(seconds))
+        timing = Timing(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
         return Locksmith(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
 
     def make(self, name: str) -> None:
@@ -237,9 +238,21 @@ def test_a_renewal_that_comes_too_late_is_none() -> None:
 
 def test_a_lease_is_renewed_while_the_run_reads() -> None:
     """What is read before the first call may take longer than the lease."""
-    sandbox = Sandbox()
-    with Locksmith(Line(sandbox, sandbox)).held(replace(TERMS, lease=3.0)) as holding:
-        time.sleep(3.2)
+    day, due, renewed = Day(), Event(), Event()
+
+    def idle(seconds: float, over: Event) -> bool:
+        if due.is_set():
+            renewed.set()
+            return over.wait()
+        awaited(due)
+        return False
+
+    smith = Locksmith(day.line, clock=lambda: day.now, idle=idle)
+    with smith.held(TERMS) as holding:
+        day.now += 400
+        due.set()
+        awaited(renewed)
+        day.now += 450
         holding.keep(CALL)
 
 
@@ -291,35 +304,35 @@ def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method
 
     def asked(sent: str, _: str) -> None:
         if sent == method:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)  # until the main thread has heard of it
+            ctrl_c.send()
 
     Slow(day, asked=asked)
     cut = False
-    try:
-        with day.smith().held(TERMS):
-            done = True
-    except KeyboardInterrupt:
-        cut = True
+    with Interruptions() as ctrl_c:
+        try:
+            with day.smith().held(TERMS):
+                done = True
+        except KeyboardInterrupt:
+            cut = True
     assert (done, cut) == ((False, True) if method == "POST" else (True, False))
     assert day.groups() == []
 
 
 def test_whoever_is_in_a_hurry_need_not_wait() -> None:
     """A second Ctrl-C ends the wait for the answer that makes the lock; what may be left is told."""
-    day = Day()
+    day, ended = Day(), Event()
 
     def asked(method: str, _: str) -> None:
         if method == "POST":
-            for _ in range(2):
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.2)
-            time.sleep(0.8)
+            ctrl_c.send()
+            ctrl_c.send()
+            awaited(ended)
 
     Slow(day, asked=asked)
     smith = day.smith()
-    with pytest.raises(KeyboardInterrupt), smith.held(TERMS):
+    with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.held(TERMS):
         pytest.fail("it is held")
+    ended.set()
     assert "may be left: see `lmsconf unlock`" in str(smith.left)
 
 

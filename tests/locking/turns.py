@@ -129,7 +129,7 @@ def _run(settings: Settings, manifests: Manifests, line: Line, run: int, locked:
         plan = workspace.plan(manifests, settings.policy)
         if not plan.calls:
             return "nothing to do"
-        smith = Locksmith(line, timing=Timing(sleep=lambda _: None), key=lambda: f"k{run}")
+        smith = Locksmith(line, timing=Timing(sleep=lambda *_: None), key=lambda: f"k{run}")
         with smith.held(TERMS) if locked else nullcontext() as holding:
             workspace.check_fresh(plan)
             keep = holding.keep if holding is not None else None

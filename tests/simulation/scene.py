@@ -117,7 +117,7 @@ def scene(name: str) -> Scene:
         connection=Link(network, clock),
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
-        timing=Timing(now=clock.monotonic, sleep=clock.sleep),
+        timing=Timing(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
         patience=settings.settle,
     )
     network.reset(Calm())
