@@ -73,7 +73,7 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
         out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
         if not rows:
             nothing_to_do(planning, gone, contents.alike(gone))
-    _settle(planning, contents, live, spoken, out)
+    _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
     if listing.incomplete:
         for lost in out.gone:
             _incomplete(planning, lost.address, lost.absent, listing.incomplete)
@@ -241,12 +241,15 @@ def _settle(
     contents: _Contents,
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
+    declared: Container[RemoteId | None],
     out: Identified,
 ) -> None:
-    """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged."""
+    """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged.
+
+    declared: the contents that entries under `content_targets` name; `absent` makes nobody the owner of what it leaves.
+    """
     policy = planning.policy
     owned = policy.ownership.get(CONTENT_TARGET, ())
-    named = frozenset(id for id in contents.named.values() if id is not None)
     for key, rows in live.items():
         if key in spoken:
             continue
@@ -257,7 +260,7 @@ def _settle(
                 out.gone.append(Gone(address=address, row=row, absent=None, with_=audience))
             elif matches(str(address), policy.leave_alone):
                 out.left_alone += 1
-            elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in named)):
+            elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
                 out.gone.append(Gone(address=address, row=row, absent=None))
             else:
                 out.unmanaged.append(address)

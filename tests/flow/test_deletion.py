@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ from lmsconf.core.values import Plan
 from lmsconf.errors import ProblemsFound, Severity
 
 from .project import Project
+from .shell import lmsconf
 from .whatif import plan_against
 
 SEED = """
@@ -76,15 +78,45 @@ def test_ownership_deletes_a_kind_that_no_manifest_mentions(tmp_path: Path) -> N
 
 
 def test_assignments_of_declared_content_can_be_owned(tmp_path: Path) -> None:
-    """All assignments of any content that a manifest names, and of no other content."""
+    """All assignments of any content that an entry under `content_targets` names, and of no other content."""
     it = owning(tmp_path, "content_targets: declared_content")
     plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
     assert acts(plan) == ["delete content_target/X -> group/LMS a"]
-    plan = it.plan("absent: {content_targets: [{content: Y, assign_to: [everyone]}]}")
-    assert acts(plan) == [
-        "delete content_target/Y -> group/LMS b",
-        "delete content_target/Y -> user/anna@acme.example",
-    ]
+
+
+ONE_OF_Y = "content_targets: [{content: Y, assign_to: [{group: LMS b}]}]"
+BY_ID = "{name: Y, id: c-2}"
+NOT_DECLARED = {
+    "only the assignment is absent": f"absent: {{{ONE_OF_Y}}}",
+    "the content is pinned": f"absent: {{{ONE_OF_Y.replace('Y', BY_ID)}}}",
+    "one of several contents": f"absent: {{{ONE_OF_Y.replace('Y', '[X, Y]')}}}",
+    "an anchor repeats it": "x-y: &y {content: Y, assign_to: [{group: LMS b}]}\nabsent: {content_targets: [*y]}",
+    "for_each writes it out": "absent: {content_targets: [{for_each: {c: [Y]}, content: $(c), "
+    "assign_to: [{group: LMS b}]}]}",
+    "its declaration is for another workspace": "content_targets: [{content: Y, assign_to: [everyone], "
+    f"only_in: [elsewhere]}}]\nabsent: {{{ONE_OF_Y}}}",
+    "its declaration is written out for nothing": "content_targets: [{for_each: {c: []}, content: $(c), "
+    f"assign_to: [everyone]}}]\nabsent: {{{ONE_OF_Y}}}",
+    "another content is declared": "content_targets: [{content: X, assign_to: [everyone, {group: LMS a}]}]\n"
+    f"absent: {{{ONE_OF_Y}}}",
+    "its group goes": "absent: {groups: [LMS b]}",
+}
+
+
+@pytest.mark.parametrize("name", NOT_DECLARED)
+def test_absent_declares_no_content(tmp_path: Path, name: str) -> None:
+    """What stands under `absent` alone goes, and all other assignments of its content stay: plan and drift agree."""
+    it = owning(tmp_path, "content_targets: declared_content")
+    project = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
+    elsewhere = "default_workspace: sandbox\n" + project.replace(
+        "workspaces:\n", "workspaces:\n  elsewhere: {url: 'sandbox:'}\n"
+    )
+    (tmp_path / "lmsconf.yaml").write_text(elsewhere, encoding="utf-8")
+    plan = it.plan(NOT_DECLARED[name])
+    group = ["delete group/LMS b"] if "group goes" in name else []
+    assert sorted(acts(plan)) == ["delete content_target/Y -> group/LMS b", *group]
+    found = json.loads(lmsconf(tmp_path, "drift", "--format", "json").out)["findings"]
+    assert [one["address"] for one in found] == sorted(str(one.address) for one in plan.changes)
 
 
 def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
@@ -190,8 +222,7 @@ def test_members_of_a_group_that_goes_enter_their_new_one_first(tmp_path: Path) 
     """Grants come before revocations: should entering fail, the old group stays."""
     it = Project(
         tmp_path,
-        "people: [{email: anna@acme.example}]\n"
-        "groups: [{name: Old, members: [anna@acme.example]}, {name: New}]\n",
+        "people: [{email: anna@acme.example}]\ngroups: [{name: Old, members: [anna@acme.example]}, {name: New}]\n",
     )
     plan = it.plan("groups: [{name: New, members: [anna@acme.example]}]\nabsent: {groups: [Old]}")
     assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.delete"]
