@@ -1,11 +1,27 @@
-"""How many tests run at a time, and what is told at the end: how many schedules were simulated, and how they ended."""
+"""How the whole run goes: its width, how much is tried, and what is told at the end of the simulated schedules."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 
+import hypothesis
 import pytest
+from extent import PART, PARTS, WHOLE
+
+# Processes that tests start would compile all of lmsconf anew, each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+for name, number in (("everyday", 10), ("ci", 100)):
+    hypothesis.settings.register_profile(name, max_examples=number, derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("ci" if WHOLE else "everyday")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C is heard, also where a shell started the tests in the background and has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -28,8 +44,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name == SIMULATED and isinstance(counts, dict):
                         total.update(counts)
     if total:
+        which = "" if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
         terminalreporter.write_line(
             f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "
             f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops, "
-            f"{total['leaks']} with a token or a link in anything given away"
+            f"{total['leaks']} with a token or a link in anything given away{which}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@settings(max_examples=examples(400), derandomize=True, database=None, deadline=None)
 @given(st.dictionaries(st.sampled_from(["name", "members", "about"]), VALUES, min_size=1).filter(is_sayable))
 def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     """Whatever a value holds that can be said at all: `$(` stands for itself, and long lists go over several lines."""

@@ -25,6 +25,7 @@ from lmsconf.wire import Wire
 
 from .prism import CREDENTIAL, Prism, judged
 
+pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CONTENT = {"content": [{"name": "Fire safety", "id": "c-1"}]}
 PEOPLE = """

@@ -16,6 +16,7 @@ from lmsconf.wire import Wire
 
 from .examiner import examine, workspace
 
+pytestmark = pytest.mark.slow
 SEED: Final = int(os.environ.get("JUDGES", "1"))
 TIMES: Final = 10 if "JUDGES" in os.environ else 1
 OPERATIONS: Final = 60

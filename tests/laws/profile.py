@@ -1,5 +1,7 @@
 """How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
 
+Every day that is a tenth of them, with TESTS=all all.
+
 LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
 """
 
@@ -10,16 +12,17 @@ import pkgutil
 from importlib import import_module
 from typing import Final
 
+from extent import examples
 from hypothesis import HealthCheck, Phase, settings
 
 SEARCH: Final = os.environ.get("LAWS") == "search"
 _PHASES: Final = [Phase.explicit, Phase.generate, *([] if os.environ.get("LAWS") == "quick" else [Phase.shrink])]
 
 
-def tried(examples: int) -> settings:
-    """Settings for so many examples, ten times as many in a search. What an example takes is not limited."""
+def tried(number: int) -> settings:
+    """Settings for so many examples at most, ten times as many in a search. What an example takes is not limited."""
     return settings(
-        max_examples=examples * 10 if SEARCH else examples,
+        max_examples=number * 10 if SEARCH else examples(number),
         derandomize=not SEARCH,
         database=None,
         deadline=None,

@@ -56,6 +56,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return Ground(tmp_path_factory.mktemp("ground"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_planted_fault_is_found(ground: Ground, name: str) -> None:
     """With it in a copy of lmsconf, its tests fail; in the copy as it was, nothing is left of it."""

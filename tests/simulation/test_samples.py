@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
+from extent import of_today
 
 from .references import REFERENCES
 from .tally import PAIRS, STORMS, WHOLE, Schedule
@@ -17,7 +18,8 @@ _STORMS: Final = (1008 if WHOLE else 48) // len(REFERENCES) // _BATCHES
 
 
 def _batch(reference: str, kind: str, batch: int, size: int) -> list[Schedule]:
-    return [Schedule(reference, kind, number) for number in range(batch * size, (batch + 1) * size)]
+    those = range(batch * size, (batch + 1) * size)
+    return [Schedule(reference, kind, number) for number in of_today(range(_BATCHES * size)) if number in those]
 
 
 @pytest.mark.parametrize("batch", range(_BATCHES))

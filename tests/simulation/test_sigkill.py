@@ -29,6 +29,7 @@ from lmsconf.workspace import Workspace
 from .portrait import Portrait, compare, ids, portrait
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 
+pytestmark = pytest.mark.slow
 KILLS: Final = 50
 _BATCHES: Final = 5
 _LATENCY: Final = 0.005

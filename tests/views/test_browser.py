@@ -18,7 +18,7 @@ from lmsconf.core.values import Action, FieldChange, Origin
 from lmsconf.views import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
 PAGES = {
     "mixed": lambda: plan_html(MIXED),
     "hostile": lambda: plan_html(PLANS["hostile"]),

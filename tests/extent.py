@@ -1,0 +1,50 @@
+"""How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
+
+Which tenth of the schedules it is follows from the number of commits, so that ten commits in a row play all of them.
+TESTS=0 to TESTS=9 chooses one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, TypeVar
+
+PARTS: Final = 10
+_CHOSEN: Final = os.environ.get("TESTS", "")
+T = TypeVar("T")
+
+
+def part_of(folder: Path) -> int:
+    """The part that the commit checked out there stands for: the first one where git tells of none.
+
+    A clone without the history counts no commits, and takes the part by the commit's hash.
+    """
+    whole = _git(folder, "rev-parse", "--is-shallow-repository") == "false"
+    asked = ("rev-list", "--count", "--first-parent", "HEAD") if whole else ("rev-parse", "HEAD")
+    return int(_git(folder, *asked) or "0", 10 if whole else 16) % PARTS
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git says; nothing where it says nothing, or is not there."""
+    try:
+        ran = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return ran.stdout.strip()
+
+
+WHOLE: Final = _CHOSEN == "all" or os.environ.get("SIMULATION") == "all"
+PART: Final = None if WHOLE else int(_CHOSEN) % PARTS if _CHOSEN else part_of(Path(__file__).parent)
+
+
+def examples(number: int) -> int:
+    """How many examples are tried where all are so many."""
+    return number if WHOLE else max(1, number // PARTS)
+
+
+def of_today(cases: Iterable[T]) -> list[T]:
+    """Those of the cases that are played in this run."""
+    return list(cases) if PART is None else list(cases)[PART::PARTS]
