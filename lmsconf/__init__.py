@@ -7,6 +7,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     errors                       what goes wrong, with place, reason and way out
     project, settings            the project file; flags, environment and file as one frozen value
     credential, endpoint, redact tokens, URLs, and secrets taken out of all that leaves
+    trust                        what a branch's project file may not change alone
     connect                      settings → a connection: to the service, or to the embedded sandbox
     wire                         the API as data: operations, and the dialect of a service
     client                       speaks the API, and knows no manifest
@@ -17,6 +18,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     workspace, sending           apply: the calls in their order, and a look at what came of them
     settling, granting           what became of a lost answer; nobody goes before whoever comes is in
     locking, journal             one run at a time; what each run did
+    git                          git on a repository that others fill: no configuration of it, no program
     basis, comparing             a plan beside the plan of the manifests before it
     exporting, editing, starting live → manifests; manifests edited in place; new projects
     doctor                       what can be known of a service before a plan relies on it

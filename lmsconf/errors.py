@@ -19,6 +19,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import Final
+
+SHOWN: Final = 60
+"""How many characters of a value a message repeats."""
+
+
+def shown(value: str) -> str:
+    """A value as a message repeats it: enough to recognise it, and never the whole of a long one."""
+    return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
 
 
 class Exit(IntEnum):

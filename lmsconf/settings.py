@@ -16,6 +16,7 @@ from lmsconf.core.values import Json
 from lmsconf.credential import Token, env_token, token_from
 from lmsconf.errors import Problem, ProblemsFound, UsageError, Where
 from lmsconf.project import ENV_WORKSPACE, FILE, Project, read_project, url_problem
+from lmsconf.trust import Destination, destination
 
 _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -61,6 +62,7 @@ class Settings:
     lock        how to keep runs elsewhere off the workspace; None: not at all
     problems    warnings and notes about the project file itself
     ignores     differences that do not count as drift
+    destination where the file sends requests, in its own words
     """
 
     root: Path
@@ -73,6 +75,7 @@ class Settings:
     settle: float
     lock: LockTerms | None
     problems: tuple[Problem, ...]
+    destination: Destination
     dialect_at: Mapping[str, Where] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
 
@@ -103,6 +106,7 @@ def load(
         settle=_seconds(str(project.body.get("settle", "30s"))),
         lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
+        destination=destination(project, chosen.name, root),
         dialect_at=project.places_of("dialect", chosen.name),
         ignores=tuple(project.ignores(chosen.name)),
     )

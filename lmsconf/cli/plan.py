@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,9 @@ from lmsconf.cli.planning import (
     reading,
     selection,
     settings_of,
+    trust_project,
 )
-from lmsconf.errors import Exit
+from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.core.policy import Policy
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     metavar="DIR|REF",
     help="Compare with other manifests, of a folder or a commit: each change says whether it is from this change.",
 )
+@trust_project
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
@@ -59,6 +62,7 @@ def plan(
     out: Path | None,
     snapshot_file: Path | None,
     base: str | None,
+    trust_project: str | None,
     detailed: bool,
     parallelism: int,
     max_rate: float | None,
@@ -70,19 +74,25 @@ def plan(
 
     With --base, the manifests that these are to replace are planned on the same workspace. A change that only these
     want is from this change. What both want is already pending or, where the versions before wanted it too, repairs an
-    edit by hand. What the base declared and these let go of is listed.
+    edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
+    url, token or dialect is not the base's, unless --trust-project names it.
     """
     from lmsconf.core.planfile import dumps
     from lmsconf.files import write_atomically
     from lmsconf.seeing import read_manifests
+    from lmsconf.trust import PARTS, trusted_parts
     from lmsconf.views import PLAN_VIEWS
 
+    if trust_project is not None and base is None:
+        raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
+    trusted = trusted_parts(trust_project)
     settings = settings_of(context)
     policy = policy_of(settings, only, excluded, additive)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     with opened(settings, parallelism, max_rate) as workspace:
         if base is not None:
-            made = _beside(workspace, policy, base, snapshot, context)
+            # Against a snapshot nothing is sent, so nothing has to be trusted.
+            made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
         elif snapshot is None:
             made = make(workspace, policy)
         else:
@@ -105,14 +115,21 @@ def _loaded(file: Path) -> Snapshot:
     return loads(read_text(file))
 
 
-def _beside(workspace: Seen, policy: Policy, said: str, snapshot: Snapshot | None, context: Context) -> Plan:
+def _beside(
+    workspace: Seen,
+    policy: Policy,
+    said: str,
+    snapshot: Snapshot | None,
+    context: Context,
+    trusted: Collection[str],
+) -> Plan:
     """The plan beside that of the base, on a snapshot or on the workspace as it is."""
     from lmsconf.basis import base_of
     from lmsconf.seeing import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
     refuse_errors(manifests)
-    base = base_of(said, workspace.settings, policy, context.environ)
+    base = base_of(said, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
         return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)
     with reading("Reading") as tell:

@@ -45,6 +45,11 @@ max_rate = click.option(
 allow = click.option(
     "--allow", metavar="GUARD=N", multiple=True, help="Let a guard pass, if its total is exactly N: removals=214."
 )
+trust_project = click.option(
+    "--trust-project",
+    metavar="PARTS",
+    help="With --base: let a url, token, command or dialect of the project file differ from the base's; with commas.",
+)
 
 
 def selection(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:

@@ -109,16 +109,20 @@ def test_a_base_is_a_folder_too(project: Project, tmp_path: Path) -> None:
     ran = lmsconf(project.root, "plan", "--base", str(other), "--snapshot", "live.json", "--format", "json")
     assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
     (other / "all.yaml").write_text("groups: [{name: Coaches, members: 7}]")
-    broken = lmsconf(project.root, "plan", "--base", str(other), "--format", "json")
+    refused = lmsconf(project.root, "plan", "--base", str(other), "--format", "json")
+    assert [problem["code"] for problem in refused.document["problems"]] == ["trust/url"]
+    broken = lmsconf(project.root, "plan", "--base", str(other), "--trust-project", "url", "--format", "json")
     assert broken.code == 0
     assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]
 
 
 def test_a_base_that_has_no_project_yet_knows_nothing(project: Project) -> None:
-    """The pull request that brings lmsconf in: all of it is from this change."""
+    """The pull request that brings lmsconf in: all of it is from this change, the url among it."""
     git(project, "commit", "-q", "--allow-empty", "-m", "before")
     project.write(CHANGE)
-    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json")
+    refused = lmsconf(project.root, "plan", "--base", "main")
+    assert (refused.code, "[trust/url]" in refused.err) == (1, True)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--trust-project=url", "--format", "json")
     assert set(origins(ran).values()) == {"from this change"}
     assert ran.document["let_go"] == []
 

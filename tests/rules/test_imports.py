@@ -16,13 +16,15 @@ MAY_IMPORT = {
     "endpoint": set(),
     "resources": set(),
     "files": {"errors"},
+    "git": {"errors"},
     "wire": {"errors", "resources"},
     "core": {"errors"},
     "kinds": {"core", "wire", "errors"},
     "manifest": {"core", "errors"},
     "credential": {"endpoint", "errors", "redact"},
     "project": {"core", "endpoint", "errors", "manifest", "credential", "resources"},
-    "settings": {"core", "errors", "project", "credential", "manifest"},
+    "trust": {"core", "errors", "project"},
+    "settings": {"core", "errors", "project", "credential", "manifest", "trust"},
     "views": {"core", "errors"},
     "client": {"core", "endpoint", "wire", "errors", "redact"},
     "sandbox": {"wire", "errors", "resources"},
@@ -36,7 +38,7 @@ MAY_IMPORT = {
     "locking": {"connect", "core", "errors", "kinds", "settings", "settling"},
     "exporting": {"core", "errors", "kinds", "manifest"},
     "comparing": {"core", "errors", "exporting", "kinds"},
-    "basis": {"comparing", "core", "errors", "manifest", "project", "seeing", "settings"},
+    "basis": {"comparing", "core", "errors", "git", "manifest", "project", "seeing", "settings", "trust"},
     "offline": {"core", "errors", "kinds"},
     "starting": {"resources"},
     "editing": {"core", "errors", "exporting", "files", "kinds", "manifest"},
@@ -44,7 +46,7 @@ MAY_IMPORT = {
     "cli": {
         *("basis", "client", "connect", "core", "doctor", "editing", "errors", "exporting", "files", "journal"),
         *("kinds", "locking", "manifest", "offline", "project", "redact", "sandbox", "seeing", "settings", "settling"),
-        *("starting", "views", "wire", "workspace"),
+        *("starting", "trust", "views", "wire", "workspace"),
     },
 }
 """Package or module → what else of ours it may import. The core knows neither the kinds nor HTTP."""
@@ -60,6 +62,7 @@ DOORS = {
     "deepdiff": {"core/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},
+    "subprocess": {"credential.py", "git.py"},
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""
 

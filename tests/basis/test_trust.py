@@ -1,0 +1,71 @@
+"""`plan --base`: what the project file of a change may not decide alone, and `--trust-project`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.errors import ProblemsFound, UsageError
+from lmsconf.project import read_project
+from lmsconf.trust import NOWHERE, PARTS, Destination, destination, refuse_untrusted, trusted_parts
+
+BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}\n"
+
+
+def told(root: Path, now: str, base: str | None = BASE, trusted: str | None = None) -> list[str]:
+    """The codes of what is refused."""
+    before = NOWHERE if base is None else read(root / "before", base)
+    try:
+        refuse_untrusted(read(root / "now", now), before, trusted_parts(trusted), workspace="p", name="main")
+    except ProblemsFound as found:
+        return [problem.code for problem in found.problems]
+    return []
+
+
+def read(folder: Path, text: str) -> Destination:
+    folder.mkdir(exist_ok=True)
+    (folder / "lmsconf.yaml").write_text(text)
+    return destination(read_project(folder), "p", folder)
+
+
+CHANGES = [
+    (BASE, BASE, []),
+    (BASE + "guards: off\nvars: {a: b}\n", BASE, []),
+    (BASE.replace("lms.", "lms2."), BASE, ["trust/url"]),
+    (BASE.replace("LMSCONF_TOKEN", "LMSCONF_OTHER"), BASE, ["trust/token"]),
+    (BASE.replace("{env: LMSCONF_TOKEN}", "{command: [a]}"), BASE, ["trust/command"]),
+    (BASE.replace(", token: {env: LMSCONF_TOKEN}", ""), BASE, ["trust/token"]),
+    (BASE + "dialect: {paging.limit: 50}\n", BASE, ["trust/dialect"]),
+    (BASE.replace("}}", "}, dialect: {paging.limit: 50}}"), BASE + "dialect: {paging.limit: 50}\n", []),
+    (BASE, None, ["trust/url", "trust/token"]),
+    (BASE, BASE.replace("p:", "q:"), ["trust/url", "trust/token"]),
+    (BASE, BASE.replace("https://lms.example", "sandbox:"), ["trust/url"]),
+]
+
+
+@pytest.mark.parametrize(("now", "base", "codes"), CHANGES)
+def test_what_differs_is_refused_until_it_is_named(
+    tmp_path: Path, now: str, base: str | None, codes: list[str]
+) -> None:
+    """url, token, command and dialect of the workspace at hand, and nothing else; each passes by its own name."""
+    assert told(tmp_path, now, base) == codes
+    assert told(tmp_path, now, base, ",".join(PARTS)) == []
+    for code in codes:
+        assert told(tmp_path, now, base, code.removeprefix("trust/")) == [one for one in codes if one != code]
+
+
+def test_a_command_of_the_project_is_never_that_of_the_base(tmp_path: Path) -> None:
+    """The words are the same, but the file that they run is the one of the change."""
+    said = BASE.replace("{env: LMSCONF_TOKEN}", "{command: [sh, bin/token.sh]}")
+    assert told(tmp_path, said, said) == []
+    (tmp_path / "now" / "bin").mkdir()
+    (tmp_path / "now" / "bin" / "token.sh").touch()
+    assert told(tmp_path, said, said) == ["trust/command"]
+
+
+def test_only_parts_can_be_trusted() -> None:
+    """A word that is none of them is a wrong command line."""
+    assert trusted_parts("url, dialect") == {"url", "dialect"}
+    with pytest.raises(UsageError):
+        trusted_parts("url,guards")
