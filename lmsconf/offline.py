@@ -45,9 +45,12 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
         if (why := snapshot.of(kind).incomplete) is not None:
             message = f"the snapshot does not hold all {noun}: {why}"
             yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
-    if snapshot.salt is not None:
-        message = "people are pseudonymous in the snapshot: whom no manifest names is shown as a hash"
-        yield Problem(code="snapshot/pseudonymous", message=message, severity=Severity.NOTE)
+    if snapshot.redaction is not None:
+        message = (
+            "the snapshot is redacted: people whom no manifest named when it was taken are only counted in each list, "
+            'and shown as "unnamed person 1" and so on; one of them may stand behind several'
+        )
+        yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:
         message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
         hint = f"Say --workspace {snapshot.workspace}, if that is what you mean."

@@ -13,6 +13,7 @@ from lmsconf.core.drifting import Evidence, make_drift, touched
 from lmsconf.core.drifting import outlived as ignores_outlived
 from lmsconf.core.moments import utc_text
 from lmsconf.core.plan import Manifests, make_plan, outlived
+from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Change, Plan
@@ -20,8 +21,9 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.journal.reading import runs
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.edits import edits_of
-from lmsconf.kinds.pseudonyms import recognised
+from lmsconf.kinds.pseudonyms import comparable, recognised
 from lmsconf.kinds.reading import Wanted, read_workspace
+from lmsconf.kinds.redaction import without_people
 from lmsconf.kinds.terms import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.project import ENV_WORKSPACE
@@ -87,6 +89,11 @@ class Seen:
         wanted = wanted_for(manifests or Manifests(), self.settings.policy)
         return self.read(replace(wanted, everything=True), progress)
 
+    def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
+        """The snapshot with only those people in it whom the manifests name."""
+        planning = Planning(snapshot, self.settings.policy, self.terms, lambda _: True)
+        return without_people(planning, manifests or Manifests(), all_kinds())
+
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
         with self.connection.crew(self.parallelism, progress) as crew:
             return read_workspace(
@@ -146,7 +153,8 @@ class Seen:
         """The plan against a workspace as it once was; it can be shown, not applied."""
         refuse_errors(manifests)
         seen = recognised(snapshot, manifests, all_kinds())
-        return make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+        mine = comparable(snapshot, manifests, all_kinds())
+        return make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
 
     def plan_beside(
         self,
@@ -171,7 +179,8 @@ class Seen:
             seen = recognised(snapshot, both, all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
-        made = make_plan(all_kinds(), manifests, seen, policy, self.terms, created_at=at, offline=offline)
+        mine = comparable(seen, manifests, all_kinds())
+        made = make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=at, offline=offline)
         made = compared(made, base, lambda version: self._changes_of(version, seen))
         if policy.only or policy.excluded:
             return made
@@ -181,7 +190,8 @@ class Seen:
         """What other manifests would change; None where they cannot be planned."""
         try:
             refuse_errors(version.manifests)
-            return self.as_far_as_it_goes(version.manifests, version.policy, snapshot)[0].changes
+            manifests = comparable(snapshot, version.manifests, all_kinds())
+            return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
         except ProblemsFound as found:
             # What only this change names, another version need not know.
             unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)

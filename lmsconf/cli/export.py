@@ -86,9 +86,11 @@ def _loaded(file: Path) -> Snapshot:
     from lmsconf.kinds.snapshotfile import loads
 
     found = loads(read_text(file))
-    if found.salt is not None:
+    if found.redaction is not None:
         hint = "Export the workspace itself, or a snapshot that was taken without --redact."
-        raise LmsconfError("no manifest can name the people of this snapshot, who are pseudonymous", hint=hint)
+        raise LmsconfError(
+            "this snapshot is redacted: its people have no e-mails that a manifest could name", hint=hint
+        )
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--redact", is_flag=True, help="Leave people out: e-mails become salted hashes, names and answers go.")
+@click.option("--redact", is_flag=True, help="Leave out everybody whom no manifest names.")
 @parallelism
 @max_rate
 @pass_context
@@ -29,9 +28,10 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     Plans can be made against it without a connection: lmsconf plan --snapshot FILE. It holds people's e-mails, so it
     is written for its owner only. People's language and applications are in it where the manifests speak of them.
 
-    With --redact it holds nobody's e-mail, name, metadata or answers. Plans count the same, and show a hash for
-    everybody whom the manifests do not name. Such people are pseudonymous, not anonymous: who knows an e-mail can find
-    out whether it is among them. Names of groups and texts of fields stay as they are.
+    With --redact nobody can be told from it whom the manifests do not name: such people are only counted in each list.
+    Whom the manifests name, the repository shows anyway: their e-mail becomes a salted hash that plans recognise, and
+    what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
+    against it does not compare people who are new to the manifests, and it cannot be exported.
     """
     from lmsconf.files import write_atomically
     from lmsconf.kinds.snapshotfile import dumps
@@ -41,12 +41,10 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     manifests = _sound(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
         found = workspace.snapshot(tell, manifests)
-    if redact:
-        from lmsconf.kinds.pseudonyms import without_people
-
-        found = without_people(found, token_hex(16))
+        if redact:
+            found = workspace.redacted(found, manifests)
     write_atomically(file, dumps(found))
-    say(f"Saved workspace {found.workspace} to {file}{', its people pseudonymous' if redact else ''}.")
+    say(f"Saved workspace {found.workspace} to {file}{', without people whom no manifest names' if redact else ''}.")
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         say(f"Not all of {wording.plural(wording.noun(kind))} is in it: {why}.")
@@ -61,7 +59,7 @@ def _sound(settings: Settings) -> Manifests | None:
     if not any(problem.is_error for problem in found.problems):
         return found
     say(
-        "No manifests could be read, so nobody's language and applications are in the snapshot. `lmsconf validate` "
-        "says why."
+        "No manifests could be read, so nobody's language and applications are in the snapshot, and a redacted one "
+        "recognises nobody. `lmsconf validate` says why."
     )
     return None

@@ -17,11 +17,22 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """How people were taken out of a snapshot.
+
+    salt: that of the hashes that stand for the e-mails of people whom the manifests named. named: the hashes of all
+    whom they named, live or not: of anybody else the snapshot cannot tell whether they are in the workspace.
+    """
+
+    salt: str
+    named: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """What a workspace held. A kind without a listing was not read.
 
-    people: how many the workspace says it has, None when it did not say. salt: that of the hashes that stand where
-    e-mails were; None where they are what they are.
+    people: how many the workspace says it has, None when it did not say. redaction: None where e-mails are e-mails.
     """
 
     workspace: str
@@ -29,7 +40,7 @@ class Snapshot:
     taken_at: str
     people: int | None
     listings: Mapping[str, Listing] = field(default_factory=dict)
-    salt: str | None = None
+    redaction: Redaction | None = None
 
     def of(self, kind: str) -> Listing:
         """The listing of a kind; an empty one marked incomplete where the kind was not read."""

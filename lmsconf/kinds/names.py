@@ -18,6 +18,8 @@ HOLDERS: Final = "choice_holders"
 """No kind either: how many people hold each choice, counted only when a choice goes."""
 UNNAMED_TARGETS: Final = "unnamed_targets"
 """Nor this: assignments of content that no manifest names, counted only as far as a guard needs to know how many."""
+UNNAMED: Final = "unnamed_people"
+"""Nor this: how many people whom no manifest names stand in each list of a redacted snapshot."""
 EDITS: Final = "target_edits"
 """Nor this: who changed each assignment last and when. No part of what it is, so it is kept apart from the rows."""
 

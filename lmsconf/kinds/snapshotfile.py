@@ -8,21 +8,21 @@ from typing import Final
 from lmsconf.core import document
 from lmsconf.core.identity import HasName
 from lmsconf.core.rows import row_json, row_value
-from lmsconf.core.snapshot import Listing, Snapshot
+from lmsconf.core.snapshot import Listing, Redaction, Snapshot
 from lmsconf.core.values import Json
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content import ContentRow
 from lmsconf.kinds.field_values import FieldRow
 from lmsconf.kinds.manual_group import GroupRow
-from lmsconf.kinds.names import ADMIN, CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, HOLDERS, SMART_GROUP, USER
+from lmsconf.kinds.names import ADMIN, CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, HOLDERS, SMART_GROUP, UNNAMED, USER
 from lmsconf.kinds.smart_values import SmartRow
 from lmsconf.kinds.target_values import TargetRow
-from lmsconf.kinds.user_values import AdminRow, HolderRow, PersonRow
+from lmsconf.kinds.user_values import AdminRow, HolderRow, PersonRow, UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
-PSEUDONYMOUS: Final = (
-    "People are pseudonymous, not anonymous: each e-mail is a salted hash, by which who knows the e-mail can find the "
-    "person. Names, metadata and answers are left out."
+REDACTED: Final = (
+    "People whom the manifests named are pseudonymous: a salted hash of their e-mail recognises them. Everybody else "
+    "has a random label that is new in each snapshot, and stands in no list: unnamed_people counts them."
 )
 
 
@@ -38,8 +38,9 @@ def dumps(snapshot: Snapshot) -> str:
             kind: listing.incomplete for kind, listing in snapshot.listings.items() if listing.incomplete is not None
         },
     }
-    if snapshot.salt is not None:
-        body["pseudonyms"] = {"salt": snapshot.salt, "note": PSEUDONYMOUS}
+    if snapshot.redaction is not None:
+        named: list[Json] = [*sorted(snapshot.redaction.named)]
+        body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
     for kind in _ROWS:
         if kind in snapshot.listings:
             body[kind] = [row_json(row, in_order=True) for row in snapshot.listings[kind].rows]
@@ -67,13 +68,17 @@ def _snapshot(at: document.Reader) -> Snapshot:
         url=workspace.text("url"),
         taken_at=at.text("taken_at"),
         people=at.maybe("people", at.number),
-        salt=at.reader("pseudonyms").text("salt") if at.has("pseudonyms") else None,
+        redaction=_redaction(at.reader("pseudonyms")) if at.has("pseudonyms") else None,
         listings={
             kind: Listing(rows=tuple(_rows(at, kind)), incomplete=incomplete.get(kind))
             for kind in _ROWS
             if at.has(kind)
         },
     )
+
+
+def _redaction(at: document.Reader) -> Redaction:
+    return Redaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
 
 
 def _rows(at: document.Reader, kind: str) -> Iterator[HasName]:
@@ -88,6 +93,7 @@ _ROWS: Final[Mapping[str, type[HasName]]] = {
     USER: PersonRow,
     ADMIN: AdminRow,
     HOLDERS: HolderRow,
+    UNNAMED: UnnamedRow,
     CUSTOM_FIELD: FieldRow,
     GROUP: GroupRow,
     SMART_GROUP: SmartRow,

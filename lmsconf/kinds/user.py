@@ -203,7 +203,8 @@ _BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 def _nameable(planning: Planning, declared: Sequence[Declared]) -> tuple[PersonRow, ...]:
     """The live people, without archived accounts whose e-mail somebody active has, unless one is pinned."""
-    rows = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    everybody = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    rows = [row for row in everybody if not row.stand_in]
     pinned = {one.pin(planning.policy.workspace) for one in declared}
     active = {row.name for row in rows if not row.archived}
     return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)

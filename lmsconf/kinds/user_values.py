@@ -57,6 +57,8 @@ class PersonRow:
     metadata: tuple[tuple[str, str], ...] | None = None
     answers: tuple[AnswerRow, ...] | None = None
     archive_date: int | None = None
+    stand_in: bool | None = None
+    """True: one of those whom a redacted snapshot only counts in some list. One person may stand behind several."""
 
     @property
     def name(self) -> str:
@@ -82,6 +84,33 @@ class HolderRow:
     @property
     def name(self) -> str:
         """A choice goes by its field's name and its own; here only the id counts."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedRow:
+    """How many people whom no manifest names stand in one list of a redacted snapshot.
+
+    kind, of: whose list it is: a group's, a smart group's, a content's, or that of all admins, where `of` is empty.
+    list: which one: members, managers, admins; for assignments of a content, the targetType. unknown: ids that no
+    list of people explains.
+    """
+
+    kind: str
+    of: RemoteId
+    list: str
+    active: int
+    archived: int
+    unknown: int
+
+    @property
+    def id(self) -> RemoteId:
+        """What the list is told apart by."""
+        return RemoteId(f"{self.kind}/{self.of}/{self.list}")
+
+    @property
+    def name(self) -> str:
+        """A list has no other name."""
         return self.id
 
 

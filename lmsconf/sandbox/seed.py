@@ -65,6 +65,9 @@ def load(path: Path) -> Mapping[str, object]:
     found = read(path, "seed")
     if not isinstance(found, dict):
         raise ProblemsFound([problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
+    if str(found.get("format")).startswith("lmsconf."):
+        what = "a redacted snapshot, which has no people to make" if "pseudonyms" in found else f"a {found['format']}"
+        raise ProblemsFound([problem("seed", str(path), f"it is no seed, but {what}")])
     return found
 
 

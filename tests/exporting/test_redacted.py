@@ -1,0 +1,337 @@
+"""`lmsconf snapshot --redact`: nobody is told whom the manifests do not name, and plans are still made."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import random
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from flow.project import Project
+from flow.shell import Ran, lmsconf
+from jsonschema import Draft202012Validator
+
+from lmsconf.resources import schema_text
+
+STAFF = 400
+NAMED = frozenset(f"person{number}@acme.example" for number in range(40))
+"""Whom the manifests name, in lists, as managers, in assignments and under `users:`."""
+GROUPS = 24
+OPTIONS = "timezone: Europe/Stockholm\nguards: {min_admins: 1}\n"
+
+
+def staff(people: int = STAFF) -> list[dict[str, Any]]:
+    """Everybody, with all that could tell who it is."""
+    return [
+        {
+            "email": f"Person{number}@acme.example",
+            "id": f"u-{number:04}",
+            "first_name": f"First{number}",
+            "last_name": f"Last{number}",
+            "language": "sv" if number % 3 else "en",
+            "admin": number % 50 == 7,
+            "manager": number % 20 == 3,
+            "archived": number % 31 == 5,
+            "metadata": {"badge": f"badge-{number}"},
+            "answers": {"Country": "SE" if number % 2 else "NO", "Nickname": f"nick-{number}"},
+        }
+        for number in range(people)
+    ]
+
+
+def seed(people: int = STAFF) -> str:
+    """A workspace whose groups are a fingerprint of nearly everybody: who is in which is drawn at random."""
+    draw = random.Random(5)  # noqa: S311  # a game, no secret
+    emails = [str(one["email"]) for one in staff(people)]
+    groups = [
+        {"name": f"Group {number}", "members": draw.sample(emails, people // 7), "managers": draw.sample(emails, 3)}
+        for number in range(GROUPS)
+    ]
+    groups.append({"name": "Reports of person300@ACME.example (all)", "members": emails[290:310]})
+    groups.append({"name": "Reports of person7@acme.example", "members": emails[:10]})
+    targets: list[dict[str, Any]] = [
+        {"content": "GDPR basics", "assign_to": [{"group": "Group 1"}, "everyone"], "mandatory": True},
+        *(
+            {
+                "content": content,
+                "assign_to": [{"user": email} for email in draw.sample(emails, people // 8)],
+                "visible_until": "2031-03-04T05:06:07Z",
+            }
+            for content in ("GDPR basics", "Old intro", "First aid")
+        ),
+    ]
+    return yaml.safe_dump(
+        {
+            "people": staff(people),
+            "custom_fields": [
+                {"name": "Country", "type": "CHOICE", "choices": ["SE", "NO"]},
+                {"name": "Nickname", "type": "TEXT", "description": "As person301@acme.example wants it."},
+            ],
+            "groups": groups,
+            "smart_groups": [
+                {
+                    "name": "Nordics",
+                    "conditions": [{"field": "Country", "choices": ["SE"]}],
+                    "managers": draw.sample(emails, 5),
+                }
+            ],
+            "content": [{"name": name} for name in ("GDPR basics", "Old intro", "First aid")],
+            "content_targets": targets,
+        }
+    )
+
+
+def manifests() -> str:
+    """Lists that are whole and lists that are not, people in assignments, and people of their own."""
+    named = sorted(NAMED)
+    return yaml.safe_dump(
+        {
+            "custom_fields": [{"name": "Country", "type": "CHOICE", "choices": ["SE", "NO", "FI"]}],
+            "groups": [
+                {"name": "Group 0", "members": {"include": named[:10], "exclude": named[10:20]}},
+                {"name": "Group 2", "managers": {"include": named[:2]}},
+                {"name": "New group", "members": named[:3]},
+            ],
+            "smart_groups": [{"name": "Nordics", "managers": {"exclude": named}}],
+            "content_targets": [
+                {"content": "GDPR basics", "assign_to": [{"user": one} for one in named[20:30]]},
+                {"content": "First aid", "assign_to": [{"group": "Group 2"}]},
+            ],
+            "users": [
+                {"email": named[30], "first_name": "Other", "metadata": {"badge": "new"}},
+                {"email": named[31], "answers": {"Country": "SE"}, "manager": True},
+                {"email": "person7@acme.example", "admin": False},
+            ],
+            "absent": {"content_targets": [{"content": "Old intro", "assign_to": [{"user": one} for one in named]}]},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with a whole snapshot and a redacted one of the same moment."""
+    made = Project(tmp_path_factory.mktemp("redacted"), seed(), OPTIONS)
+    made.write(manifests())
+    for name, options in (("all.json", ()), ("red.json", ("--redact",)), ("again.json", ("--redact",))):
+        ran = lmsconf(made.root, "snapshot", name, *options)
+        assert ran.code == 0, ran.err
+    return made
+
+
+def read(project: Project, name: str) -> dict[str, Any]:
+    found = json.loads((project.root / name).read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def guesses(text: str) -> Iterator[str]:
+    """The spellings in which somebody could be hashed."""
+    local, _, host = text.partition("@")
+    for one in (text, text.casefold(), text.upper(), text.title(), local, local.casefold(), f"{text}\n"):
+        yield from (one, unicodedata.normalize("NFC", one), unicodedata.normalize("NFKC", one), f"{one}:{host}")
+
+
+def digests(salt: str, text: str) -> Iterator[str]:
+    """The hashes that an attacker would try, with the salt as text and as bytes, before, behind and as a key."""
+    data = text.encode()
+    for key in (salt.encode(), bytes.fromhex(salt)):
+        for name in ("md5", "sha1", "sha256", "sha512", "blake2b"):
+            yield hmac.new(key, data, name).hexdigest()
+            for message in (key + data, data + key, key + b":" + data, data):
+                yield hashlib.new(name, message).hexdigest()
+
+
+def test_brute_force_with_the_full_staff_list_tells_nobody_else(project: Project) -> None:
+    """Of 400 people only those are found whom the manifests name, by whatever hash, spelling, id or name."""
+    text = (project.root / "red.json").read_text()
+    salt = read(project, "red.json")["pseudonyms"]["salt"]
+    words = {word for found in re.findall(r"[0-9a-f]{8,}", text) for word in (found, found[:16], found[:12], found[:8])}
+    told = set()
+    for one in staff():
+        email = one["email"].casefold()
+        own = (one["email"], one["id"], one["first_name"], one["last_name"], one["metadata"]["badge"])
+        clues = {clue for clue in (*own, one["answers"]["Nickname"]) if f'"{clue}"' in text}
+        if email in text.casefold():
+            clues.add("its e-mail")
+        for guess in {*guesses(one["email"]), *guesses(one["id"]), *guesses(f"{one['first_name']} {one['last_name']}")}:
+            if any(digest[:length] in words for digest in digests(salt, guess) for length in (8, 12, 16)):
+                clues.add("a hash")
+        if clues:
+            told.add(email)
+    assert told <= NAMED
+    assert len(told) == len(NAMED), "whom the manifests name is found, or this looks for the wrong thing"
+
+
+def test_nothing_links_the_lists_of_somebody_whom_no_manifest_names(project: Project) -> None:
+    """Who knows who is in which group learns nothing: lists hold the ids of named people only, and otherwise counts."""
+    red, whole = read(project, "red.json"), read(project, "all.json")
+    ids = {one["id"] for one in staff() if one["email"].casefold() in NAMED}
+    others = [row for row in red["user"] if row["id"] not in ids]
+    assert len(others) == STAFF - len(NAMED)
+    assert all(row.keys() == {"id", "email", "archived"} for row in others)
+    free = {row["id"] for row in others}
+    rest = json.dumps({key: value for key, value in red.items() if key != "user"})
+    assert not any(id in rest or label in rest for row in others for id, label in [(row["id"], row["email"])])
+    assert [row["id"] for row in red["user"]] == sorted(row["id"] for row in red["user"])
+    for kind, lists in (("group", ("members", "managers")), ("smart_group", ("managers",))):
+        for hidden, shown in zip(red[kind], whole[kind], strict=True):
+            for key in lists:
+                counted = [
+                    row["active"] + row["archived"] + row["unknown"]
+                    for row in red["unnamed_people"]
+                    if (row["kind"], row["of"], row["list"]) == (kind, hidden["id"], key)
+                ]
+                assert set(hidden[key]) == set(shown[key]) & ids
+                assert sum(counted) == len(shown[key]) - len(hidden[key])
+    assert not free & {row["target"] for row in red["content_target"]}
+    assert {row["target"] for row in red["content_target"] if row["type"] == "USER"} <= ids
+    assert {row["id"] for row in red["admin"]} <= ids
+
+
+def test_labels_and_ids_are_new_in_each_snapshot(project: Project) -> None:
+    """Two snapshots of one workspace share no label, no id and no salt, but for the ids of people who are named."""
+    one, other = read(project, "red.json"), read(project, "again.json")
+    ids = {row["id"] for row in staff() if row["email"].casefold() in NAMED}
+    assert {row["id"] for row in one["user"]} & {row["id"] for row in other["user"]} == ids
+    assert not {row["email"] for row in one["user"]} & {row["email"] for row in other["user"]}
+    assert one["pseudonyms"]["salt"] != other["pseudonyms"]["salt"]
+
+
+def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Project) -> None:
+    """In the name of a group and in the text of a field; what the manifests name stays, so that names still compare."""
+    red = read(project, "red.json")
+    names = {row["name"] for row in red["group"]}
+    assert "Reports of person7@acme.example" in names
+    assert any(re.fullmatch(r"Reports of person-[0-9a-f]{16} \(all\)", name) for name in names)
+    assert "301" not in json.dumps(red["custom_field"])
+
+
+def test_the_file_fits_its_schema(project: Project) -> None:
+    """It is a snapshot like any other, and says how people were taken out of it."""
+    document = read(project, "red.json")
+    Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(document)
+    assert "pseudonymous" in document["pseudonyms"]["note"]
+
+
+def plans(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The plan of the workspace, and that of the redacted snapshot."""
+    live = lmsconf(project.root, "plan", "--format", "json", *arguments)
+    offline = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json", *arguments)
+    assert live.code == 0, live.err
+    assert offline.code == 0, offline.err
+    return live.document, offline.document
+
+
+def bare(changes: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in change.items() if key != "problems"} for change in changes]
+
+
+def test_a_plan_of_named_people_is_the_live_one(project: Project) -> None:
+    """Every change and every call is equal where only named people are in it; so are the guards and the counts."""
+    live, offline = plans(project)
+    assert len(live["changes"]) > 20
+    assert bare(offline["changes"]) == bare(live["changes"])
+    for key in ("summary", "guards", "measures"):
+        assert offline[key] == live[key], key
+    assert [call["path"] for call in offline["calls"]] == [call["path"] for call in live["calls"]]
+    codes = [problem["code"] for problem in offline["problems"]]
+    assert "snapshot/redacted" in codes
+
+
+WHOLE = """
+groups:
+  - {name: Group 0, members: [person1@acme.example]}
+  - {name: Group 3, managers: []}
+content_targets: [{content: Old intro, assign_to: [{group: Group 3}]}]
+users: [{email: person7@acme.example, admin: false}]
+absent: {groups: [Group 1]}
+"""
+
+
+def test_people_whom_nobody_names_are_counted_as_the_live_plan_counts_them(tmp_path: Path) -> None:
+    """Whole lists, a deleted group, owned assignments and admins: the guards see the same numbers."""
+    project = Project(tmp_path, seed(60), OPTIONS + "ownership: {content_targets: declared_content}\n")
+    project.write(WHOLE)
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    live, offline = plans(project)
+    for key in ("summary", "guards"):
+        assert offline[key] == live[key], key
+    assert sorted(map(str, offline["measures"])) == sorted(map(str, live["measures"]))
+    text = json.dumps(offline)
+    assert "unnamed person 1" in text
+    emails = set(re.findall(r"person\d+@acme\.example", text))
+    assert emails <= {"person1@acme.example", "person7@acme.example"}
+
+
+def test_who_is_new_to_the_manifests_is_not_compared_and_no_error(project: Project, tmp_path: Path) -> None:
+    """In lists, as audience, under `users:` and under `absent`: a warning each, and the rest is planned."""
+    other = Project(tmp_path, "", OPTIONS)
+    (tmp_path / "red.json").write_bytes((project.root / "red.json").read_bytes())
+    other.write(
+        "groups:\n"
+        "  - {name: Group 0, members: {include: [person1@acme.example, person333@acme.example]}}\n"
+        "  - {name: Group 2, managers: {exclude: [nobody@acme.example]}}\n"
+        "content_targets:\n"
+        "  - {content: First aid, assign_to: [{user: person333@acme.example}, {group: Group 0}]}\n"
+        "users: [{email: person334@acme.example, first_name: X}]\n"
+        "absent: {content_targets: [{content: Old intro, assign_to: [{user: person335@acme.example}]}]}\n"
+    )
+    ran = lmsconf(tmp_path, "plan", "--snapshot", "red.json", "--format", "json")
+    assert ran.code == 0, ran.err
+    found = [*ran.document["problems"], *(one for change in ran.document["changes"] for one in change["problems"])]
+    told = {
+        (one["severity"], one["message"].split(", ")[0].partition(" is not compared")[0])
+        for one in found
+        if one["code"] == "snapshot/not-compared"
+    }
+    assert told == {
+        ("warning", "group/Group 0: members: person333@acme.example"),
+        ("warning", "group/Group 2: managers: nobody@acme.example"),
+        ("warning", "content_target/First aid -> user/person333@acme.example: person333@acme.example"),
+        ("warning", "user/person334@acme.example: person334@acme.example"),
+        ("warning", "content_target/Old intro -> user/person335@acme.example: person335@acme.example"),
+    }
+    assert [change["address"] for change in ran.document["changes"]][-1] == "content_target/First aid -> group/Group 0"
+
+
+def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
+    """The snapshot knows whom the manifests named when it was taken, so it can tell that somebody is not there."""
+    project = Project(tmp_path, seed(60), OPTIONS)
+    project.write("groups: [{name: Group 0, members: {include: [nobody@acme.example]}}]")
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json")
+    assert ran.code == 1
+    assert "nobody@acme.example is not a person of this workspace" in ran.err
+
+
+def test_a_comparison_with_other_manifests_takes_a_redacted_snapshot(project: Project, tmp_path: Path) -> None:
+    """`--base`: who is new on either side is not compared, and changes still say where they come from."""
+    (project.root / "before").mkdir(exist_ok=True)
+    (project.root / "before" / "all.yaml").write_text(
+        "groups: [{name: New group, members: {include: [person350@acme.example]}}]\n"
+    )
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--base", "before", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert {change["origin"] for change in ran.document["changes"]} == {"from this change"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "new", "--snapshot", "red.json"),
+        ("sandbox", "seed", "--seed", "red.json", "--db", "other.db"),
+    ],
+)
+def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, arguments: tuple[str, ...]) -> None:
+    """Exit 1 with a sentence: it can be neither exported nor seeded."""
+    ran: Ran = lmsconf(project.root, *arguments)
+    assert ran.code == 1, ran.out + ran.err
+    assert "snapshot" in ran.err
+    assert "redacted" in ran.err
