@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from lmsconf.core.canonical import sha256
+from lmsconf.core.document import change_json, texts
 from lmsconf.core.names import quoted
 from lmsconf.core.planfile import PAIRS, body_json
 from lmsconf.core.values import Action, Call, Change, Json, Plan
@@ -23,6 +24,7 @@ SHOWN: Final = 10
 """How many items of a long list are told; the others are counted."""
 
 _COUNTED: Final = ("deletes", "removals", "recreates")
+_SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
 _ABSENT: Final = object()
 """What stands for a key that one side does not have."""
 
@@ -46,9 +48,56 @@ def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem
     for problem in now.all_problems:
         if problem.is_error and (problem.code, problem.address) not in known:
             problems.append(replace(problem, code=CODE))
+    if not problems:
+        problems.extend(_misfits(plan, now))
     if not problems and _totals(plan) != _totals(now):
         problems.append(_problem(None, "the plan takes away other than what its guards were told", []))
     return tuple(problems)
+
+
+def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
+    """Where a change or a call is not what a plan made now, of the same changes on the same resources, has there."""
+    today = {_shown(change) for change in now.changes}
+    for change in plan.changes:
+        if _shown(change) not in today:
+            message = f"{change.address}: a plan made now has another id for it, or another difference"
+            yield _problem(change, f"{message}; the file may have been edited", [])
+    mine, fresh = (_calls_by_id(one) for one in (plan, now))
+    for call in plan.calls:
+        if mine[call.id] != fresh.get(call.id):
+            yield _problem(None, f"{call.id} ({call.address}): {_misfit(call, now)}", [], str(call.address))
+            return
+    if [call.id for call in plan.calls] != [call.id for call in now.calls]:
+        yield _problem(None, "a plan made now has other calls, or has them in another order", [])
+
+
+def _shown(change: Change) -> str:
+    """What a change says it does, as its document does but for where and why; no list of it has an order."""
+    said = change_json(change)
+    return sha256({key: _sorted(said[key]) for key in _SHOWN})
+
+
+def _sorted(value: Json) -> Json:
+    """A value in which lists have one order."""
+    if isinstance(value, list):
+        return sorted(map(_sorted, value), key=_spelt)
+    return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
+
+
+def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
+    """All that each call says, whom it waits for included."""
+    return {
+        call.id: [str(call.address), _said(call), texts(call.needs), call.may_be_refused, texts(sorted(call.people))]
+        for call in plan.calls
+    }
+
+
+def _misfit(call: Call, now: Plan) -> str:
+    """Why a call is not as a plan made now has it: it is in use since then, or the file is not as it was written."""
+    likely = any(one.may_be_refused and _said(one) == _said(call) for one in now.calls)
+    if likely and not call.may_be_refused:
+        return "the service may refuse it by now, which the plan does not say"
+    return "a plan made now has another call there; the file may have been edited"
 
 
 def _unplannable(problem: Problem, change: Change | None) -> Problem:

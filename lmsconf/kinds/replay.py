@@ -12,7 +12,7 @@ from lmsconf.core.address import Address
 from lmsconf.core.kind import Entry, Kind
 from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Absent, Action, Change, Declared, Json, Plan
-from lmsconf.errors import LmsconfError, Problem, Where
+from lmsconf.errors import LmsconfError, Problem, StalePlan, Where
 from lmsconf.kinds.names import CONTENT_TARGET, CUSTOM_FIELD
 
 
@@ -66,7 +66,12 @@ def _choice_ids(plan: Plan) -> Iterator[tuple[Address, dict[str, str]]]:
 def _body(change: Change, ids: Mapping[str, str]) -> dict[str, Json]:
     """The manifest entry of a change, in which everything live is pinned by its id."""
     gone = change.action is Action.DELETE
-    form = dict(cast("Mapping[str, Json]", change.before if gone else change.after))
+    side = change.before if gone else change.after
+    named = {"content", "assign_to"} if change.address.kind == CONTENT_TARGET else {"name"} if gone else set()
+    if not isinstance(side, dict) or not named <= side.keys():
+        hint = "Plan again, and apply that file as it is."
+        raise StalePlan(f"{change.address}: what the plan says of it is not whole", hint=hint)
+    form = dict(side)
     if change.address.kind == CONTENT_TARGET:
         return {key: form[key] for key in ("content", "assign_to")} if gone else form
     if gone:

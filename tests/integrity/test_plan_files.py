@@ -21,7 +21,7 @@ from .stage import Stage, staged
 
 SEED = """
 people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]
-groups: [{name: Team, id: g-1, members: [bo@acme.example]}, {name: Z, id: g-2}]
+groups: [{name: Team, id: g-1, members: [bo@acme.example]}, {name: Z, id: g-2}, {name: Else, id: g-3}]
 custom_fields: [{name: D, type: CHOICE, choices: [A]}]
 """
 MANIFESTS = """
@@ -197,6 +197,99 @@ def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: Stage) -> 
             edited["summary"]["calls"] = len(edited["calls"])
             if edited != document:
                 assert applied(stage, sealed_anew(edited)) == Exit.STALE, edited["calls"]
+
+
+TAMPERED: dict[str, Any] = {
+    "id": lambda call: call.update(id="c99"),
+    "an id that is taken": lambda call: call.update(id="c1" if call["id"] != "c1" else "c2"),
+    "needs": lambda call: call.update(needs=[] if call["needs"] else ["c3"]),
+    "needs that no call has": lambda call: call.update(needs=["c77"]),
+    "needs itself": lambda call: call.update(needs=[call["id"]]),
+    "operation": lambda call: call.update(operation="manual-groups.rename"),
+    "method": lambda call: call.update(method="PATCH"),
+    "path": lambda call: call.update(path="/groups/g-3"),
+    "query": lambda call: call.update(query={"more": "1"}),
+    "body": lambda call: call.update(body={"name": "Another"}),
+    "address": lambda call: call.update(address="group/Another"),
+    "address of another change": lambda call: call.update(
+        address="group/Z" if call["address"] != "group/Z" else "group/Team"
+    ),
+    "may_be_refused": lambda call: call.update(may_be_refused=not call["may_be_refused"]),
+    "people": lambda call: call.update(people=[*call["people"], "x@acme.example"]),
+}
+"""Field of a call → how somebody alters it."""
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_an_altered_call_is_refused_before_the_first(stage: Stage, what: str) -> None:
+    """Each field of each call, with digest and seal made anew: exit 3, and nothing is sent."""
+    document = json.loads(planned(stage))
+    assert len(document["calls"]) > 3
+    for number in range(len(document["calls"])):
+        edited = deepcopy(document)
+        TAMPERED[what](edited["calls"][number])
+        assert edited != document
+        assert applied(stage, sealed_anew(edited)) == Exit.STALE, edited["calls"]
+    assert applied(stage, sealed_anew(document)) == Exit.OK
+
+
+def test_calls_in_another_order_are_refused(stage: Stage) -> None:
+    """The order is part of what was reviewed: what takes away comes last."""
+    document = json.loads(planned(stage))
+    for number in range(len(document["calls"]) - 1):
+        edited = deepcopy(document)
+        calls = edited["calls"]
+        calls[number], calls[number + 1] = calls[number + 1], calls[number]
+        assert applied(stage, sealed_anew(edited)) == Exit.STALE
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("id", [None, "g-3", "g-77"]),
+        ("action", ["create", "update", "delete"]),
+        ("before", [None, {"name": "Else"}, {"name": "Team", "members": []}]),
+        ("fields", [[]]),
+        ("defaults", [[], ["managers"], ["description"]]),
+    ],
+)
+def test_an_altered_change_is_refused_before_the_first_call(stage: Stage, key: str, values: list[Any]) -> None:
+    """What a reviewer was shown of a change, its id among it, is what a plan made now comes to."""
+    document = json.loads(planned(stage))
+    altered = 0
+    for number, change in enumerate(document["changes"]):
+        for value in values:
+            if value == change[key]:
+                continue
+            altered += 1
+            edited = deepcopy(document)
+            edited["changes"][number][key] = value
+            edited["summary"] = _summed(edited)
+            (stage.root / "plan.json").write_text(sealed_anew(edited), encoding="utf-8")
+            ran = stage("apply", str(stage.root / "plan.json"))
+            assert ran.code in REFUSED
+            assert ran.writes == []
+    assert altered
+    assert applied(stage, sealed_anew(document)) == Exit.OK
+
+
+def _summed(document: dict[str, Any]) -> dict[str, int]:
+    actions = [change["action"] for change in document["changes"]]
+    counts = {action: actions.count(action) for action in ("create", "update", "replace", "delete")}
+    return {**counts, "calls": len(document["calls"])}
+
+
+def test_a_call_that_may_be_refused_by_now_is_told(stage: Stage) -> None:
+    """Somebody builds on a field after the plan was made: the service may refuse its change, which nobody reviewed."""
+    stage.write("custom_fields: [{name: D, description: New}]")
+    text = planned(stage)
+    [field] = json.loads(stage("api", "GET", "/custom-fields").out)["customFields"]
+    one = {"customFieldId": field["customFieldId"], "choiceIds": [field["choices"][0]["choiceId"]]}
+    stage.hand("smart-groups.create", body={"name": "Theirs", "conditions": [one]})
+    (stage.root / "plan.json").write_text(text, encoding="utf-8")
+    ran = stage("apply", str(stage.root / "plan.json"))
+    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert "the service may refuse it by now, which the plan does not say" in ran.err
 
 
 def test_guards_that_were_told_less_are_refused(stage: Stage) -> None:
