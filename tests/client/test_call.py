@@ -68,6 +68,13 @@ def test_a_delete_carries_its_body() -> None:
     )
 
 
+@pytest.mark.parametrize("page", [b"<!doctype html><title>Sign in</title>", b"\n <html>"])
+def test_a_page_is_no_success(page: bytes) -> None:
+    """Where nothing is answered, a page for people means that the service may never have heard of the call."""
+    assert isinstance(failure(WRITE, raw(200, page)), BadAnswer)
+    assert perform(client(raw(200, b"OK")), WRITE) is None
+
+
 def test_names_of_the_dialect_are_the_names_that_go() -> None:
     """With an override, the wire name is the one that a body may have; the canonical one is misuse."""
     network = Network(raw(200))
@@ -411,6 +418,8 @@ def test_a_refused_certificate_says_which_check_failed(code: int, said_of_it: st
         "https://lms.exämple",
         "https://[::1",
         "http://127.0.0.1.evil.example",
+        "http://10.0.0.5",
+        "http://192.168.1.4:8080",
         "http://localhost.evil.example",
         "https://lms.example\n",
     ],

@@ -62,6 +62,19 @@ def test_without_a_total_only_an_empty_page_is_the_end() -> None:
     assert skips(network) == [0, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("again", "believed"), [(["d"], True), ([], False), (["d", "e"], False), (["x"], False)], ids=str
+)
+def test_an_empty_page_after_full_ones_is_doubted(again: list[str], believed: bool) -> None:
+    """It may have come by mistake: a look at the last row must bring that row, and none after it."""
+    once = [users("a", "b"), users("c", "d"), users(), users(*again)]
+    network = Network(*once, *once)
+    found = rows(network, total=None)
+    assert (found.incomplete is None) is believed
+    assert ids(found) == list("abcd")
+    assert skips(network)[:4] == [0, 2, 4, 3]
+
+
 def test_smaller_pages_than_asked_for_lose_nobody() -> None:
     """`skip` advances by what came: a service that caps its pages silently is read whole."""
     network = Network(answering=pages("users", "userId", "abcdefg", total="matchCount", cap=3))

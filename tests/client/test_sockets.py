@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import re
 import socket
 import struct
 import threading
@@ -169,6 +170,25 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
     with listening(talk) as url, Client(url, CANARY, seconds=SECONDS) as by:
         for _ in range(3):
             assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+
+
+def test_a_write_has_a_connection_of_its_own() -> None:
+    """A service may hang up on a kept connection just as it is used again: reads share one, no write goes out on it."""
+    answer = HEAD + b'Content-Length: 15\r\n\r\n{"groupId":"g"}'
+    met: list[list[bytes]] = []
+
+    def talk(peer: socket.socket) -> None:
+        met.append(mine := [])
+        while text := peer.recv(65536):
+            if asked := re.findall(rb"^(?:GET|POST)", text):
+                mine += asked
+                peer.sendall(answer)
+
+    with listening(talk) as url, Client(url, CANARY) as by:
+        for writes in (False, True, False, True):
+            with suppress(BadAnswer):
+                one_call(by, writes=writes)
+    assert met == [[b"GET", b"GET"], [b"POST"], [b"POST"]]
 
 
 def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:

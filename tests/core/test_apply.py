@@ -215,6 +215,21 @@ def test_an_interruption_lets_finish_what_is_under_way() -> None:
     assert hurried == [True]
 
 
+def test_a_second_interruption_is_at_once() -> None:
+    """Whoever presses Ctrl-C again waits for nothing, not even for what is under way: it may never end."""
+    sent: list[str] = []
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        sent.append(one.id)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it was not heard")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan(call("a"), call("b")), submit, width=1)
+    assert sent == ["a"]
+
+
 def test_an_error_of_the_program_is_not_taken_for_an_outcome() -> None:
     """What nobody foresaw is raised, with its traceback."""
 

@@ -72,6 +72,17 @@ def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:
     assert lmsconf(project.root, "plan", "--format", "json").document["digest"] == before["digest"]
 
 
+def test_a_file_of_that_name_stays(project: Project) -> None:
+    """An export never writes over a file, be it an earlier export or somebody's own: it takes another name."""
+    project.write("groups: [{name: Coaches}]\n")
+    project.write("# ours\n", "exported-groups.yaml")
+    assert lmsconf(project.root, "export", "--into", "--kind", "groups").code == 0
+    files = {path.name: path.read_text() for path in (project.root / "manifests").iterdir()}
+    assert files.keys() == {"all.yaml", "exported-groups.yaml", "exported-groups-2.yaml"}
+    assert files["exported-groups.yaml"] == "# ours\n"
+    assert "Empty" in files["exported-groups-2.yaml"]
+
+
 def test_only_the_kinds_that_are_named(project: Project) -> None:
     """--kind users is the only way to people; a kind that is none is a wrong command line."""
     assert lmsconf(project.root, "export", "people", "--kind", "users").code == 0

@@ -92,6 +92,22 @@ def test_no_token_is_written_down(scene: Scene) -> None:
     assert b"is not valid" in content
 
 
+def test_a_call_of_unknown_fate_stays_in_flight(scene: Scene) -> None:
+    """Of a call whose answer was lost nobody knows what became: the next run waits for it as for one cut short."""
+    plan = scene.plan()
+    with scene.begin(plan) as journal:
+        for unsure, call in zip((True, False), plan.calls, strict=False):
+            journal.intent(call)
+            journal.outcome(
+                Outcome(
+                    call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, unsure=unsure
+                )
+            )
+    run = recorded("left", journal.path.read_bytes())
+    assert [call.state for call in run.calls] == [State.IN_FLIGHT, State.FAILED]
+    assert [call.call for call in run.in_flight] == [plan.calls[0].id]
+
+
 def test_two_runs_of_one_second_have_two_journals(scene: Scene) -> None:
     """A journal is never written over: the second run of the same plan in a second gets a name of its own."""
     plan = scene.plan()

@@ -64,6 +64,13 @@ def test_where(tmp_path: Path) -> None:
     assert places.at("members") == Where("manifests/a.yaml", 1, 35)
 
 
+def test_where_asks_for_all_of_it(tmp_path: Path) -> None:
+    """A row counts where every column that `where` names reads so, and no other does."""
+    people = "email,Group,Site\nanna@acme.example,SE,Lund\nbo@acme.example,SE,Oslo\ncy@acme.example,NO,Lund\n"
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, where: {Group: SE, Site: Lund}}", people)
+    assert members(found.declared[0]) == {"anna@acme.example"}
+
+
 def test_accents_are_compared_in_one_form(tmp_path: Path) -> None:
     """Names of columns and cells are the same whether an accent is a character of its own or part of its letter."""
     apart, joined = "A\u030angstro\u0308m", "\u00c5ngstr\u00f6m"
