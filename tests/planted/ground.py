@@ -50,26 +50,28 @@ class Ground:
         self.root = root
         for name in _COPIED:
             if (source / name).is_dir():
-                shutil.copytree(source / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source / name, root / name)
             else:
                 shutil.copy(source / name, root / name)
 
     @contextmanager
     def planted(self, texts: Mapping[str, str]) -> Iterator[None]:
         """These files read so while it lasts."""
-        before = {file: (self.root / file).read_text(encoding="utf-8") for file in texts}
-        try:
-            for file, text in texts.items():
-                (self.root / file).write_text(text, encoding="utf-8")
-            yield
-        finally:
-            for file, text in before.items():
-                (self.root / file).write_text(text, encoding="utf-8")
+        with tempfile.TemporaryDirectory() as aside:
+            before = {file: shutil.copy2(self.root / file, Path(aside, str(at))) for at, file in enumerate(texts)}
+            try:
+                for file, text in texts.items():
+                    (self.root / file).write_text(text, encoding="utf-8")
+                yield
+            finally:
+                # With their times of then, so that what was compiled from them is good again.
+                for file, copy in before.items():
+                    shutil.copy2(copy, self.root / file)
 
     def judged(self, tests: Sequence[str], seconds: float) -> Found:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
-        # Code that was compiled from another text of the same second and length would be taken for this one's.
+        # Nothing that is compiled here is kept, or it could be taken for another text of the same second and length.
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "TESTS": "all"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-m", "", *tests]
         try:

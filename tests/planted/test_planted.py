@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,8 @@ import pytest
 
 from .faults import ROOT, Fault, faults
 from .ground import Fate, Ground
-from .mutants import TESTS, sample
+from .mutants import explained, modules, mutants, sample
+from .reach import everyday, moved
 
 FAULTS = faults()
 SEED = os.environ.get("PLANTED_SEED", "1")
@@ -72,11 +74,42 @@ def test_tests_that_do_not_run_catch_nothing(ground: Ground) -> None:
     assert ground.judged(["tests/none.py"], 60.0).fate is Fate.BROKEN
 
 
-@pytest.mark.parametrize("file", TESTS)
+FILES = Random(SEED).sample(modules(), 20)  # noqa: S311  # no secret
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_mutants_are_python_and_mean_something_else(file: str) -> None:
-    """Every mutant of a module compiles and is not the module again, and the tests that it has to get past exist."""
-    whole = ast.dump(ast.parse((ROOT / file).read_text(encoding="utf-8")))
+    """Every mutant of a module compiles, is not the module again, stands somewhere, and has a name of its own place."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    whole = ast.dump(ast.parse(text))
     for mutant in sample([file], each=4, seed=1):
         compile(mutant.text, file, "exec")
         assert ast.dump(ast.parse(mutant.text)) != whole, mutant
-    assert all((ROOT / test).exists() for test in TESTS[file] if "/" in test)
+        assert mutant.lines
+        assert set(mutant.lines) <= set(range(1, text.count("\n") + 1))
+
+
+def test_a_constant_shows_where_it_is_named() -> None:
+    """Nothing runs the line of a module's constant but its import: a mutant of it shows in the lines that name it."""
+    [older, *_] = [one for one in mutants("lmsconf/core/guard.py") if "`20`" in one.name]
+    lines = (ROOT / "lmsconf/core/guard.py").read_text(encoding="utf-8").splitlines()
+    assert len(older.lines) > 1
+    assert all("SMALL" in lines[number - 1] for number in older.lines)
+
+
+def test_the_reasons_name_mutants() -> None:
+    """What survivors.md explains are names as the command prints them: the module, where in it, and the change."""
+    assert all(re.fullmatch(r"`[\w/]+\.py` `[\w.-]+` `.+` → `.+`", name) for name in explained())
+
+
+def test_everyday_tests_are_near_the_code() -> None:
+    """Neither simulations and laws, nor whole pipelines, nor the planting itself are among them."""
+    found = everyday()
+    assert "tests/core" in found
+    assert not {"tests/laws", "tests/simulation", "tests/planted", "tests/rules"} & set(found)
+    assert all((ROOT / one).exists() for one in found)
+
+
+def test_lines_that_moved_are_found_again() -> None:
+    """A line of today is that of then with the same text in the same order; a new one stands for the one before."""
+    assert moved(["a", "b", "c"], ["new", "a", "c", "other"]) == {1: None, 2: 1, 3: 3, 4: 3}
