@@ -72,8 +72,8 @@ class Ground:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
         # Nothing that is compiled here is kept, or it could be taken for another text of the same second and length.
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "TESTS": "all"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-m", "", *tests]
+        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
         try:
             ran = subprocess.run(
                 command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
