@@ -12,8 +12,9 @@ from typing import Final, cast
 
 from lmsconf import endpoint
 from lmsconf.core.drift import Ignore
+from lmsconf.core.guard import UNKNOWN
 from lmsconf.core.names import did_you_mean, fits, nearest, quoted
-from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.core.values import Json
 from lmsconf.errors import Problem, ProblemsFound, Severity, Where
 from lmsconf.manifest import faults
@@ -25,7 +26,6 @@ from lmsconf.resources import schema_text
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
-_GUARDS: Final = ("deletes", "removals", "recreates", "refusals")
 _KINDS: Final = {
     "custom_fields": "custom_field",
     "groups": "group",
@@ -115,14 +115,14 @@ class Project:
             for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("allow", []))):
                 at = (*path, "allow", number)
                 until = date.fromisoformat(str(item["until"]))
-                guard = next(name for name in _GUARDS if name in item)
+                guard = next(name for name in GUARDS if name in item)
                 if until <= today:
                     self.notes.append(_expired(guard, item[guard], until, self.places.at(*at)))
                     continue
                 reason = item.get("reason")
                 yield Consent(
                     guard=guard,
-                    number=cast(int, item[guard]),
+                    number=None if item[guard] == UNKNOWN else cast(int, item[guard]),
                     reason=None if reason is None else str(reason),
                     until=until,
                     source=self.places.at(*at),
@@ -232,8 +232,8 @@ def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Probl
     said = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
     for number, item in enumerate(said):
         at: Trail = (*path, "allow", number)
-        if sum(guard in item for guard in _GUARDS) != 1:
-            message = "a consent names exactly one of deletes, removals, recreates and refusals"
+        if sum(guard in item for guard in GUARDS) != 1:
+            message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
             yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
         yield from _date_problems(project, item["until"], (*at, "until"))
 
@@ -303,14 +303,15 @@ def _zone_problems(project: Project) -> Iterator[Problem]:
 def _guarded(guards: Guards, said: Json) -> Guards:
     """The guards with what one layer says of them; `off` lifts the limits, not protection and not `min_admins`."""
     if said == "off":
-        return replace(guards, deletes=None, removals=None, recreates=None, refusals=None)
+        return guards.limited(dict.fromkeys(GUARDS))
     if not isinstance(said, dict):
         return guards
     limits: dict[str, Limit | None] = {
-        name: _limit(cast("Limit | None", getattr(guards, name)), said[name]) for name in _GUARDS if name in said
+        name: _limit(guards.limit(name), said[name]) for name in GUARDS if name in said
     }
     protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
-    return replace(guards, protect=protect, min_admins=cast(int, said.get("min_admins", guards.min_admins)), **limits)
+    least = cast(int, said.get("min_admins", guards.min_admins))
+    return replace(guards.limited(limits), protect=protect, min_admins=least)
 
 
 def _limit(before: Limit | None, said: Json) -> Limit | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
@@ -19,7 +19,7 @@ from lmsconf.project import ENV_WORKSPACE, FILE, Project, read_project, url_prob
 from lmsconf.trust import Destination, destination
 
 _SANDBOX: Final = "sandbox:"
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +95,16 @@ def load(
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ)
     zone = project.timezone()
     day = today or datetime.now(zone or UTC).date()
+    policy = _policy(project, chosen.name, day)
     return Settings(
         root=root,
         manifests=root / str(project.body.get("manifests", "manifests")),
         workspace=chosen,
         workspaces=tuple(project.part("workspaces")),
-        policy=_policy(project, chosen.name, day),
+        policy=policy,
         dialect=cast("dict[str, str | int]", project.merged("dialect", chosen.name)),
         variables=project.variables(chosen.name),
-        settle=_seconds(str(project.body.get("settle", "30s"))),
+        settle=policy.settle,
         lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
         destination=destination(project, chosen.name, root),
@@ -125,6 +126,9 @@ def _policy(project: Project, workspace: str, today: date) -> Policy:
         timezone_name=None if name is None else str(name),
         skip_unknown=project.part("people").get("unknown") == "skip",
         create_people=project.part("people").get("create") is True,
+        ignore=tuple(one.pattern for one in project.ignores(workspace)),
+        settle=_seconds(str(project.body.get("settle", "30s"))),
+        valid_for=timedelta(seconds=_seconds(str(project.part("plans").get("valid_for", "7d")))),
     )
 
 

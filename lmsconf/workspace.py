@@ -52,6 +52,11 @@ class Workspace(Seen):
                 "the plan was made from a snapshot file and cannot be applied",
                 hint="Plan against the workspace: leave --snapshot out.",
             )
+        if plan.expires_at <= (now := self.now()):
+            raise StalePlan(
+                f"the plan expired at {plan.expires_at}, and it is {now}",
+                hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file says how long plans hold.",
+            )
         if (plan.workspace, plan.url) != (self.connection.name, self.connection.url):
             raise StalePlan(
                 f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is "

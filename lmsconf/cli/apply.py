@@ -173,7 +173,9 @@ def _check_fresh(workspace: Workspace, plan: Plan) -> None:
 
 def _stop(plan: Plan) -> None:
     """Raises with exit 4 when a guard or a foretold refusal stands in the way; nothing has been sent."""
-    refusals = [one for one in plan.all_problems if one.is_error and one.code.startswith("refusal/")]
+    from lmsconf.core.blocked import is_blocking
+
+    refusals = [one for one in plan.all_problems if is_blocking(one)]
     tripped = [guard for guard in plan.guards if guard.tripped]
     if refusals or tripped:
         raise ProblemsFound([*refusals, *_tripped(plan)], exit=Exit.STOPPED)

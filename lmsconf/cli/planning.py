@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from lmsconf.settings import Settings
 
 P = ParamSpec("P")
+
+_KEY_BYTES: Final = 32
+_MAKE_KEY: Final = "Make one with: openssl rand -hex 32"
 
 _OPTIONS = (
     click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * fits any text."),
@@ -109,33 +112,42 @@ def applying(
 
 def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
     """`removals=214` as a value. Raises UsageError."""
-    from lmsconf.core.guard import NAMES
-    from lmsconf.core.policy import Consent
+    from lmsconf.core.guard import CAN_BE_UNKNOWN, UNKNOWN
+    from lmsconf.core.policy import GUARDS, Consent
 
     found = []
     for text in allowed:
         guard, _, number = text.partition("=")
-        if guard not in NAMES or not (number.isascii() and number.isdigit()):
+        unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
+        if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
             raise UsageError(
                 f"--allow {text}: that is no guard and number",
-                hint=f"Write --allow removals=214; guards are {', '.join(NAMES)}.",
+                hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
             )
-        found.append(Consent(guard=guard, number=int(number)))
+        found.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(found)
 
 
 def plan_key(context: Context) -> bytes | None:
-    """The key that plan files are signed with; None where the environment has none. Raises UsageError for an empty one.
+    """The key that plan files are signed with; None where the environment has none. Raises UsageError for a short one.
 
     A pipeline hands on a missing secret as an empty text, and nobody would see that plans are not signed any more.
     """
-    key = context.environ.get("LMSCONF_PLAN_KEY")
-    if key is not None and not key.strip():
+    said = context.environ.get("LMSCONF_PLAN_KEY")
+    if said is None:
+        return None
+    if not said.strip():
         raise UsageError(
             "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor checked",
-            hint="Give it the key, or unset it to go without.",
+            hint=f"Give it the key, or unset it to go without. {_MAKE_KEY}",
         )
-    return None if key is None else key.encode("utf-8", "surrogateescape")
+    key = said.encode("utf-8", "surrogateescape")
+    if len(key) < _KEY_BYTES:
+        raise UsageError(
+            f"LMSCONF_PLAN_KEY has {len(key)} bytes, and a key has at least {_KEY_BYTES}, or it could be guessed",
+            hint=_MAKE_KEY,
+        )
+    return key
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from lmsconf import __version__
 from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.canonical import canonical, sha256
 from lmsconf.core.unseen import UNSEEN
-from lmsconf.core.values import Action, Change, FieldChange, Json, Origin
+from lmsconf.core.values import Action, Change, FieldChange, Json, Origin, Undo, UndoLevel
 from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan, Where
 
 Value = TypeVar("Value")
@@ -231,6 +231,7 @@ def change_json(change: Change) -> dict[str, Json]:
         "reason": change.reason,
         "goes_with": None if change.goes_with is None else str(change.goes_with),
         **({} if change.origin is None else {"origin": change.origin.value}),
+        "undo": {"level": change.undo.level.value, "reason": change.undo.reason},
         "problems": [problem_json(problem) for problem in change.problems],
     }
 
@@ -250,7 +251,12 @@ def change_value(at: Reader) -> Change:
         reason=at.maybe("reason", at.text),
         goes_with=at.maybe("goes_with", lambda key: Address.parse(at.text(key))),
         origin=Origin(at.text("origin")) if at.has("origin") else None,
+        undo=_undo_value(at.reader("undo")),
     )
+
+
+def _undo_value(at: Reader) -> Undo:
+    return Undo(level=UndoLevel(at.text("level")), reason=at.maybe("reason", at.text))
 
 
 def _field_json(field: FieldChange) -> Json:

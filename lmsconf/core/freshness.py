@@ -14,6 +14,7 @@ from typing import Final, cast
 
 from lmsconf.core.canonical import sha256
 from lmsconf.core.document import change_json, texts
+from lmsconf.core.guard import total
 from lmsconf.core.names import quoted
 from lmsconf.core.planfile import PAIRS, body_json
 from lmsconf.core.values import Action, Call, Change, Json, Plan
@@ -23,7 +24,7 @@ CODE: Final = "plan/stale"
 SHOWN: Final = 10
 """How many items of a long list are told; the others are counted."""
 
-_COUNTED: Final = ("deletes", "removals", "recreates")
+_COUNTED: Final = ("deletes", "removals", "recreates", "answers", "updates")
 _SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
 _ABSENT: Final = object()
 """What stands for a key that one side does not have."""
@@ -213,12 +214,10 @@ def _unordered(body: Json) -> Json:
     return found
 
 
-def _totals(plan: Plan) -> Counter[str]:
-    totals: Counter[str] = Counter()
-    for measure in plan.measures:
-        if measure.guard in _COUNTED:
-            totals[measure.guard] += measure.taken
-    return +totals
+def _totals(plan: Plan) -> Mapping[str, int | None]:
+    """What each guard counts, without those that count nothing."""
+    totals = {guard: total([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
+    return {guard: number for guard, number in totals.items() if number != 0}
 
 
 def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:

@@ -10,7 +10,7 @@ from typing import Final
 
 from lmsconf.core.address import Address
 from lmsconf.core.names import matches
-from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.core.values import Action, Change, FieldChange, Guard, Json, Measure
 from lmsconf.errors import Problem
 
@@ -31,7 +31,10 @@ _LOSSES: Final = {
 }
 """The keys of single values that a person can lose, or be shut out by, and what that is called."""
 
-NAMES: Final = ("deletes", "removals", "recreates", "refusals")
+UNKNOWN: Final = "unknown"
+"""What stands for a total that is not known, in a consent."""
+CAN_BE_UNKNOWN: Final = ("answers",)
+_UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
 
 
 def judge(measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent]) -> tuple[Guard, ...]:
@@ -39,48 +42,53 @@ def judge(measures: Sequence[Measure], guards: Guards, consents: Iterable[Consen
     given = list(consents)
     return tuple(
         _judge(name, limit, [one for one in measures if one.guard == name], given)
-        for name, limit in _limits(guards)
-        if limit is not None
+        for name in GUARDS
+        if (limit := guards.limit(name)) is not None
     )
 
 
-def _limits(guards: Guards) -> Iterator[tuple[str, Limit | None]]:
-    yield "deletes", guards.deletes
-    yield "removals", guards.removals
-    yield "recreates", guards.recreates
-    yield "refusals", guards.refusals
-
-
 def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent]) -> Guard:
-    total = sum(one.taken for one in measures)
-    reason = _reason(name, limit, total, measures)
-    consent = next((one for one in consents if one.guard == name and one.number == total), None)
+    counted = total(measures)
+    reason = _reason(name, limit, counted, measures)
+    consent = next((one for one in consents if one.guard == name and one.number == counted), None)
     shown: dict[str, Json] = {"count": limit.count}
     if limit.share is not None:
         shown["share"] = limit.share
     return Guard(
         name=name,
         limit=shown,
-        total=total,
+        total=counted,
         tripped=reason is not None and consent is None,
-        allow=f"{name}={total}" if reason else None,
+        allow=f"{name}={UNKNOWN if counted is None else counted}" if reason else None,
         reason=reason,
         allowed_by=None if consent is None or reason is None else consent.reason or "--allow",
     )
 
 
-def _reason(name: str, limit: Limit, total: int, measures: Sequence[Measure]) -> str | None:
+def total(measures: Sequence[Measure]) -> int | None:
+    """The sum of what was counted; None where part of it is not known."""
+    taken = [one.taken for one in measures]
+    return None if None in taken else sum(filter(None, taken))
+
+
+def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Measure]) -> str | None:
     """Why the guard stops, in words; None when it does not."""
-    if limit.count is not None and total > limit.count:
-        return f"{_counted(name, total)}, and the limit is {limit.count}"
+    if counted is None:
+        return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
+    if limit.count is not None and counted > limit.count:
+        return f"{_counted(name, counted)}, and the limit is {limit.count}"
     for one in measures:
-        if limit.share is not None and one.size >= SMALL and one.taken / one.size > limit.share:
+        if limit.share is None or one.taken is None or one.size < SMALL:
+            continue
+        if one.taken / one.size > limit.share:
             return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share * 100:g}%"
     return None
 
 
 def _counted(name: str, total: int) -> str:
     """`214 removals`, `1 removal`."""
+    if name == "answers":
+        return f"the answers of {total:,} {'person' if total == 1 else 'people'}"
     return f"{total:,} {name[:-1] if total == 1 else name}"
 
 

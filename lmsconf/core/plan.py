@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from lmsconf.core.additive import additions_only
 from lmsconf.core.address import Address
+from lmsconf.core.blocked import is_blocking
 from lmsconf.core.calls import arrange
 from lmsconf.core.canonical import sha256
 from lmsconf.core.diff import differences
@@ -15,6 +17,7 @@ from lmsconf.core.forms import plain
 from lmsconf.core.guard import judge, protected
 from lmsconf.core.kind import Kind
 from lmsconf.core.measure import measure
+from lmsconf.core.moments import utc_text
 from lmsconf.core.names import exactly, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
@@ -86,7 +89,7 @@ def make_plan(
         item.steps = _steps(kinds[item.address.kind], planning, item)
     arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
     problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*here, *gone])]
-    if any(problem.is_error and not problem.code.startswith("refusal/") for problem in problems):
+    if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
     changes = tuple(_change(item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
@@ -106,6 +109,8 @@ def make_plan(
         changes=changes,
         calls=arranged,
         guards=judge(measures.measures, policy.guards, policy.consents),
+        expires_at=utc_text(datetime.fromisoformat(created_at) + policy.valid_for),
+        policy=policy.normalised(),
         unmanaged=tuple(_unmanaged(found)),
         fingerprints=_fingerprints(items),
         problems=tuple(problems),

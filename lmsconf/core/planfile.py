@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import cast
 
 from lmsconf.core.address import Address, Ref
+from lmsconf.core.blocked import blockers
 from lmsconf.core.canonical import canonical, sha256
 from lmsconf.core.document import (
     TOOL,
@@ -29,7 +30,7 @@ from lmsconf.core.document import (
     sealed,
     texts,
 )
-from lmsconf.core.values import Call, Change, Guard, Json, LetGo, Measure, Plan, Unmanaged
+from lmsconf.core.values import Call, Change, Guard, Json, LetGo, Measure, Plan, SettingChange, Unmanaged
 from lmsconf.errors import Problem, StalePlan
 
 FORMAT = "lmsconf.plan/1"
@@ -100,10 +101,10 @@ def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
 
 
 def _digest(document: Mapping[str, Json]) -> str:
-    lasting = {key: document[key] for key in ("format", "workspace", "calls", "fingerprints")}
+    lasting = {key: document[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
     changes = cast("list[dict[str, Json]]", document["changes"])
-    # Equal plans may differ in where the manifests say something, and why.
-    return sha256({**lasting, "changes": [_without(change, "source", "about", "origin") for change in changes]})
+    # Equal plans may differ in where the manifests say something, and why, and in what is known of the way back.
+    return sha256({**lasting, "changes": [_without(change, "source", "about", "origin", "undo") for change in changes]})
 
 
 def _without(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
@@ -118,6 +119,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,
+        "expires_at": plan.expires_at,
         "workspace": {"name": plan.workspace, "url": plan.url},
         "people": plan.people,
         "timezone": plan.timezone,
@@ -125,6 +127,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "partial": plan.partial,
         "offline": plan.offline,
         "summary": _summary(plan),
+        "policy": dict(plan.policy),
         "changes": [_change_json(change) for change in plan.changes],
         "calls": [_call_json(call) for call in plan.calls],
         "guards": [_guard_json(guard) for guard in plan.guards],
@@ -137,7 +140,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     }
     if plan.base is not None:
         gone: list[Json] = [{"address": str(one.address), "absent": one.absent} for one in plan.let_go]
-        document |= {"base": plan.base, "let_go": gone}
+        settings: list[Json] = [_setting_json(one) for one in plan.settings_changed]
+        document |= {"base": plan.base, "let_go": gone, "settings_changed": settings}
     return {**document, "digest": _digest(document)}
 
 
@@ -149,11 +153,13 @@ def _plan(at: Reader) -> Plan:
         url=workspace.text("url"),
         people=at.maybe("people", at.number),
         created_at=at.text("created_at"),
+        expires_at=at.text("expires_at"),
         manifests_digest=manifests.text("digest"),
         manifests_files=manifests.texts("files"),
         partial=at.flag("partial"),
         offline=at.flag("offline"),
         timezone=at.maybe("timezone", at.text),
+        policy=at.object("policy"),
         changes=changes,
         calls=at.each("calls", _call_value),
         guards=at.each("guards", _guard_value),
@@ -164,6 +170,7 @@ def _plan(at: Reader) -> Plan:
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", _let_go_value) if at.has("let_go") else (),
+        settings_changed=at.each("settings_changed", _setting_value) if at.has("settings_changed") else (),
     )
 
 
@@ -189,6 +196,14 @@ def _let_go_value(at: Reader) -> LetGo:
     return LetGo(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
+def _setting_json(one: SettingChange) -> Json:
+    return {"path": one.path, "base": one.base, "now": one.now, "weaker": one.weaker}
+
+
+def _setting_value(at: Reader) -> SettingChange:
+    return SettingChange(path=at.text("path"), base=at.json("base"), now=at.json("now"), weaker=at.flag("weaker"))
+
+
 def _summary(plan: Plan) -> Json:
     counts = plan.summary
     return {
@@ -197,6 +212,10 @@ def _summary(plan: Plan) -> Json:
         "replace": counts.replace,
         "delete": counts.delete,
         "calls": counts.calls,
+        "blocked": [
+            {"type": one.type.value, "name": one.name, "message": one.message, "allow": one.allow}
+            for one in blockers(plan)
+        ],
     }
 
 
@@ -280,7 +299,7 @@ def _guard_value(at: Reader) -> Guard:
     return Guard(
         name=at.text("name"),
         limit=at.object("limit"),
-        total=at.number("total"),
+        total=at.maybe("total", at.number),
         tripped=at.flag("tripped"),
         allow=at.maybe("allow", at.text),
         reason=at.maybe("reason", at.text),
@@ -293,7 +312,8 @@ def _measure_json(measure: Measure) -> Json:
 
 
 def _measure_value(at: Reader) -> Measure:
-    return Measure(guard=at.text("guard"), of=at.text("of"), taken=at.number("taken"), size=at.number("size"))
+    taken = at.maybe("taken", at.number)
+    return Measure(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
 
 
 def _unmanaged_json(unmanaged: Unmanaged) -> Json:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date, tzinfo
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta, tzinfo
+from typing import Final
 
+from lmsconf.core.values import Json
 from lmsconf.errors import Where
+
+GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
+"""The names of the guards, which are the attributes of Guards, in the order in which they are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The four limits and the resources that nothing may be taken from. A limit that is None was said to be off.
+    """The limits and the resources that nothing may be taken from. A limit that is None was said to be off.
 
     min_admins: how many people must have administrator rights after a plan that takes them from somebody.
     """
@@ -31,16 +36,30 @@ class Guards:
     removals: Limit | None = Limit(count=50, share=0.10)
     recreates: Limit | None = Limit(count=0)
     refusals: Limit | None = Limit(count=0)
+    answers: Limit | None = Limit(count=0)
+    updates: Limit | None = Limit(count=200, share=0.30)
     protect: tuple[str, ...] = ()
     min_admins: int = 2
+
+    def limit(self, name: str) -> Limit | None:
+        """The limit of the guard of that name."""
+        found: Limit | None = getattr(self, name)
+        return found
+
+    def limited(self, limits: Mapping[str, Limit | None]) -> Guards:
+        """The same with these limits, by the names of their guards."""
+        return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """`removals=214`, from the command line (`until` and `source` are None) or from the project file."""
+    """`removals=214`, from the command line (`until` and `source` are None) or from the project file.
+
+    number: None consents to a total that is not known: `answers=unknown`.
+    """
 
     guard: str
-    number: int
+    number: int | None
     reason: str | None = None
     until: date | None = None
     source: Where | None = None
@@ -57,6 +76,9 @@ class Policy:
     skip_unknown  people that are not live are warnings, up to a tenth of a list
     create_people whether people who are declared and not live are created
     today         decides `until:` dates
+    ignore        shell patterns over addresses whose differences do not count as drift
+    settle        seconds to look for what a lost answer may have made
+    valid_for     for how long a plan can be applied
     command       how lmsconf is called for this project and workspace, for the lines to paste
     """
 
@@ -70,7 +92,35 @@ class Policy:
     timezone_name: str | None = None
     skip_unknown: bool = False
     create_people: bool = False
+    ignore: tuple[str, ...] = ()
+    settle: float = 30.0
+    valid_for: timedelta = timedelta(days=7)
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     command: str = "lmsconf"
+
+    def normalised(self) -> dict[str, Json]:
+        """What decides plans of this project, normalised: no consents, no dates, and no order where none matters."""
+        return {
+            "guards": {name: limit_json(self.guards.limit(name)) for name in GUARDS},
+            "protect": _patterns(self.guards.protect),
+            "ownership": {kind: _patterns(owned) for kind, owned in sorted(self.ownership.items()) if owned},
+            "leave_alone": _patterns(self.leave_alone),
+            "ignore": _patterns(self.ignore),
+            "min_admins": self.guards.min_admins,
+            "people": {"unknown": "skip" if self.skip_unknown else "error", "create": self.create_people},
+            "settle": self.settle,
+        }
+
+
+def limit_json(limit: Limit | None) -> Json:
+    """A limit as it stands in documents: `off`, or the halves that are on."""
+    if limit is None:
+        return "off"
+    return {"count": limit.count} if limit.share is None else {"count": limit.count, "share": limit.share}
+
+
+def _patterns(said: Iterable[str]) -> list[Json]:
+    """Shell patterns, of which the order never matters."""
+    return [*sorted(set(said))]

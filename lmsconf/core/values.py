@@ -97,6 +97,25 @@ class Origin(StrEnum):
     REPAIR = "repairs an edit by hand"
 
 
+class UndoLevel(StrEnum):
+    """How much of a change a later plan can take back."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """How much of a change can be taken back, and what cannot; `reason` is None where all of it can."""
+
+    level: UndoLevel = UndoLevel.FULL
+    reason: str | None = None
+
+
+FULL_UNDO = Undo()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
     """One key that changes. A single value has before and after; a list without order has what is added and removed.
@@ -118,6 +137,7 @@ class Change:
     defaults: the keys of a creation that no manifest speaks of, and that the service decides.
     reason: why it changes where no manifest says so by itself: it is owned, or goes with something else, `goes_with`.
     origin: where it comes from, in a plan that was compared with a base.
+    undo: how much of it can be taken back.
     """
 
     address: Address
@@ -133,6 +153,7 @@ class Change:
     reason: str | None = None
     goes_with: Address | None = None
     origin: Origin | None = None
+    undo: Undo = FULL_UNDO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,11 +216,14 @@ def is_creation(operation: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """One limit and how the plan stands to it. `allow` is the exact consent that would lift it: `removals=356`."""
+    """One limit and how the plan stands to it. `allow` is the exact consent that would lift it: `removals=356`.
+
+    total: None where it is not known, which stops the plan too.
+    """
 
     name: str
     limit: Mapping[str, Json]
-    total: int
+    total: int | None
     tripped: bool
     allow: str | None
     reason: str | None = None
@@ -208,12 +232,22 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What one guard counts at one place: `taken` of the `size` that are live in `of`."""
+    """What one guard counts at one place: `taken` of the `size` that are live in `of`. taken: None if not known."""
 
     guard: str
     of: str
-    taken: int
+    taken: int | None
     size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChange:
+    """A setting that differs from the base's. weaker: less is stopped, kept or asked for than under the base."""
+
+    path: str
+    base: Json
+    now: Json
+    weaker: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +293,9 @@ class Plan:
     fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
     offline: made from a snapshot file, so it can be shown and not applied.
     left_out: what `--additive` would have changed otherwise. measures: what the guards count.
+    expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
     base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
+    settings_changed: in what the project file differs from the base's.
     command: the words that would apply it, for whoever reads it here; no part of what is saved.
     """
 
@@ -278,10 +314,13 @@ class Plan:
     unmanaged: tuple[Unmanaged, ...]
     fingerprints: Mapping[str, str]
     problems: tuple[Problem, ...]
+    expires_at: str
+    policy: Mapping[str, Json]
     left_out: tuple[Address, ...] = ()
     measures: tuple[Measure, ...] = ()
     base: str | None = None
     let_go: tuple[LetGo, ...] = ()
+    settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
 
     @property

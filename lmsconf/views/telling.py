@@ -144,7 +144,7 @@ def tally(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
 def removals(plan: Plan) -> int:
     """How much is taken from people and lists, as the guard of that name counts it."""
     totals = [guard.total for guard in plan.guards if guard.name == "removals"]
-    return sum(totals or (measure.taken for measure in plan.measures if measure.guard == "removals"))
+    return sum(filter(None, totals or (measure.taken for measure in plan.measures if measure.guard == "removals")))
 
 
 def worst_first(problems: Iterable[Problem]) -> Sequence[Problem]:

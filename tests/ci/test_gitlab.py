@@ -87,7 +87,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
 
 def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     """The merge request gets its counts, the signed plan of main is applied, and an edit by hand is a failed case."""
-    keys = {"LMSCONF_TOKEN": "sandbox", "LMSCONF_PLAN_KEY": "long and random"}
+    keys = {"LMSCONF_TOKEN": "sandbox", "LMSCONF_PLAN_KEY": "long and random, as a key should be"}
     assert pipeline("plan", LMSCONF_TOKEN="sandbox") == Exit.OK
     assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}
     assert [change["origin"] for change in pipeline.kept("plan.json")["changes"]] == ["from this change"]

@@ -35,6 +35,8 @@ def plan(*calls: Call) -> Plan:
         url="sandbox:",
         people=None,
         created_at="2026-06-01T08:00:00Z",
+        expires_at="2026-03-08T08:00:00Z",
+        policy={},
         manifests_digest="",
         manifests_files=(),
         partial=False,

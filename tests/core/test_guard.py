@@ -90,7 +90,7 @@ def test_consent_that_nothing_needs_allows_nothing() -> None:
 def test_guards_that_are_off_are_not_there() -> None:
     """The others are, each under its name."""
     guards = judge([deletes(99)], Guards(deletes=None), ())
-    assert [guard.name for guard in guards] == ["removals", "recreates", "refusals"]
+    assert [guard.name for guard in guards] == ["removals", "recreates", "refusals", "answers", "updates"]
     assert not any(guard.tripped for guard in guards)
 
 

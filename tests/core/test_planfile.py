@@ -24,6 +24,9 @@ from lmsconf.core.values import (
     Json,
     Measure,
     Plan,
+    SettingChange,
+    Undo,
+    UndoLevel,
     Unmanaged,
 )
 from lmsconf.errors import Exit, LmsconfError, Problem, Severity, StalePlan, Where
@@ -71,6 +74,7 @@ CHANGES = st.builds(
     after=FORMS,
     fields=some(FIELDS),
     problems=some(PROBLEMS),
+    undo=st.builds(Undo, level=st.sampled_from(UndoLevel), reason=st.none() | WORDS),
 )
 CALLS = st.builds(
     Call,
@@ -88,7 +92,7 @@ GUARDS = st.builds(
     Guard,
     name=WORDS,
     limit=st.dictionaries(WORDS, VALUES, max_size=2),
-    total=NUMBERS,
+    total=st.none() | NUMBERS,
     tripped=st.booleans(),
     allow=st.none() | WORDS,
     reason=st.none() | WORDS,
@@ -100,6 +104,8 @@ PLANS = st.builds(
     url=WORDS,
     people=st.none() | NUMBERS,
     created_at=WORDS,
+    expires_at=WORDS,
+    policy=st.dictionaries(WORDS, VALUES, max_size=2),
     manifests_digest=WORDS,
     manifests_files=some(WORDS),
     partial=st.booleans(),
@@ -112,7 +118,7 @@ PLANS = st.builds(
     fingerprints=st.dictionaries(WORDS, WORDS, max_size=2),
     problems=some(PROBLEMS),
     left_out=some(ADDRESSES),
-    measures=some(st.builds(Measure, guard=WORDS, of=WORDS, taken=NUMBERS, size=NUMBERS)),
+    measures=some(st.builds(Measure, guard=WORDS, of=WORDS, taken=st.none() | NUMBERS, size=NUMBERS)),
 )
 
 GROUP = Address.of("group", "Å/B")
@@ -121,6 +127,8 @@ PLAN = Plan(
     url="sandbox:",
     people=3,
     created_at="2026-03-01T08:00:00Z",
+    expires_at="2026-03-08T08:00:00Z",
+    policy={},
     manifests_digest="ab",
     manifests_files=("groups.yaml",),
     partial=False,
@@ -269,8 +277,11 @@ def without_places(plan: Plan) -> Plan:
         without_places(PLAN),
         replace(PLAN, created_at="later", manifests_digest="cd", manifests_files=("b.yaml",)),
         replace(PLAN, people=4, partial=True),
+        replace(PLAN, changes=(replace(PLAN.changes[0], undo=Undo(level=UndoLevel.NONE, reason="x")),)),
+        replace(PLAN, expires_at="later"),
+        replace(PLAN, base="main", settings_changed=(SettingChange(path="settle", base=30, now=0, weaker=True),)),
     ],
-    ids=["places", "files", "circumstances"],
+    ids=["places", "files", "circumstances", "undo", "expiry", "base"],
 )
 def test_equal_plans_have_equal_digests(other: Plan) -> None:
     """Moving a resource to another file or line, or planning later, keeps the digest that was approved."""
@@ -284,10 +295,11 @@ def test_equal_plans_have_equal_digests(other: Plan) -> None:
         lambda plan: replace(plan, workspace="production"),
         lambda plan: replace(plan, url="https://lms.example"),
         lambda plan: replace(plan, fingerprints={}),
+        lambda plan: replace(plan, policy={"settle": 0}),
         lambda plan: replace(plan, calls=()),
         lambda plan: replace(plan, changes=(replace(plan.changes[0], after={"members": []}),)),
     ],
-    ids=["workspace", "url", "fingerprints", "calls", "after"],
+    ids=["workspace", "url", "fingerprints", "policy", "calls", "after"],
 )
 def test_other_plans_have_other_digests(edit: Callable[[Plan], Plan]) -> None:
     """What would be done, where, and to what state of it are all in the digest."""
@@ -298,8 +310,8 @@ def test_digest_is_over_the_documented_parts() -> None:
     """Anybody can compute the digest from the document with a JSON tool."""
     document = json.loads(TEXT)
     for change in document["changes"]:
-        del change["source"], change["about"]
-    parts = {key: document[key] for key in ("format", "workspace", "changes", "calls", "fingerprints")}
+        del change["source"], change["about"], change["undo"]
+    parts = {key: document[key] for key in ("format", "workspace", "policy", "changes", "calls", "fingerprints")}
     assert document["digest"] == sha256(parts)
 
 

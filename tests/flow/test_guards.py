@@ -35,14 +35,16 @@ def errors(plan: Plan) -> list[str]:
     return [problem.code for problem in plan.all_problems if problem.is_error]
 
 
-def test_there_are_four_guards_with_these_limits(tmp_path: Path) -> None:
-    """Five deletions, fifty removals, a tenth of a list or a kind, no likely rename and no likely refusal."""
+def test_there_are_six_guards_with_these_limits(tmp_path: Path) -> None:
+    """Five deletions, fifty removals, a tenth of a list or a kind, no likely rename or refusal, nobody's answers."""
     plan = project(tmp_path, "").plan("groups: []")
     assert {name: dict(guard.limit) for name, guard in guards(plan).items()} == {
         "deletes": {"count": 5, "share": 0.1},
         "removals": {"count": 50, "share": 0.1},
         "recreates": {"count": 0},
         "refusals": {"count": 0},
+        "answers": {"count": 0},
+        "updates": {"count": 200, "share": 0.3},
     }
 
 

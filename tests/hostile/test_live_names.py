@@ -93,6 +93,8 @@ def plan(names: list[str]) -> Plan:
         url=names[1],
         people=1,
         created_at="2026-06-01T00:00:00Z",
+        expires_at="2026-03-08T08:00:00Z",
+        policy={},
         manifests_digest="ab" * 32,
         manifests_files=tuple(names),
         partial=True,

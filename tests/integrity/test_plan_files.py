@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.core.canonical import sha256
 from lmsconf.core.document import render_canonical
-from lmsconf.core.planfile import loads
+from lmsconf.core.planfile import dumps, loads
 from lmsconf.errors import Exit, LmsconfError
 from lmsconf.resources import schema_text
 
@@ -29,7 +31,7 @@ groups: [{name: Team, members: [cy@acme.example], about: {why: moves}}, {name: N
 smart_groups: [{name: S, conditions: [{field: D, choices: [A]}]}]
 absent: {groups: [Z]}
 """
-KEY = "canary-key-0815-of-the-team"
+KEY = "canary-key-0815-of-the-team-that-plans"
 REFUSED = {Exit.ERROR, Exit.STALE}
 Trail = tuple[str | int, ...]
 
@@ -113,10 +115,10 @@ def sealed_anew(document: dict[str, Any]) -> str:
     """What somebody makes who edits a plan and knows how digest and seal are made."""
     found = document.get("changes")
     changes = [
-        {k: v for k, v in one.items() if k not in ("source", "about")} if isinstance(one, dict) else one
+        {k: v for k, v in one.items() if k not in ("source", "about", "undo")} if isinstance(one, dict) else one
         for one in (found if isinstance(found, list) else [])
     ]
-    parts = {key: document.get(key) for key in ("format", "workspace", "calls", "fingerprints")}
+    parts = {key: document.get(key) for key in ("format", "workspace", "policy", "calls", "fingerprints")}
     document = {**document, "digest": sha256({**parts, "changes": changes}), "seal": ""}
     return render_canonical({**document, "seal": sha256(document)})
 
@@ -328,7 +330,7 @@ def test_a_signature_changes_nothing_but_itself(stage: Stage, monkeypatch: pytes
     assert applied(stage, text) == Exit.OK
 
 
-@pytest.mark.parametrize("other", ["canary-of-others", KEY + "X"])
+@pytest.mark.parametrize("other", ["canary-of-others-who-plan-as-well-there", KEY + "X"])
 def test_another_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
     """Only the very same key will do, and neither is printed."""
     text = signed(stage, monkeypatch)
@@ -371,3 +373,43 @@ def test_an_empty_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, 
     assert (ran.code, ran.writes) == (Exit.USAGE, [])
     assert "LMSCONF_PLAN_KEY is empty" in ran.err
     assert stage("plan").code == Exit.OK
+
+
+@pytest.mark.parametrize(("key", "code"), [("x" * 31, Exit.USAGE), ("é" * 15, Exit.USAGE), ("é" * 16, Exit.OK)])
+def test_a_short_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str, code: Exit) -> None:
+    """A key has 32 bytes or more, whatever it signs or checks; the error says how to make one, and not the key."""
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
+    ran = stage("plan", "--out", str(stage.root / "plan.json"))
+    assert ran.code == code
+    assert ("openssl rand -hex 32" in ran.err) is (code == Exit.USAGE)
+    assert key not in ran.err
+    if code == Exit.USAGE:
+        monkeypatch.delenv("LMSCONF_PLAN_KEY")
+        text = planned(stage)
+        monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
+        assert applied(stage, text) == Exit.USAGE
+
+
+def expiring(stage: Stage, at: str) -> str:
+    """The text of a plan file that can be applied until then."""
+    return dumps(replace(loads(planned(stage)), expires_at=at))
+
+
+def test_an_expired_plan_is_not_applied_and_still_shown(stage: Stage) -> None:
+    """From its `expires_at` on, apply exits 3 and sends nothing; show reads it as before."""
+    text = expiring(stage, "2026-03-01T08:00:00Z")
+    (stage.root / "plan.json").write_text(text, encoding="utf-8")
+    ran = stage("apply", str(stage.root / "plan.json"))
+    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
+    assert stage("show", str(stage.root / "plan.json")).code == Exit.OK
+    assert applied(stage, expiring(stage, "2999-01-01T00:00:00Z")) == Exit.OK
+
+
+@pytest.mark.parametrize(("said", "days"), [("", 7), ("plans: {valid_for: 2d}", 2), ("plans: {valid_for: 36h}", 1.5)])
+def test_plans_hold_a_week_or_as_the_project_says(stage: Stage, said: str, days: float) -> None:
+    """`expires_at` is that long after `created_at`."""
+    stage.options(said)
+    document = json.loads(planned(stage))
+    made, ends = (datetime.fromisoformat(document[key]) for key in ("created_at", "expires_at"))
+    assert ends - made == timedelta(days=days)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lmsconf.core.policy import Consent, Guards, Limit
+from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.credential import NoToken
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Severity, UsageError, Where
 from lmsconf.settings import Settings, load
@@ -117,9 +117,7 @@ vars: {a: "1", b: "1"}
 """
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
-    assert found.policy.guards == Guards(
-        deletes=None, removals=None, recreates=None, refusals=None, protect=("group/A",)
-    )
+    assert found.policy.guards == Guards(protect=("group/A",)).limited(dict.fromkeys(GUARDS))
     assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
     assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
     other = settings(tmp_path, text, "other").policy

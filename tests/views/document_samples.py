@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.policy import Policy
 from lmsconf.core.values import (
     Action,
     ApplyReport,
@@ -23,6 +25,7 @@ from lmsconf.errors import Problem, Severity, Where
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32
+POLICY = Policy(workspace="production", today=date(2026, 3, 1))
 
 
 def change(
@@ -75,6 +78,8 @@ EMPTY = Plan(
     url="https://lms.example/api",
     people=412,
     created_at="2026-03-01T08:00:00Z",
+    expires_at="2026-03-08T08:00:00Z",
+    policy=POLICY.normalised(),
     manifests_digest="ab" * 32,
     manifests_files=("manifests/people.yaml", "manifests/targets.yaml"),
     partial=False,
