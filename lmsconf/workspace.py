@@ -52,9 +52,9 @@ class Workspace(Seen):
                 "the plan was made from a snapshot file and cannot be applied",
                 hint="Plan against the workspace: leave --snapshot out.",
             )
-        if plan.expires_at <= (now := self.now()):
+        if plan.expires_at <= (moment := self.now()):
             raise StalePlan(
-                f"the plan expired at {plan.expires_at}, and it is {now}",
+                f"the plan expired at {plan.expires_at}, and it is {moment}",
                 hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file says how long plans hold.",
             )
         if (plan.workspace, plan.url) != (self.connection.name, self.connection.url):
