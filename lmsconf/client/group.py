@@ -11,8 +11,10 @@ from typing import Final, Literal, TypeAlias, cast
 
 from lmsconf.client.arguments import check_values
 from lmsconf.client.client import Client
+from lmsconf.client.values import answer_from_wire, body_to_wire, query_to_wire
 from lmsconf.core.values import Json
 from lmsconf.errors import BadAnswer
+from lmsconf.wire.values import answer_value, answers_body
 
 ListOf = list
 """`list`, for annotations in classes that have a method of that name."""
@@ -61,17 +63,27 @@ class Group:
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
-            query=cast("Mapping[str, Json]", asked),
-            body=None if content is None else wire.body(operation, **content),
+            query=cast("Mapping[str, Json]", query_to_wire(wire, operation, asked)),
+            body=None if content is None else wire.body(operation, **body_to_wire(wire, operation, content)),
             headers={known.headers[name]: str(value) for name, value in named.items()},
         )
-        return known.heard.from_wire(answer)
+        return answer_from_wire(wire, operation, known.heard.from_wire(answer))
 
-    def _map(self, operation: str, answers: Mapping[str, object]) -> Mapping[str, object]:
-        """A body that is a map, in the shape that the dialect says. Raises ValueError for what is none."""
-        _check_map(operation, answers)
-        wrapped = self._client.wire.behaviour(f"{operation}.shape") == "wrapped"
-        return {"customFields": dict(answers)} if wrapped else answers
+    def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
+        """A call that adds people: one after the other, where there are more than the dialect allows in one."""
+        check_values(operation, path=path, query={}, headers={}, body=body)
+        ((name, ids),) = body.items()
+        size = self._client.wire.number("manual-groups.add.batch")
+        for start in range(0, max(len(ids), 1), size):
+            self._ask(operation, path=path, body={name: ids[start : start + size]})
+
+    def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
+        """The body with answers to fields, given by type of field. Raises ValueError for what is no answer."""
+        behaviour, values = self._client.wire.behaviour, dict[str, object]()
+        for type, given in answers.items():
+            _check_answers(operation, type, given, values)
+            values |= {field: answer_value(behaviour, type, answer) for field, answer in (given or {}).items()}
+        return answers_body(behaviour, values)
 
     def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
         """Every row of a listing, each id once.
@@ -109,15 +121,26 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", found)
 
 
-def _check_map(operation: str, answers: object) -> None:
-    """Refuses what is no map of texts and lists of them. The description allows more: it has to fit every shape."""
+def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:
+    """Refuses what a field of that type cannot hold. The description allows more: it has to fit every shape."""
+    if answers is None:
+        return
     if not isinstance(answers, Mapping):
-        raise ValueError(f"{operation} takes a map, not {type(answers).__name__}")
-    for key, value in answers.items():
-        if not isinstance(key, str):
-            raise ValueError(f"{operation} takes only names that are texts")
-        if not all(isinstance(one, str) for one in (value if isinstance(value, list) else [value])):
-            raise ValueError(f"{operation}: {key} must be string or array of string")
+        raise ValueError(f"{operation} takes a map of {type} answers, not {_type(answers)}")
+    for field, answer in answers.items():
+        if not isinstance(field, str) or not field:
+            raise ValueError(f"{operation} takes only ids of fields that are texts")
+        if field in others:
+            raise ValueError(f"{operation}: {field} is answered twice")
+        if type == "MULTI_SELECT":
+            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+                raise ValueError(f"{operation}: {field} must be array of string")
+        elif answer is not None and not isinstance(answer, str):
+            raise ValueError(f"{operation}: {field} must be string or null, not {_type(answer)}")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:

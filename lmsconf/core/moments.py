@@ -1,10 +1,58 @@
-"""Moments as texts, the way all documents and names of files have them."""
+"""Moments as texts: ISO 8601, as all documents have them, or epoch milliseconds. Compared to the second."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+ISO: Final = re.compile(
+    r"(?P<date>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
+)
+# Fifteen digits reach the year 9999; with ten, a text could as well count seconds.
+_EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc_text(at: datetime, timespec: str = "seconds") -> str:
     """ISO 8601 in UTC, with a Z: `2026-03-01T08:00:00Z`. timespec: how exactly, as for `datetime.isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def live_time(text: str) -> datetime:
+    """The instant of a live text: ISO 8601 (without an offset: UTC) or epoch milliseconds. Raises ValueError."""
+    text = text.strip()
+    if _EPOCH_MS.fullmatch(text):
+        try:
+            return _EPOCH + timedelta(seconds=int(text) // 1000)
+        except OverflowError:
+            raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
+    found = ISO.fullmatch(text)
+    if found is None:
+        raise ValueError(f'"{text}" cannot be read as a time')
+    clock = time.fromisoformat(found["time"]) if found["time"] else time()
+    try:
+        return at_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
+    except OverflowError:
+        raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
+
+
+def wire_time(moment: datetime, form: str) -> str | int:
+    """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
+    if form == "iso":
+        return utc_text(moment)
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
+    return milliseconds if form == "epoch-ms-number" else str(milliseconds)
+
+
+def form_of(text: str) -> str:
+    """The form in which the service wrote a time."""
+    return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"
+
+
+def at_offset(day: date, clock: time, offset: str) -> datetime:
+    """The instant of a local time at an offset such as `Z`, `+01`, `+0100` or `+01:00`. Raises ValueError."""
+    if offset != "Z" and ":" not in offset:
+        offset = f"{offset[:3]}:{offset[3:] or '00'}"
+    return datetime.fromisoformat(f"{day.isoformat()}T{clock.isoformat()}{offset}").astimezone(UTC)

@@ -56,6 +56,9 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "users.update-custom-field-choice.shape": ("map", "wrapped"),
     "users.update-custom-field-choice.value": ("id", "list"),
+    "users.update-custom-field-choice.clear-choice": ("empty", "list", "null"),
+    "users.update-custom-field-choice.clear-multi-select": ("empty", "null"),
+    "users.update-custom-field-choice.clear-text": ("empty", "null"),
 }
 
 

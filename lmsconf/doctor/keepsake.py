@@ -16,10 +16,11 @@ from lmsconf.kinds.listings import LISTINGS
 from lmsconf.kinds.names import CUSTOM_FIELD
 from lmsconf.kinds.user_values import RIGHTS, AnswerRow, readable_answers
 from lmsconf.wire import Wire
+from lmsconf.wire.values import ANSWERS, answer_value, answers_body
 
 DATE: Final = "users.set-custom-archived-date.date"
-SHAPE: Final = "users.update-custom-field-choice.shape"
-VALUE: Final = "users.update-custom-field-choice.value"
+SHAPE: Final = f"{ANSWERS}.shape"
+VALUE: Final = f"{ANSWERS}.value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,11 @@ class Keepsake:
         """The same person again."""
         return Keepsake.of(lab, self.id)
 
-    def answer(self, lab: Lab, said: Mapping[str, Json], trying: Mapping[str, Value]) -> Sent:
+    def answer(self, lab: Lab, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
         """Answers these fields, by id, and all that was answered before too, which might be forgotten otherwise."""
         wire = Wire({**lab.words, **trying})
-        body = {**self._held(wire.behaviour(VALUE)), **said}
-        wrapped = wire.behaviour(SHAPE) == "wrapped"
-        path = {"userId": self.id}
-        return lab.send("users.update-custom-field-choice", path=path, said={"customFields": body} if wrapped else body)
+        body = answers_body(wire.behaviour, {**self._held(wire), **said})
+        return lab.send(ANSWERS, path={"userId": self.id}, said=body)
 
     def put_back(self, lab: Lab) -> list[str]:
         """Makes the person what they were. Says what it changed for that, and what is still not as it was."""
@@ -128,19 +127,15 @@ class Keepsake:
                 path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
                 lab.send(f"user-access.make-{right}", path=path)
 
-    def _held(self, form: str) -> dict[str, Json]:
+    def _held(self, wire: Wire) -> dict[str, object]:
         """The answers by field id, as they would be given again."""
         fields = {normal(field.name): field for field in self.fields}
         pairs = ((fields.get(one.field), one) for one in self.answers or ())
-        return {str(field.id): _value(field.type, one, form) for field, one in pairs if field is not None}
-
-
-def _value(type: str, answer: AnswerRow, form: str) -> Json:
-    """An answer as it is given to a field of that type."""
-    if type == "TEXT":
-        return answer.said
-    ids: list[Json] = [*sorted(answer.choices)]
-    return ids if type == "MULTI_SELECT" or form == "list" else next(iter(ids), "")
+        return {
+            str(field.id): answer_value(wire.behaviour, field.type, said)
+            for field, one in pairs
+            if field is not None and (said := one.said if field.type == "TEXT" else sorted(one.choices))
+        }
 
 
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:

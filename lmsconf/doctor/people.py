@@ -6,7 +6,7 @@ those to scratch fields, and metadata is only left out, never added, because it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
@@ -19,10 +19,15 @@ from lmsconf.doctor.lab import Lab, Sent
 from lmsconf.doctor.scratch import Scratch
 from lmsconf.kinds.field_values import MOST_FIELDS, FieldRow, field_row
 from lmsconf.kinds.names import CUSTOM_FIELD
+from lmsconf.wire import Wire
+from lmsconf.wire.values import ANSWERS, answer_value, clear_key
 
 MODE: Final = "users.update-metadata.mode"
-OMITTED: Final = "users.update-custom-field-choice.omitted"
-KEYS: Final = (DATE, MODE, SHAPE, VALUE, OMITTED)
+OMITTED: Final = f"{ANSWERS}.omitted"
+CLEARING: Final = {type: clear_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+"""Type of a field → the key that says how an answer to it is cleared."""
+ANSWER_KEYS: Final = (SHAPE, VALUE, OMITTED, *CLEARING.values())
+KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
 _FAR: Final = timedelta(days=3650)
 _NOTE: Final = "probe"
 
@@ -33,7 +38,6 @@ class PersonLessons:
     def __init__(self, lab: Lab, scratch: Scratch, person: Keepsake, now: datetime, *, scratch_account: bool) -> None:
         self._lab, self._scratch, self._person, self._scratch_account = lab, scratch, person, scratch_account
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
-        self._form: str | int = "id"
 
     def learn_date(self) -> None:
         """The name of the archive date: years ahead, another day for each try, and then as it was."""
@@ -79,66 +83,81 @@ class PersonLessons:
         free = MOST_FIELDS - len(self._scratch.rows(CUSTOM_FIELD))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
-            for key in (SHAPE, VALUE, OMITTED):
-                self._lab.unknown(key, full if free < 1 else "the person's answers are shown in an unknown shape")
+            self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers are shown in an unknown shape")
             return
-        choices: list[Json] = [{"name": "A"}, {"name": "B"}]
-        field = self._field("answered", {"type": "CHOICE", "choices": choices})
+        field = self._field("CHOICE")
         if len(field.choices) != 2:
-            for key in (SHAPE, VALUE, OMITTED):
-                self._lab.unknown(key, "the scratch field did not get its two choices")
+            self._unknown(ANSWER_KEYS, "the scratch field did not get its two choices")
         elif not self._lab.learn(SHAPE, self._has_shape(field)):
-            for key in (VALUE, OMITTED):
-                self._lab.unknown(key, "no answer to a field could be given")
+            self._unknown(ANSWER_KEYS[1:], "no answer to a field could be given")
         else:
-            self._lab.learn(VALUE, lambda form: self._answers(field, form))
+            self._lab.learn(VALUE, lambda form: self._answers(field, {VALUE: form}))
+            self._lab.learn(CLEARING["CHOICE"], self._clears(field))
             self._learn_omitted(field, free)
-            self._person.answer(self._lab, {str(field.id): self._said(None, self._form)}, {})
+            for type in ("MULTI_SELECT", "TEXT"):
+                # The place of the field before is needed, where only one is free.
+                self._scratch.discard(CUSTOM_FIELD)
+                self._lab.learn(CLEARING[type], self._clears(self._field(type)))
+
+    def _unknown(self, keys: Iterable[str], reason: str) -> None:
+        for key in keys:
+            self._lab.unknown(key, reason)
 
     def _has_shape(self, field: FieldRow) -> Callable[[Value], bool]:
         """Whether an answer in that shape arrives, in one of the forms that a choice may have."""
 
         def works(shape: Value) -> bool:
             forms = candidates(VALUE, self._lab.said.behaviour(VALUE))
-            return any(self._answers(field, form, {SHAPE: shape}) for form in forms)
+            return any(self._answers(field, {SHAPE: shape, VALUE: form}) for form in forms)
 
         return works
 
-    def _answers(self, field: FieldRow, form: Value, trying: Mapping[str, Value] | None = None) -> bool:
-        """Whether a choice arrives. Each try takes the other one, so that an earlier one is not mistaken for it."""
-        choice = str(field.choices[next(self._turn) % 2].id)
-        words = {VALUE: form, **(trying or {})}
-        sent = self._person.answer(self._lab, {str(field.id): self._said(choice, form)}, words)
-        if not sent.accepted or self._choices_of(field) != {choice}:
-            return False
-        self._form = form
-        return True
+    def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
+        """Whether an answer arrives. Each try gives another one, so that an earlier one is not mistaken for it."""
+        turn = next(self._turn)
+        answer: str | list[str] = [str(field.choices[turn % 2].id)] if field.choices else f"{_NOTE}-{turn}"
+        sent = self._send(field, answer, trying or {})
+        return sent.accepted and self._answer_to(field) == answer
+
+    def _clears(self, field: FieldRow) -> Callable[[Value], bool]:
+        """Whether an answer that is there goes."""
+
+        def works(form: Value) -> bool:
+            if not self._answers(field):
+                return False
+            sent = self._send(field, None, {clear_key(field.type): form})
+            return sent.accepted and not self._answer_to(field)
+
+        return works
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """The answer to the one field is left out while the other one is answered."""
         if free < 2:
             self._lab.unknown(OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
             return
-        other = self._field("also-answered", {"type": "TEXT"})
-        self._person.answer(self._lab, {str(other.id): _NOTE}, {})
-        now = self._person.now(self._lab).answers or ()
-        if all(one.field != other.name or one.text != _NOTE for one in now):
-            self._lab.unknown(OMITTED, "the second scratch field did not take an answer")
-        elif self._choices_of(field):
+        other = self._field("TEXT")
+        if not self._answers(field) or not self._answers(other):
+            self._lab.unknown(OMITTED, "one of the two scratch fields did not take an answer")
+        elif self._answer_to(field):
             self._lab.settle(OMITTED, "keep", "an answer that was left out stayed")
         else:
             self._lab.settle(OMITTED, "clear", "an answer that was left out went")
-        self._person.answer(self._lab, {str(other.id): "", str(field.id): self._said(None, self._form)}, {})
 
-    def _field(self, what: str, said: Mapping[str, Json]) -> FieldRow:
-        return field_row(self._scratch.make(CUSTOM_FIELD, {**said, "isHidden": True, "isOptional": True}, what))
+    def _field(self, type: str) -> FieldRow:
+        """A hidden scratch field of that type; with choices it has two."""
+        choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
+        said = {"type": type, **choices, "isHidden": True, "isOptional": True}
+        return field_row(self._scratch.make(CUSTOM_FIELD, said, f"answered-{type.lower()}"))
 
-    def _choices_of(self, field: FieldRow) -> frozenset[str]:
-        found = (one.choices for one in self._person.now(self._lab).answers or () if one.field == field.name)
-        return next(found, frozenset())
+    def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
+        """Answers one scratch field, or clears the answer."""
+        behaviour = Wire({**self._lab.words, **trying}).behaviour
+        return self._person.answer(self._lab, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
 
-    def _said(self, choice: str | None, form: Value) -> Json:
-        """A choice as it is sent in that form; None: the answer goes."""
-        if form == "list":
-            return [choice] if choice else []
-        return choice or ""
+    def _answer_to(self, field: FieldRow) -> str | list[str]:
+        """What the person answers to a scratch field now; empty for nothing."""
+        found = (one for one in self._person.now(self._lab).answers or () if one.field == field.name)
+        row = next(found, None)
+        if row is None:
+            return []
+        return row.said if field.type == "TEXT" else sorted(row.choices)

@@ -17,11 +17,11 @@ from lmsconf.doctor.fields import learn_fields
 from lmsconf.doctor.findings import Probed
 from lmsconf.doctor.groups import KEYS as LIST_KEYS
 from lmsconf.doctor.groups import RENAME, learn_people, learn_rename
-from lmsconf.doctor.keepsake import DATE, SHAPE, VALUE, Keepsake
+from lmsconf.doctor.keepsake import DATE, Keepsake
 from lmsconf.doctor.lab import Lab
 from lmsconf.doctor.pages import MOST, largest, page_limits
+from lmsconf.doctor.people import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.people import KEYS as PERSON_KEYS
-from lmsconf.doctor.people import MODE, OMITTED, PersonLessons
 from lmsconf.doctor.scratch import NotMade, Scratch
 from lmsconf.doctor.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.targets import TargetLessons
@@ -162,7 +162,7 @@ class Probe:
         on_person = PersonLessons(self._lab, self._scratch, subject, self._now, scratch_account=is_own)
         self._guarded((DATE,), on_person.learn_date)
         self._guarded((MODE,), on_person.learn_mode)
-        self._guarded((SHAPE, VALUE, OMITTED), on_person.learn_answers)
+        self._guarded(ANSWER_KEYS, on_person.learn_answers)
 
     def _why_nobody(self) -> str:
         """Why nothing could be learnt on a person."""

@@ -15,6 +15,7 @@ from typing import Final, cast
 from lmsconf.core.address import Address
 from lmsconf.core.drift import Drift, FieldDrift, Finding, State
 from lmsconf.core.drifting import TAKE_OVER
+from lmsconf.core.moments import live_time
 from lmsconf.core.names import did_you_mean, fits, normal
 from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Json
@@ -36,7 +37,7 @@ from lmsconf.editing.tree import Alias, Mapping, Node, Sequence
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
 from lmsconf.files import read_text
 from lmsconf.kinds.names import CONTENT_TARGET
-from lmsconf.kinds.times import live_time, shortest_time
+from lmsconf.kinds.times import shortest_time
 
 _UNDER_KEYS: Final = ("metadata", "answers")
 _TIMES: Final = ("visible_from", "visible_until", "custom_archive_date")

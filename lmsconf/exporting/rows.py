@@ -10,6 +10,7 @@ from typing import Final, cast
 from lmsconf.core.address import Address
 from lmsconf.core.forms import plain
 from lmsconf.core.identity import HasName
+from lmsconf.core.moments import live_time
 from lmsconf.core.names import normal
 from lmsconf.core.values import Json
 from lmsconf.exporting.live import Live, spelt
@@ -31,7 +32,7 @@ from lmsconf.kinds.names import (
 )
 from lmsconf.kinds.smart_values import SmartRow
 from lmsconf.kinds.target_values import TargetRow, audience_form, audience_of, target_address
-from lmsconf.kinds.times import live_time, shortest_time
+from lmsconf.kinds.times import shortest_time
 from lmsconf.kinds.user_values import AnswerRow, PersonRow
 
 

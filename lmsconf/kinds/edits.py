@@ -9,12 +9,13 @@ from typing import cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.drift import Edit
+from lmsconf.core.moments import live_time
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Json
 from lmsconf.kinds.answers import objects
 from lmsconf.kinds.names import EDITS, USER
 from lmsconf.kinds.target_values import target_row
-from lmsconf.kinds.times import live_time, shown_time
+from lmsconf.kinds.times import shown_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from lmsconf.kinds.field_choices import NEW
 from lmsconf.kinds.field_values import FLAGS, MOST_FIELDS, FieldRow
 from lmsconf.kinds.moves import steps_aside, temporary, vacancy, vacated
 from lmsconf.kinds.names import CUSTOM_FIELD
+from lmsconf.wire.values import cleared_description
 
 _SLOTS: Final = "slots"
 
@@ -146,7 +147,7 @@ def _body(
     if description is not None:
         said["description"] = description
     elif row.description is not None:
-        said["description"] = None if planning.terms.behaviour("custom-fields.clear-description") == "null" else ""
+        said["description"] = cleared_description(planning.terms.behaviour)
     for key, wire in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:

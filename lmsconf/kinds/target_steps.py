@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import cast
 
 from lmsconf.core.address import Address, Ref
+from lmsconf.core.moments import form_of, live_time, wire_time
 from lmsconf.core.planning import GRANTED, Match, Planning
 from lmsconf.core.values import Declared, Json, Step
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.target_values import Assignment, TargetRow, audience_of
-from lmsconf.kinds.times import form_of, live_time, wire_time
+from lmsconf.wire.values import cleared_time
 
 
 def read_window(
@@ -64,7 +65,6 @@ def _audience(planning: Planning, to: Address) -> dict[str, object]:
 def _times(planning: Planning, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
     """The limits of the window that are said, and those that are live and are to go."""
     out: dict[str, Json] = {}
-    clear = planning.terms.behaviour("content-targets.clear-time")
     pairs = (
         ("startTime", spec.visible_from, row.start if row else None),
         ("finishTime", spec.visible_until, row.finish if row else None),
@@ -72,8 +72,8 @@ def _times(planning: Planning, spec: Assignment, row: TargetRow | None) -> dict[
     for name, wanted, live in pairs:
         if wanted is not None:
             out[name] = wire_time(wanted, _form(planning))
-        elif live is not None and clear != "omit":
-            out[name] = "" if clear == "empty" else None
+        elif live is not None:
+            out.update(cleared_time(planning.terms.behaviour, name))
     return out
 
 

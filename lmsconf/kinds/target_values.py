@@ -10,13 +10,14 @@ from typing import Final, cast
 
 from lmsconf.core.address import Address, RemoteId, escape
 from lmsconf.core.forms import Form
+from lmsconf.core.moments import live_time
 from lmsconf.core.names import email
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json, pin_in
 from lmsconf.kinds.answers import text
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.times import live_time, shown_time
+from lmsconf.kinds.times import shown_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""

@@ -1,20 +1,12 @@
-"""Moments in three spellings: a manifest's, the service's, and a plan's. Compared as instants, to the second."""
+"""Moments as manifests and plans spell them. Compared as instants, to the second."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
-from lmsconf.core.values import Json
+from lmsconf.core.moments import ISO, at_offset
 
-_ISO = re.compile(
-    r"(?P<date>\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
-)
-# Fifteen digits reach the year 9999; with ten, a text could as well count seconds.
-_EPOCH_MS = re.compile(r"-?\d{11,15}", re.ASCII)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
 
@@ -32,7 +24,7 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
 
     A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`.
     """
-    found = _ISO.fullmatch(text.strip())
+    found = ISO.fullmatch(text.strip())
     if found is None:
         raise BadTime(f'"{text}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
     try:
@@ -45,7 +37,7 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
         raise BadTime(f'"{text}" names no offset, and the project file names no `timezone`', hint)
     try:
         if zone is None or found["offset"]:
-            return _with_offset(day, clock, found["offset"])
+            return at_offset(day, clock, found["offset"])
         return _in_zone(datetime.combine(day, clock), zone, text)
     except BadTime:
         raise
@@ -56,12 +48,6 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
         raise BadTime(f'"{text}" lies outside the years 1 to 9999', "Leave it out, and there is no limit.") from None
 
 
-def _with_offset(day: date, clock: time, offset: str) -> datetime:
-    if offset != "Z" and ":" not in offset:
-        offset = f"{offset[:3]}:{offset[3:] or '00'}"
-    return datetime.fromisoformat(f"{day.isoformat()}T{clock.isoformat()}{offset}").astimezone(UTC)
-
-
 def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
@@ -70,24 +56,6 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
     if first.astimezone(zone).replace(tzinfo=None) != local:
         raise BadTime(f'"{text}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
     raise BadTime(f'"{text}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
-
-
-def live_time(text: str) -> datetime:
-    """The instant of a live text: ISO 8601 (without an offset: UTC) or epoch milliseconds. Raises ValueError."""
-    text = text.strip()
-    if _EPOCH_MS.fullmatch(text):
-        try:
-            return _EPOCH + timedelta(seconds=int(text) // 1000)
-        except OverflowError:
-            raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
-    found = _ISO.fullmatch(text)
-    if found is None:
-        raise ValueError(f'"{text}" cannot be read as a time')
-    clock = time.fromisoformat(found["time"]) if found["time"] else time()
-    try:
-        return _with_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
-    except OverflowError:
-        raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
 
 
 def shown_time(moment: datetime, zone: tzinfo | None) -> str:
@@ -111,16 +79,3 @@ def shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) ->
         except BadTime:
             continue
     return whole
-
-
-def wire_time(moment: datetime, form: str) -> Json:
-    """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
-    if form == "iso":
-        return moment.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
-    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
-    return milliseconds if form == "epoch-ms-number" else str(milliseconds)
-
-
-def form_of(text: str) -> str:
-    """The form in which the service wrote a time."""
-    return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"

@@ -15,8 +15,8 @@ from lmsconf.kinds.field_choices import both_choices, field_types, is_choice_in_
 from lmsconf.kinds.field_values import FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, HOLDERS, choice_scope
 from lmsconf.kinds.user_values import AnswerRow, HolderRow, Person, PersonRow, Said
+from lmsconf.wire.values import ANSWERS, answer_value, answers_body
 
-_OPERATION: Final = "users.update-custom-field-choice"
 _SEVERAL: Final = "MULTI_SELECT"
 
 
@@ -150,18 +150,17 @@ def answers_step(
     """One call with the answers that change; with all of them, where the service forgets what is left out."""
     changed = {field: said for field, said in after.items() if (before.get(field) or None) != (said or None)}
     body: dict[str | RemoteId | Ref, object] = {}
-    if row is not None and planning.terms.behaviour(f"{_OPERATION}.omitted") == "clear":
+    if row is not None and planning.terms.behaviour(f"{ANSWERS}.omitted") == "clear":
         body.update(_kept(planning, row))
-        changed = dict(after)
+        changed |= {field: said for field, said in after.items() if said}
     for field, said in changed.items():
         at = Address.of(CUSTOM_FIELD, field)
         body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, said)
-    wrapped = planning.terms.behaviour(f"{_OPERATION}.shape") == "wrapped"
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     return Step(
-        operation=_OPERATION,
+        operation=ANSWERS,
         path=path,
-        body={"customFields": body} if wrapped else body,
+        body=answers_body(planning.terms.behaviour, body),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
         frees=old - new,
     )
@@ -180,18 +179,9 @@ def _to_come(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
 
 def _value(planning: Planning, field: str, said: Said) -> object:
     """An answer as it is sent; an empty one takes the answer away."""
-    type = field_types(planning).get(field, _SEVERAL)
-    if type == "TEXT":
-        return said or ""
-    at, scope = Address.of(CUSTOM_FIELD, field), choice_scope(field)
-    ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))]
-    return _choices(planning, type, ids)
-
-
-def _choices(planning: Planning, type: str, ids: list[RemoteId | Ref]) -> object:
-    if type == _SEVERAL or planning.terms.behaviour(f"{_OPERATION}.value") == "list":
-        return ids
-    return ids[0] if ids else ""
+    type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
+    ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))] if type != "TEXT" else said
+    return answer_value(planning.terms.behaviour, type, ids)
 
 
 def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
@@ -203,7 +193,8 @@ def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
             name = _field_name(planning, answer)
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
-            out[id] = answer.said if type == "TEXT" else _choices(planning, type, ids)
+            if said := answer.said if type == "TEXT" else ids:
+                out[id] = answer_value(planning.terms.behaviour, type, said)
     return out
 
 

@@ -26,7 +26,6 @@ CHOICES: Final[Mapping[str, str]] = {
     "users.archive-date.grant": "Making somebody admin or manager ends their custom archive date.",
     "users.delete.all": "With an account go its answers, memberships, targets, order details, certificates, history.",
     "users.search.pairs": "A search finds those who hold every pair of the metadata, exactly as given.",
-    "users.answers.empty": "An empty text or list takes an answer away.",
     "users.answers.twins": "Of two fields with one name a person shows the answer to the younger.",
     "users.applications.own": "Applications stand by themselves: admin and manager rights neither give nor take any.",
     "users.access.again": "Adding an application that is there, or removing one that is not, changes nothing.",

@@ -29,6 +29,9 @@ OTHER: dict[str, str | int] = {
     "users.update-custom-field-choice.shape": "wrapped",
     "users.update-custom-field-choice.value": "list",
     "users.update-custom-field-choice.omitted": "clear",
+    "users.update-custom-field-choice.clear-choice": "null",
+    "users.update-custom-field-choice.clear-multi-select": "null",
+    "users.update-custom-field-choice.clear-text": "null",
     "users.update-metadata.mode": "merge",
 }
 """Every name and every behaviour other than assumed."""
@@ -109,10 +112,10 @@ def _fields(service: Service, anna: str) -> str:
     assert (
         service.custom_fields.list()["customFields"] == service.users.custom_field_choice()["customFields"] == [field]
     )
-    as_list = service.client.wire.behaviour("users.update-custom-field-choice.value") == "list"
-    choice = field["choices"][0]["choiceId"]
-    service.users.update_custom_field_choice(anna, {field["customFieldId"]: [choice] if as_list else choice})
-    assert "Unit" in service.users.get(anna)["customFields"]
+    id, choice = field["customFieldId"], field["choices"][0]["choiceId"]
+    for answers in ({id: choice}, {id: None}, {id: choice}):
+        service.users.update_custom_field_choice(anna, choice=answers)
+        assert ("Unit" in service.users.get(anna)["customFields"]) is (answers[id] is not None)
     return field["customFieldId"]
 
 
@@ -148,6 +151,11 @@ def _groups(service: Service, anna: str, bo: str) -> None:
     assert [item["courseId"] for item in service.content.list_all(group_ids=[id])] == ["c-1"]
     targets.delete(target["targetId"], target["targetType"], target["contentId"])
     assert targets.list("c-1")["targets"] == []
+    targets.create("c-1", target_id="EVERYONE", start_time="2026-01-05T08:00:00Z", finish_time=None)
+    (target,) = targets.list("c-1")["targets"]
+    assert (target["targetId"], "startTime" in target, "finishTime" in target) == ("EVERYONE", True, False)
+    assert [item["visibleForGroups"] for item in service.content.list_all(group_ids=["EVERYONE"])] == [["EVERYONE"]]
+    targets.delete("EVERYONE", target["targetType"], "c-1")
     groups.delete(id)
 
 

@@ -25,6 +25,12 @@ ORIGIN = "Written by tests/api/writer.py from schemas/openapi.json; edit that on
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 SHORT = {"manual_groups": "groups"}
 """Groups whose attribute is not the first part of their operations' ids."""
+ANSWERS = {
+    "choice": ("CHOICE", "dict[str, str | None]", "Id of a CHOICE field → id of the choice; None clears it"),
+    "multi_select": ("MULTI_SELECT", "dict[str, ListOf[str]]", "Id of a MULTI_SELECT field → ids; none clear it"),
+    "text": ("TEXT", "dict[str, str | None]", "Id of a TEXT field → text; None clears it"),
+}
+"""The arguments of the one operation whose body is a map: the type of the fields, that of the argument, what it is."""
 Node = dict[str, Any]
 
 
@@ -148,10 +154,12 @@ class Method:
         for where in ("path", "query", "headers", "body", "nullable"):
             held = [one for one in self.arguments if one.where == where]
             if where == "body" and self.takes_map:
-                parts.append(f"body=self._map({self.operation!r}, answers)")
+                given = ", ".join(f"{type}={name}" for name, (type, *_) in ANSWERS.items())
+                parts.append(f"nullable=self._answers({self.operation!r}, {given})")
             elif held:
                 parts.append(f"{where}={{{', '.join(f'{one.wire!r}: {one.name}' for one in held)}}}")
-        call = f"self._ask({', '.join(parts)})"
+        in_batches = "manual-groups.add.batch" in Wire.default()[self.operation].leans_on
+        call = f"self.{'_in_batches' if in_batches else '_ask'}({', '.join(parts)})"
         body = call if self.answer == "None" else f"return cast({self.answer!r}, {call})"
         return self._method(self.name, self.arguments, self.answer, self._doc(), body)
 
@@ -224,8 +232,7 @@ def _method(shapes: Shapes, path: str, verb: str, said: Node) -> Method:
     arguments = [_parameter(shapes, id, one) for one in said.get("parameters", [])]
     takes_map = content is not None and "properties" not in content
     if takes_map:
-        answers = Argument("answers", "body", "dict[str, str | ListOf[str]]", True, False, "Id of a field → its answer")
-        arguments.append(answers)
+        arguments += [Argument(name, "body", type_, False, False, about) for name, (_, type_, about) in ANSWERS.items()]
     elif content is not None:
         arguments += [
             _property(shapes, id, name, part, name in content.get("required", []))

@@ -35,8 +35,9 @@ CALLS: list[tuple[str, Call, str, str, object]] = [
     ("users.search", lambda s: s.users.search(text="anna", metadata={"a": "b"}, skip=0, include_groups=True),
      "POST", "/users/search", {"text": "anna", "metadata": {"a": "b"}, "skip": 0, "includeGroups": True}),
     ("users.custom-field-choice", lambda s: s.users.custom_field_choice(), "GET", "/users/custom-field-choice", None),
-    ("users.update-custom-field-choice", lambda s: s.users.update_custom_field_choice("u", {"f-1": ["c"], "f-2": "t"}),
-     "POST", "/users/u/update-custom-field-choice", {"f-1": ["c"], "f-2": "t"}),
+    ("users.update-custom-field-choice",
+     lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, multi_select={"b": ["d"]}, text={"e": "t"}),
+     "POST", "/users/u/update-custom-field-choice", {"a": "c", "b": ["d"], "e": "t"}),
     ("users.update-email", lambda s: s.users.update_email("u", "b@x.example"),
      "POST", "/users/u/update-email", {"email": "b@x.example"}),
     ("users.update-fullname", lambda s: s.users.update_fullname("u", last_name="Berg"),
@@ -103,7 +104,7 @@ CALLS: list[tuple[str, Call, str, str, object]] = [
     ("custom-fields.create", lambda s: s.custom_fields.create("A", "CHOICE", choices=[{"name": "x"}]),
      "POST", "/custom-fields", {"name": "A", "type": "CHOICE", "choices": [{"name": "x"}]}),
     ("custom-fields.replace", lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None, is_hidden=False),
-     "PUT", "/custom-fields/f", {"name": "A", "type": "TEXT", "description": None, "isHidden": False}),
+     "PUT", "/custom-fields/f", {"name": "A", "type": "TEXT", "description": "", "isHidden": False}),
     ("custom-fields.delete", lambda s: s.custom_fields.delete("f"), "DELETE", "/custom-fields/f", None),
     ("content.list", lambda s: s.content.list(group_ids=["EVERYONE"], only_sellable=True),
      "GET", "/content/all?groupIds%5B%5D=EVERYONE&onlySellable=true", None),
@@ -197,7 +198,7 @@ def test_the_dialect_stays_inside() -> None:
     given = service(network=network, dialect=dialect)
     assert given.content.meetups() == {"meetups": [{"name": "Fika", "occasions": [{"startTime": 5}]}]}
     given.analytics.statistics(content_name="GDPR")
-    given.users.update_custom_field_choice("u", {"f": "c"})
+    given.users.update_custom_field_choice("u", choice={"f": "c"})
     assert [sent(request) for request in network.requests[1:]] == [{"title": "GDPR"}, {"customFields": {"f": "c"}}]
 
 
@@ -330,13 +331,19 @@ MISUSES: list[tuple[Call, str]] = [
     (lambda s: s.content.list(group_ids="g"), "content.list: groupIds[] must be array, not str"),
     (lambda s: s.analytics.results(group_ids=[]), "analytics.results: groupIds must not be empty"),
     (lambda s: s.groups.add_members("g", ("u",)), "userIds cannot be a tuple"),
-    (lambda s: s.users.update_custom_field_choice("u", None), "takes a map, not NoneType"),
-    (lambda s: s.users.update_custom_field_choice("u", {"f": None}),
-     "users.update-custom-field-choice: f must be string or array of string"),
-    (lambda s: s.users.update_custom_field_choice("u", {"f": ["c", 1]}),
-     "users.update-custom-field-choice: f must be string or array of string"),
-    (lambda s: s.users.update_custom_field_choice("u", {1: "c"}),
-     "users.update-custom-field-choice takes only names that are texts"),
+    (lambda s: s.users.update_custom_field_choice("u", choice=["f"]), "takes a map of CHOICE answers, not list"),
+    (lambda s: s.users.update_custom_field_choice("u", choice={"f": ["c"]}),
+     "users.update-custom-field-choice: f must be string or null, not list"),
+    (lambda s: s.users.update_custom_field_choice("u", text={"f": 1}),
+     "users.update-custom-field-choice: f must be string or null, not int"),
+    (lambda s: s.users.update_custom_field_choice("u", multi_select={"f": ["c", 1]}),
+     "users.update-custom-field-choice: f must be array of string"),
+    (lambda s: s.users.update_custom_field_choice("u", multi_select={"f": None}),
+     "users.update-custom-field-choice: f must be array of string"),
+    (lambda s: s.users.update_custom_field_choice("u", text={1: "c"}),
+     "users.update-custom-field-choice takes only ids of fields that are texts"),
+    (lambda s: s.users.update_custom_field_choice("u", choice={"f": "c"}, text={"f": "c"}),
+     "users.update-custom-field-choice: f is answered twice"),
     (lambda s: s.certificates.status("p", service_calling_user_id=5),
      "Service-Calling-User-Id must be string, not int"),
 ]  # fmt: skip
@@ -362,8 +369,8 @@ def test_values_are_checked_under_the_descriptions_names() -> None:
     given = service(network=network, dialect=dialect)
     with pytest.raises(ValueError, match="contentName must be string, not int"):
         given.analytics.statistics(content_name=5)
-    with pytest.raises(ValueError, match="choice: f must be string or array of string"):
-        given.users.update_custom_field_choice("u", {"f": 5})
+    with pytest.raises(ValueError, match="choice: f must be string or null, not int"):
+        given.users.update_custom_field_choice("u", choice={"f": 5})
     assert network.requests == []
 
 

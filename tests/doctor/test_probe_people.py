@@ -25,6 +25,8 @@ ACCOUNT = {
 PERSON = {
     "users.set-custom-archived-date.date", "users.update-metadata.mode", "users.update-custom-field-choice.shape",
     "users.update-custom-field-choice.value", "users.update-custom-field-choice.omitted",
+    "users.update-custom-field-choice.clear-choice", "users.update-custom-field-choice.clear-multi-select",
+    "users.update-custom-field-choice.clear-text",
 }  # fmt: skip
 NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""

@@ -138,21 +138,29 @@ class Model:
             merges = self.behaviour("users.update-metadata.mode") == "merge"
             person.metadata = person.metadata | metadata if merges else metadata
 
-    def answer(self, id: str, answers: Mapping[str, str | list[str]]) -> None:
-        """Sets answers by field; an empty one is none. What is left out stays or goes, as the dialect says."""
+    def answer(self, id: str, answers: Mapping[str, str | list[str] | None]) -> None:
+        """Sets or clears answers by field. How they are cleared, and what becomes of others, is as the dialect says."""
         person = self._person(id)
         for name, value in answers.items():
             self._check_answer(name, value)
         kept = {} if self.behaviour(f"{_SHAPED}.omitted") == "clear" else person.answers
-        given = {name: value if self.fields[name].type == "TEXT" else _ids(value) for name, value in answers.items()}
+        given = {
+            name: value if self.fields[name].type == "TEXT" or not value else _ids(value)
+            for name, value in answers.items()
+        }
         person.answers = {name: value for name, value in {**kept, **given}.items() if value}
 
-    def _check_answer(self, id: str, value: str | list[str]) -> None:
+    def _check_answer(self, id: str, value: str | list[str] | None) -> None:
         """Refuses an answer that the field cannot hold."""
         if id not in self.fields:
             raise Refused(400)
         of = self.fields[id]
         listed = of.type == "MULTI_SELECT" or (of.type == "CHOICE" and self.behaviour(f"{_SHAPED}.value") == "list")
+        if not value:
+            form = self.behaviour(f"{_SHAPED}.clear-{of.type.lower().replace('_', '-')}")
+            if value != {"null": None, "list": [], "empty": [] if listed else ""}[form]:
+                raise Refused(400)
+            return
         if isinstance(value, list) != listed:
             raise Refused(400)
         if of.type != "TEXT":

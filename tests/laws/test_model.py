@@ -161,11 +161,11 @@ class Workspace(RuleBasedStateMachine):
 
     def _an_answer(self, id: str) -> S[object]:
         if id not in self.model.fields or self.model.fields[id].type == "TEXT":
-            return st.sampled_from(["B-1", "ø", ""])
+            return st.sampled_from(["B-1", "ø", "", None])
         choices = mostly(self.model.fields[id].choices)
         if self.model.fields[id].type == "MULTI_SELECT" or self.lists_the_one:
-            return st.lists(choices, max_size=2)
-        return choices | st.just("")
+            return st.lists(choices, max_size=2) | st.none()
+        return choices | st.sampled_from(["", None])
 
     def an_audience(self) -> S[dict[str, str]]:
         """A person, a group of either kind, or everyone."""
@@ -243,13 +243,13 @@ class Workspace(RuleBasedStateMachine):
         )
 
     @rule(id=person, said=answers)
-    def answer(self, id: str, said: dict[str, str | list[str]]) -> None:
+    def answer(self, id: str, said: dict[str, str | list[str] | None]) -> None:
         wrapped = self.model.behaviour("users.update-custom-field-choice.shape") == "wrapped"
         body = {"customFields": said} if wrapped else said
         self.told("POST", f"/users/{id}/update-custom-field-choice", body, lambda _: self.model.answer(id, said))
 
     @rule(said=answers, id=person)
-    def answer_more(self, said: dict[str, str | list[str]], id: str) -> None:
+    def answer_more(self, said: dict[str, str | list[str] | None], id: str) -> None:
         """Once more, because membership hangs on answers."""
         self.answer(id, said)
 
@@ -407,6 +407,9 @@ class Otherwise(Workspace):
         "users.update-custom-field-choice.shape": "wrapped",
         "users.update-custom-field-choice.value": "list",
         "users.update-custom-field-choice.omitted": "clear",
+        "users.update-custom-field-choice.clear-choice": "null",
+        "users.update-custom-field-choice.clear-multi-select": "null",
+        "users.update-custom-field-choice.clear-text": "null",
         "users.update-metadata.mode": "merge",
     }
 

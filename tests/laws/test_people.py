@@ -79,6 +79,9 @@ _dialects = st.fixed_dictionaries(
         "users.update-custom-field-choice.shape": st.sampled_from(["map", "wrapped"]),
         "users.update-custom-field-choice.value": st.sampled_from(["id", "list"]),
         "users.update-custom-field-choice.omitted": st.sampled_from(["keep", "clear"]),
+        "users.update-custom-field-choice.clear-choice": st.sampled_from(["empty", "null", "list"]),
+        "users.update-custom-field-choice.clear-multi-select": st.sampled_from(["empty", "null"]),
+        "users.update-custom-field-choice.clear-text": st.sampled_from(["empty", "null"]),
         "users.update-metadata.mode": st.sampled_from(["replace", "merge"]),
     }
 )

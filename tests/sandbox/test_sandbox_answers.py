@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from .chosen import chosen
-
 BO = "u-2"
 DEPARTMENT, SKILLS, BADGE = "f-1", "f-2", "f-3"
 SALES, ENGINEERING, PYTHON, SQL = "ch-1", "ch-2", "ch-4", "ch-5"
@@ -32,11 +30,32 @@ def test_answers_are_set_by_field_id(api):
     assert answers(api) == {"Department": [ENGINEERING], "Skills": [PYTHON, SQL], "Badge": "B-2"}
 
 
-@chosen("users.answers.empty")
-def test_an_empty_answer_takes_it_away(api):
-    """An empty text or list is no answer any more."""
+KEY = "users.update-custom-field-choice"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cleared", "refused"),
+    [
+        ({}, {SKILLS: [], BADGE: "", DEPARTMENT: ""}, [{SKILLS: None}, {BADGE: None}, {DEPARTMENT: None}]),
+        (
+            {f"{KEY}.clear-choice": "null", f"{KEY}.clear-multi-select": "null", f"{KEY}.clear-text": "null"},
+            {SKILLS: None, BADGE: None, DEPARTMENT: None},
+            [{SKILLS: []}, {BADGE: ""}, {DEPARTMENT: ""}, {DEPARTMENT: []}],
+        ),
+        ({f"{KEY}.clear-choice": "list"}, {SKILLS: [], BADGE: "", DEPARTMENT: []}, [{DEPARTMENT: ""}]),
+        ({f"{KEY}.value": "list"}, {SKILLS: [], BADGE: "", DEPARTMENT: []}, [{DEPARTMENT: ""}, {DEPARTMENT: None}]),
+    ],
+    ids=["assumed", "null", "list", "one choice is a list"],
+)
+def test_an_answer_is_cleared_as_the_dialect_says(open_workspace, dialect, cleared, refused):
+    """Nothing is an answer any more; another way to say nothing is 400, and the answers stay."""
+    api = open_workspace(dialect)
     api.ok("POST", PATH, {SKILLS: [SQL], BADGE: "B-2"})
-    api.ok("POST", PATH, {SKILLS: [], BADGE: "", DEPARTMENT: ""})
+    before = answers(api)
+    for body in refused:
+        assert api.no("POST", PATH, body)[0] == 400
+    assert answers(api) == before
+    api.ok("POST", PATH, cleared)
     assert answers(api) == {}
 
 

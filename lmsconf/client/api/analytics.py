@@ -46,7 +46,7 @@ class Analytics(Group):
         attributes    Answers to custom fields
 
         POST /analyse/results
-        Assumed: analytics.contentName, paging.limit
+        Assumed: analytics.contentName, paging.limit, content-targets.everyone
         """
         return cast(
             "AnalyticsResultsAnswer",
@@ -124,7 +124,7 @@ class Analytics(Group):
         attributes    Answers to custom fields
 
         POST /analyse/statistics
-        Assumed: analytics.contentName
+        Assumed: analytics.contentName, content-targets.everyone
         """
         return cast(
             "AnalyticsStatisticsAnswer",

@@ -32,7 +32,7 @@ class Content(Group):
         only_sellable  Only sellable academy products, with the academy's total; left out: false
 
         GET /content/all
-        Assumed: paging.limit
+        Assumed: paging.limit, content-targets.everyone
         """
         return cast(
             "ContentListAnswer",

@@ -87,7 +87,7 @@ class Groups(Group):
         POST /groups/{groupId}/managers
         Assumed: manual-groups.add-managers.userIds, manual-groups.add.batch
         """
-        self._ask("manual-groups.add-managers", path={"groupId": group_id}, body={"userIds": user_ids})
+        self._in_batches("manual-groups.add-managers", path={"groupId": group_id}, body={"userIds": user_ids})
 
     def remove_manager(self, group_id: str, user_id: str) -> None:
         """Removes a manager from a manual group.
@@ -116,7 +116,7 @@ class Groups(Group):
         POST /groups/{groupId}/members
         Assumed: manual-groups.add-members.userIds, manual-groups.add.batch
         """
-        self._ask("manual-groups.add-members", path={"groupId": group_id}, body={"userIds": user_ids})
+        self._in_batches("manual-groups.add-members", path={"groupId": group_id}, body={"userIds": user_ids})
 
     def remove_member(self, group_id: str, user_id: str) -> None:
         """Removes a member from a manual group.

@@ -122,8 +122,9 @@ class SmartGroups(Group):
         smart_group_id  A smart group's id
 
         POST /smart-groups/{smartGroupId}/managers
+        Assumed: manual-groups.add.batch
         """
-        self._ask("smart-groups.add-managers", path={"smartGroupId": smart_group_id}, body={"userIds": user_ids})
+        self._in_batches("smart-groups.add-managers", path={"smartGroupId": smart_group_id}, body={"userIds": user_ids})
 
     def remove_manager(self, smart_group_id: str, user_id: str) -> None:
         """Removes a manager from a smart group.

@@ -230,22 +230,35 @@ class Users(Group):
         """
         return cast("AllCustomFields", self._ask("users.custom-field-choice"))
 
-    def update_custom_field_choice(self, user_id: str, answers: dict[str, str | ListOf[str]]) -> None:
+    def update_custom_field_choice(
+        self,
+        user_id: str,
+        *,
+        choice: dict[str, str | None] | None = None,
+        multi_select: dict[str, ListOf[str]] | None = None,
+        text: dict[str, str | None] | None = None,
+    ) -> None:
         """Sets a user's answers to custom fields.
 
-        Keys are ids of custom fields; what a value may be depends on the field: ids of choices, or a text.
+        Keys are ids of custom fields; what a value may be depends on the field: the id of a choice, a list of them,
+        or a text.
 
-        user_id  A user's id
-        answers  Id of a field → its answer
+        user_id       A user's id
+        choice        Id of a CHOICE field → id of the choice; None clears it
+        multi_select  Id of a MULTI_SELECT field → ids; none clear it
+        text          Id of a TEXT field → text; None clears it
 
         POST /users/{userId}/update-custom-field-choice
         Assumed: users.update-custom-field-choice.shape, users.update-custom-field-choice.value, users.update-
-        custom-field-choice.omitted
+        custom-field-choice.omitted, users.update-custom-field-choice.clear-choice, users.update-custom-field-
+        choice.clear-multi-select, users.update-custom-field-choice.clear-text
         """
         self._ask(
             "users.update-custom-field-choice",
             path={"userId": user_id},
-            body=self._map("users.update-custom-field-choice", answers),
+            nullable=self._answers(
+                "users.update-custom-field-choice", CHOICE=choice, MULTI_SELECT=multi_select, TEXT=text
+            ),
         )
 
     def update_email(self, user_id: str, email: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,7 @@ _KEY: Final = "users.update-custom-field-choice"
 
 
 def update(desk: Desk, request: Request) -> None:
-    """Sets the answers that the body names; an empty one takes an answer away. The others stay or go by dialect."""
+    """Sets the answers that the body names, or takes one away as the dialect says. The others stay or go by dialect."""
     person = desk.person(request)
     answers = _answers(desk, request)
     types = dict(desk.ledger.pairs("SELECT id, type FROM fields"))
@@ -41,10 +42,12 @@ def _answers(desk: Desk, request: Request) -> Mapping[str, Json]:
 
 def _rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """Choice and text for each row that an answer takes. Refuses what a field of that type cannot hold."""
+    if value is None or value in ("", []):
+        return _no_rows(desk, field, type, value)
     if type == "TEXT":
         if not isinstance(value, str):
             raise bad_request(f"custom field {field!r} takes a text")
-        return [("", value)] if value else []
+        return [("", value)]
     choices = _choices(field, _takes_a_list(desk, type), value)
     if type == "CHOICE" and len(choices) > 1:
         raise bad_request(f"custom field {field!r} takes one choice")
@@ -56,8 +59,18 @@ def _rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Valu
     return [(choice, None) for choice in choices]
 
 
+def _no_rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+    """Nothing, where this is how the dialect clears an answer to a field of that type. Refuses it otherwise."""
+    form = desk.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
+    empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(desk, type)) else ""
+    wanted = None if form == "null" else empty
+    if value != wanted:
+        raise bad_request(f"custom field {field!r} is cleared with {json.dumps(wanted)}, not {json.dumps(value)}")
+    return []
+
+
 def _takes_a_list(desk: Desk, type: str) -> bool:
-    return type == "MULTI_SELECT" or desk.behaviour(f"{_KEY}.value") == "list"
+    return type == "MULTI_SELECT" or (type == "CHOICE" and desk.behaviour(f"{_KEY}.value") == "list")
 
 
 def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
@@ -65,7 +78,7 @@ def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
     if takes_a_list and isinstance(value, list):
         return list(dict.fromkeys(map(str, value)))
     if not takes_a_list and isinstance(value, str):
-        return [value] if value else []
+        return [value]
     raise bad_request(f"custom field {field!r} takes {'a list of choice ids' if takes_a_list else 'a choice id'}")
 
 

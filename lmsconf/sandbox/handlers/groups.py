@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lmsconf.sandbox.desk import Desk, Entry, Page
+from typing import cast
+
+from lmsconf.sandbox.desk import Desk, Entry, Page, Request
+from lmsconf.sandbox.refusal import bad_request
 from lmsconf.sandbox.store import Value
 
 
@@ -45,6 +48,14 @@ def people(desk: Desk, table: str, id: str) -> list[Value]:
     """The user ids in one of a group's lists, `members` or `managers`."""
     rows = desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
     return [row[0] for row in rows]
+
+
+def coming(desk: Desk, request: Request) -> list[str]:
+    """The user ids of a call that adds people. Refuses more of them than the dialect lets one call carry."""
+    most, said = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
+    if said > most:
+        raise bad_request(f"one call adds at most {most} users, not {said}")
+    return request.texts("userIds")
 
 
 def add(desk: Desk, table: str, id: str, people: list[str]) -> None:

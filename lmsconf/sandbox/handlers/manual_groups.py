@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.sandbox.desk import GROUP, Desk, Entry, Handler, Request
 from lmsconf.sandbox.handlers import groups
-from lmsconf.sandbox.refusal import bad_request
-
-_BATCH: Final = "manual-groups.add.batch"
 
 
 def listing(desk: Desk, request: Request) -> Entry:
@@ -44,10 +41,7 @@ def add(table: str) -> Callable[[Desk, Request], None]:
     """Adds people to that list of the group. Refuses more ids than the dialect lets one call carry."""
 
     def added(desk: Desk, request: Request) -> None:
-        most, said = int(desk.behaviour(_BATCH)), len(cast("list[str]", request.body["userIds"]))
-        if said > most:
-            raise bad_request(f"one call adds at most {most} users, not {said}")
-        groups.add(desk, table, _id(desk, request), request.texts("userIds"))
+        groups.add(desk, table, _id(desk, request), groups.coming(desk, request))
 
     return added
 

@@ -59,7 +59,7 @@ def managers(desk: Desk, request: Request) -> Entry:
 
 def add_managers(desk: Desk, request: Request) -> None:
     """Adds managers to the group."""
-    groups.add(desk, "managers", _id(desk, request), request.texts("userIds"))
+    groups.add(desk, "managers", _id(desk, request), groups.coming(desk, request))
 
 
 def remove_manager(desk: Desk, request: Request) -> None:

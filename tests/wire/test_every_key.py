@@ -1,0 +1,312 @@
+"""Every key of the dialect, one at a time: planner, typed client and sandbox go by it, or a reason says why not."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from api.writer import attribute, snake
+from client.network import Network, client, said
+from flow.project import Project
+
+from lmsconf.client import Service
+from lmsconf.client.client import Client
+from lmsconf.connect import Connection
+from lmsconf.core.values import Json, Plan
+from lmsconf.doctor.relies import OPERATIONS, assumptions
+from lmsconf.errors import Exit, Rejected
+from lmsconf.wire import Wire
+from lmsconf.wire.operations import description
+
+from .second_dialect import second_dialect
+
+Call = Callable[[Service], object]
+OTHER = {**second_dialect(), "paging.limit": 1, "manual-groups.add.batch": 1}
+"""Each key's other value."""
+ANSWERS = "users.update-custom-field-choice"
+BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
+    "paging.limit": (
+        lambda s: list(s.groups.list_all()),
+        [{"skip": "0", "limit": "100"}],
+        [{"skip": "0", "limit": "1"}],
+    ),
+    f"{ANSWERS}.shape": (
+        lambda s: s.users.update_custom_field_choice("u", text={"f": "x"}),
+        [{"f": "x"}],
+        [{"customFields": {"f": "x"}}],
+    ),
+    f"{ANSWERS}.value": (
+        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c", "b": None}, text={"f": "x"}),
+        [{"a": "c", "b": "", "f": "x"}],
+        [{"a": ["c"], "b": [], "f": "x"}],
+    ),
+    f"{ANSWERS}.clear-choice": (
+        lambda s: s.users.update_custom_field_choice("u", choice={"f": None}),
+        [{"f": ""}],
+        [{"f": None}],
+    ),
+    f"{ANSWERS}.clear-multi-select": (
+        lambda s: s.users.update_custom_field_choice("u", multi_select={"f": []}),
+        [{"f": []}],
+        [{"f": None}],
+    ),
+    f"{ANSWERS}.clear-text": (
+        lambda s: s.users.update_custom_field_choice("u", text={"f": None}),
+        [{"f": ""}],
+        [{"f": None}],
+    ),
+    "manual-groups.add.batch": (
+        lambda s: [
+            s.groups.add_members("g", ["u", "v"]),
+            s.groups.add_managers("g", ["u", "v"]),
+            s.smart_groups.add_managers("g", ["u", "v"]),
+        ],
+        [{"userIds": ["u", "v"]}] * 3,
+        [{"userIds": ["u"]}, {"userIds": ["v"]}] * 3,
+    ),
+    "custom-fields.clear-description": (
+        lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None),
+        [{"name": "A", "type": "TEXT", "description": ""}],
+        [{"name": "A", "type": "TEXT", "description": None}],
+    ),
+    "content-targets.everyone": (
+        lambda s: [
+            s.content_targets.create("c", target_id="EVERYONE"),
+            s.content_targets.delete("EVERYONE", "EVERYONE", "c"),
+            s.content.list(group_ids=["EVERYONE", "g"]),
+            s.content.meetups(group_ids=["EVERYONE"]),
+            s.analytics.statistics(group_ids=["EVERYONE"], content_name="EVERYONE"),
+        ],
+        [
+            {"contentId": "c", "targetId": "EVERYONE"},
+            {"targetId": "EVERYONE", "targetType": "EVERYONE", "contentId": "c"},
+            {"groupIds[]": "EVERYONE,g"},
+            {"groupIds[]": "EVERYONE"},
+            {"groupIds": ["EVERYONE"], "contentName": "EVERYONE"},
+        ],
+        [
+            {"contentId": "c", "targetId": "EVERYONE-ELSE"},
+            {"targetId": "EVERYONE-ELSE", "targetType": "EVERYONE", "contentId": "c"},
+            {"groupIds[]": "EVERYONE-ELSE,g"},
+            {"groupIds[]": "EVERYONE-ELSE"},
+            {"groupIds": ["EVERYONE-ELSE"], "contentName": "EVERYONE"},
+        ],
+    ),
+    "content-targets.time-format": (
+        lambda s: s.content_targets.create("c", user_id="u", start_time="2026-01-05T08:00:00+01:00"),
+        [{"contentId": "c", "userId": "u", "startTime": "2026-01-05T08:00:00+01:00"}],
+        [{"contentId": "c", "userId": "u", "startTime": "1767596400000"}],
+    ),
+    "content-targets.clear-time": (
+        lambda s: s.content_targets.create("c", user_id="u", start_time=None, finish_time=None),
+        [{"contentId": "c", "userId": "u", "startTime": None, "finishTime": None}],
+        [{"contentId": "c", "userId": "u"}],
+    ),
+}
+"""Key → a call of the typed client, and what it sends as assumed and otherwise."""
+THE_SERVICES_OWN = {
+    f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
+    "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
+    "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
+    "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
+}
+"""Key → why the typed client sends the same whatever it says."""
+UNPLANNED = {
+    "manual-groups.create.memberIds": "a group is made empty, and its members are added as to any other",
+    "manual-groups.create.managerIds": "a group is made without managers, and they are added as to any other",
+    "content-targets.create.purchaseMetadata": "manifests say nothing of purchases",
+}
+"""Key of an operation that plans use → why no plan depends on it."""
+
+SEED = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Badge, type: TEXT, description: Old}
+  - {name: Desk, type: CHOICE, choices: [A, B]}
+people:
+  - {email: root@acme.example, id: u-root, admin: true}
+  - {email: vera@acme.example, id: u-vera, admin: true}
+  - {email: anna@acme.example, id: u-anna, metadata: {cost: "1"},
+     answers: {Dept: Sales, Skills: [SQL], Badge: "7", Desk: A}}
+  - {email: bo@acme.example, id: u-bo, answers: {Desk: A}}
+groups:
+  - {name: Coaches, id: g-1}
+smart_groups:
+  - {name: Sales, id: sg-1, conditions: [{field: Dept, choices: [Sales]}]}
+content:
+  - {name: GDPR, id: c-1}
+content_targets:
+  - {content: GDPR, visible_from: "2026-01-05T00:00:00Z", assign_to: [everyone]}
+"""
+MANIFEST = """
+custom_fields: [{name: Badge, description: null}]
+groups: [{name: Trainers, previously: [Coaches], members: [anna@acme.example, bo@acme.example],
+          managers: [root@acme.example, vera@acme.example]}]
+users:
+  - {email: anna@acme.example, metadata: {unit: A}, answers: {Dept: null, Skills: [], Badge: null, Desk: A},
+     custom_archive_date: 2030-01-01}
+  - {email: bo@acme.example, answers: {Desk: B}}
+  - {email: nia@acme.example, first_name: Nia, last_name: Ny, language: sv}
+content_targets:
+  - {content: GDPR, assign_to: [{everyone: true, mandatory: true, visible_from: null, visible_until: 2027-01-01}]}
+"""
+IN_USE = "custom_fields: [{name: Dept, choices: [Sales, HR, Ops]}]"
+OPTIONS = "timezone: UTC\npeople: {create: true}\n"
+
+
+def keys() -> list[str]:
+    known = description()
+    return sorted(known.behaviours.keys() | known.names.keys())
+
+
+def sent(network: Network) -> list[object]:
+    """What each request says: its JSON, or its query."""
+    return [json.loads(one.content) if one.content else dict(_query(one)) for one in network.requests]
+
+
+def _query(request: httpx.Request) -> Iterator[tuple[str, str]]:
+    for name in request.url.params:
+        yield name, ",".join(request.url.params.get_list(name))
+
+
+def test_the_tables_hold_every_behaviour() -> None:
+    """Each has a call of the typed client, or a reason; neither table has more."""
+    assert BEHAVIOURS.keys() | THE_SERVICES_OWN.keys() == description().behaviours.keys()
+    assert not BEHAVIOURS.keys() & THE_SERVICES_OWN.keys()
+
+
+@pytest.mark.parametrize("key", BEHAVIOURS)
+def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
+    """The same call is another request where the dialect says another value."""
+    call, assumed, otherwise = BEHAVIOURS[key]
+    for dialect, expected in (({}, assumed), ({key: OTHER[key]}, otherwise)):
+        network = Network(said(200, {"groups": []}))
+        call(Service(client(network=network, dialect=dialect)))
+        assert sent(network) == expected
+
+
+@pytest.mark.parametrize("key", description().names)
+def test_the_typed_client_goes_by_a_name(key: str) -> None:
+    """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
+    name, other = description().names[key], str(OTHER[key])
+    for operation in Wire.default().operations.values():
+        if key not in operation.leans_on:
+            continue
+        assumed, _ = _exchange(operation.id, {})
+        requests, answer = _exchange(operation.id, {key: other})
+        if requests == assumed:
+            assert name in _names(answer)
+            assert other not in _names(answer)
+        else:
+            assert other in _names(requests)
+            assert _names(requests).count(name) == _names(assumed).count(name) - 1
+
+
+def _exchange(id: str, dialect: dict[str, str | int]) -> tuple[object, object]:
+    """One call with everything that can be said, answered with everything that can be answered, in that dialect."""
+    wire = Wire(dialect)
+    success = wire[id].success
+    network = Network(said(200, None if success is None else _sample(success)))
+    service = Service(client(network=network, dialect=dialect))
+    method = getattr(getattr(service, attribute(id)), snake(id.partition(".")[2]))
+    default = Wire.default()[id]
+    body = dict((default.body or {}).get("properties", {}))  # type: ignore[call-overload]  # a schema, as OpenAPI has it
+    if "targetId" in body and "userId" in body:
+        body.pop("userId")
+    schemas = {**default.path_schemas, **default.query, **{one: {"type": "string"} for one in default.headers}, **body}
+    given = {snake(name): _sample(schema) for name, schema in schemas.items()}
+    answer = method(**{name: value for name, value in given.items() if name in inspect.signature(method).parameters})
+    (request,) = network.requests
+    headers = {header.title(): "" for header in request.headers if header.endswith("-user-id")}
+    return {"body": json.loads(request.content or b"{}"), **headers}, answer
+
+
+def _sample(schema: Mapping[str, Any]) -> Any:
+    """A value of that schema with every part that it can have."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "properties" in schema or "allOf" in schema:
+        inside = [schema, *schema.get("allOf", [])]
+        return {name: _sample(part) for one in inside for name, part in one.get("properties", {}).items()}
+    type = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
+    if type == "array":
+        return [_sample(schema["items"])]
+    return {"string": "x", "integer": 5, "number": 5, "boolean": True, "object": {"x": "y"}}[type]
+
+
+def _names(value: object) -> list[str]:
+    """All names in a JSON value."""
+    if isinstance(value, list):
+        return [name for item in value for name in _names(item)]
+    if isinstance(value, dict):
+        return [*value, *(name for part in value.values() for name in _names(part))]
+    return []
+
+
+def planned() -> list[str]:
+    """The keys that plans lean on."""
+    leaning = {one.key for one in assumptions(Wire.default(), OPERATIONS, {})} - UNPLANNED.keys()
+    return sorted(leaning)
+
+
+def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
+    """Whatever is not tried below belongs to operations that planning and applying never use."""
+    used = {operation for some in OPERATIONS.values() for operation in some}
+    for key in set(keys()) - set(planned()) - UNPLANNED.keys():
+        leaning = {one.id for one in Wire.default().operations.values() if key in one.leans_on}
+        assert not leaning & used, key
+
+
+@pytest.mark.parametrize("key", planned())
+def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
+    """With another value the plan says something else and converges; the calls of before do not have its effect."""
+    if key == "users.update-metadata.mode":
+        pytest.skip("it has a test of its own, since nothing converges")
+    manifest = IN_USE if key == "custom-fields.in-use" else MANIFEST
+    assumed, otherwise, stale = (Project(tmp_path / name, SEED, OPTIONS) for name in ("assumed", "otherwise", "stale"))
+    for one in (otherwise, stale):
+        one.write_options(f"{OPTIONS}dialect: {{{key}: {json.dumps(OTHER[key])}}}\n")
+    before, after = assumed.plan(manifest), otherwise.plan(manifest)
+    pages = len(assumed.calls) != len(otherwise.calls)
+    bodies = [call.body for call in before.calls] != [call.body for call in after.calls]
+    guards = before.guards != after.guards
+    by_guards = ("custom-fields.in-use", "content-targets.on-existing")
+    assert pages == (key == "paging.limit")
+    assert bodies == (key not in ("paging.limit", "custom-fields.in-use"))
+    assert guards == (key in by_guards)
+    if bodies:
+        stale.plan("groups: []")
+        _send(stale, before)
+        assert stale.plan(manifest).changes
+    report = otherwise.apply(manifest)
+    assert (report.exit, report.converged) == (Exit.OK, True)
+    assert otherwise.plan().changes == ()
+
+
+def _send(it: Project, plan: Plan) -> None:
+    """The calls of a plan as they stand, until one is refused."""
+    with Connection(it.settings) as connection, connection.crew(1) as crew:
+        for one in plan.calls:
+            send = partial(Client.send, method=one.method, path=one.path, body=cast(Json, one.body))
+            try:
+                crew.submit(send).result()
+            except Rejected:
+                return
+
+
+@pytest.mark.parametrize(("mode", "codes"), [("replace", []), ("merge", ["refusal/metadata-merged"])])
+def test_metadata_is_planned_as_the_service_keeps_it(tmp_path: Path, mode: str, codes: list[str]) -> None:
+    """Where the service merges, taking a name out is refused before anything is sent; the sandbox does either."""
+    it = Project(tmp_path, SEED, f"{OPTIONS}dialect: {{users.update-metadata.mode: {mode}}}\n")
+    plan = it.plan("users: [{email: anna@acme.example, metadata: {cost: null}}]")
+    assert [problem.code for problem in plan.all_problems if problem.is_error] == codes
+    it.send("users.update-metadata", {"userId": "u-anna"}, {"metadata": {"unit": "A"}})
+    held = cast("dict[str, Any]", it.ask("users.get", {"userId": "u-anna"}))["metadata"]
+    assert held == ({"unit": "A"} if mode == "replace" else {"cost": "1", "unit": "A"})
