@@ -7,6 +7,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     errors                       what goes wrong, with place, reason and way out
     project, settings            the project file; flags, environment and file as one frozen value
     credential, endpoint, redact tokens, URLs, and secrets taken out of all that leaves
+    approvals                    which commands may be run for a token
     trust                        what a branch's project file may not change alone
     connect                      settings → a connection: to the service, or to the embedded sandbox
     wire                         the API as data: operations, and the dialect of a service

@@ -10,7 +10,8 @@ from lmsconf.client.crew import Crew
 from lmsconf.client.pace import Pace
 from lmsconf.client.reader import Reader
 from lmsconf.client.retry import Retry
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.endpoint import host_problem
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.settings import Settings
 from lmsconf.wire import Wire
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from lmsconf.client.crew import Progress
     from lmsconf.client.trace import Exchange
     from lmsconf.sandbox.transport import Sandbox
+
+
+class HostRefused(LmsconfError):
+    """The environment does not let a token go to the host of a workspace."""
+
+    code = "url/host"
+
 
 SANDBOX_HOST = "http://sandbox"
 _OF_ENVIRONMENT = "env"
@@ -89,7 +97,9 @@ class Connection:
         """Looks the token up, or opens the sandbox, once. Raises LmsconfError where there is none."""
         if self._token is not None:
             return
-        chosen = self._settings.workspace
+        chosen, hosts = self._settings.workspace, self._settings.hosts
+        if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
+            raise HostRefused(f"{_said(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
             from lmsconf.sandbox.transport import Sandbox
 

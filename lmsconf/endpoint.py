@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 _UNFIT: Final = re.compile(r"[^\x21-\x7e]|[\\@?#]")
 _NO_TOKEN: Final = re.compile(r"[^\x21-\x7e]")
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _WRITE: Final = "Write https://HOST/PATH."
 
 
@@ -37,6 +39,27 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
     if parts.scheme == "https" or (parts.scheme == "http" and stays_here):
         return None
     return f"{url} would send the token in the clear", "Write https; http is only for this machine (localhost)."
+
+
+ALLOWED_HOSTS: Final = "LMSCONF_ALLOWED_HOSTS"
+
+
+def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
+    """Why a token may not go to the host of a URL where only some may have it; None where it may.
+
+    allowed: `lms.example` is that host at any port, `lms.example:8443` at one.
+    """
+    for entry in allowed:
+        if not _HOST.fullmatch(entry):
+            return f"{ALLOWED_HOSTS}: {entry[:60]} is no host", "Write names such as lms.example, with commas."
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    name = f"[{host}]" if ":" in host else host
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if {name, f"{name}:{port}"} & {entry.casefold() for entry in allowed}:
+        return None
+    known = ", ".join(allowed) or "none"
+    return f"{name} may not have the token", f"{ALLOWED_HOSTS} names the hosts that may: {known[:200]}."
 
 
 def is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from lmsconf.core.guard import UNKNOWN
 from lmsconf.core.names import did_you_mean, fits, nearest, quoted
 from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.core.values import Json
-from lmsconf.errors import Problem, ProblemsFound, Severity, Where
+from lmsconf.errors import Problem, ProblemsFound, Severity, Where, shown
 from lmsconf.manifest import faults
 from lmsconf.manifest.check import Shape
 from lmsconf.manifest.files import read
@@ -34,6 +35,7 @@ _KINDS: Final = {
 }
 _ADDRESSED: Final = {**_KINDS, "users": "user"}
 """What addresses begin with, by the section in which people write the same."""
+_SANDBOX: Final = "sandbox:"
 _EVERYTHING: Final = ("*", "all")
 _BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
 """A slash that no address has in a name: there a backslash stands before it."""
@@ -151,6 +153,9 @@ class Project:
 def read_project(root: Path) -> Project:
     """The project file of a folder. Raises ProblemsFound with everything that is wrong in it."""
     path = root / FILE
+    if path.is_symlink():
+        message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
+        raise ProblemsFound([_problem("project/link", message, Where(FILE), hint=hint)])
     if not path.is_file():
         raise ProblemsFound([_no_file(root)])
     try:
@@ -176,7 +181,7 @@ def read_project(root: Path) -> Project:
         found += shape
         if isinstance(document.value, Map) and not shape:
             project = Project(document.value, places)
-            found += _meaning(project)
+            found += _meaning(project, root)
     if found or project is None:
         raise ProblemsFound(sorted(found, key=lambda problem: problem.source or Where("")))
     return project
@@ -189,12 +194,20 @@ def _shape() -> Shape:
 
 def url_problem(url: str) -> tuple[str, str] | None:
     """What is wrong with the address of a workspace, and the way out; None where nothing is."""
-    if url.startswith("sandbox:"):
+    if url.startswith(_SANDBOX):
         return None
     return endpoint.url_problem(url)
 
 
-def _meaning(project: Project) -> Iterator[Problem]:
+def path_problem(root: Path, text: str) -> tuple[str, str] | None:
+    """What is wrong with a path that must stay inside the project, all links followed; None where nothing is."""
+    inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
+    if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
+        return None
+    return f"{shown(text)} lies outside the project", "Name a file inside the project, without `..`."
+
+
+def _meaning(project: Project, root: Path) -> Iterator[Problem]:
     """What a schema cannot tell, over all workspaces."""
     names = list(project.part("workspaces"))
     for name in names:
@@ -207,6 +220,11 @@ def _meaning(project: Project) -> Iterator[Problem]:
             yield _problem(
                 "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
             )
+        url, seed = str(project.part(*at)["url"]), project.part(*at).get("seed", "")
+        for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", str(seed))):
+            if wrong := path_problem(root, text):
+                where = project.places.at(*at, key)
+                yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
         yield from _consent_problems(project, at)
         yield from _ignore_problems(project, at)
         yield from _pattern_problems(project, (*at, "guards"), "protect")

@@ -9,13 +9,15 @@ from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
 
+from lmsconf.approvals import Ask
 from lmsconf.core.drift import Ignore
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
 from lmsconf.credential import Token, env_token, token_from
+from lmsconf.endpoint import ALLOWED_HOSTS
 from lmsconf.errors import Problem, ProblemsFound, UsageError, Where
-from lmsconf.project import ENV_WORKSPACE, FILE, Project, read_project, url_problem
+from lmsconf.project import ENV_WORKSPACE, FILE, Project, path_problem, read_project, url_problem
 from lmsconf.trust import Destination, destination
 
 _SANDBOX: Final = "sandbox:"
@@ -63,6 +65,7 @@ class Settings:
     problems    warnings and notes about the project file itself
     ignores     differences that do not count as drift
     destination where the file sends requests, in its own words
+    hosts       the only ones that may have a token; None: the environment does not say
     """
 
     root: Path
@@ -78,21 +81,28 @@ class Settings:
     destination: Destination
     dialect_at: Mapping[str, Where] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
+    hosts: tuple[str, ...] | None = None
 
 
 def load(
-    directory: Path | None, workspace: str | None, environ: Mapping[str, str], *, today: date | None = None
+    directory: Path | None,
+    workspace: str | None,
+    environ: Mapping[str, str],
+    *,
+    today: date | None = None,
+    ask: Ask | None = None,
 ) -> Settings:
     """The settings of the project in `directory`, left out: where we are. Raises ProblemsFound and UsageError.
 
-    today: decides which consents of the file still hold; left out, the date in the project's time zone.
+    today: decides which consents of the file still hold; left out, the date in the project's time zone. ask: hears of
+    a person whether a new command for the token may run; left out, none may.
     """
     root = directory or Path.cwd()
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}", hint="-C names the folder that holds the project file.")
     _refuse_two_choices(workspace, environ)
     project = read_project(root)
-    chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ)
+    chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
     zone = project.timezone()
     day = today or datetime.now(zone or UTC).date()
     policy = _policy(project, chosen.name, day)
@@ -110,6 +120,7 @@ def load(
         destination=destination(project, chosen.name, root),
         dialect_at=project.places_of("dialect", chosen.name),
         ignores=tuple(project.ignores(chosen.name)),
+        hosts=_hosts(environ),
     )
 
 
@@ -150,12 +161,16 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> Workspace | Non
         return None
     if wrong := url_problem(url):
         raise ProblemsFound([Problem(code="project/url", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+    if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
+        raise ProblemsFound([Problem(code="project/outside", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
     return Workspace(
         name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
     )
 
 
-def _from_file(project: Project, workspace: str | None, root: Path, environ: Mapping[str, str]) -> Workspace:
+def _from_file(
+    project: Project, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> Workspace:
     name = _chosen(project, workspace, environ)
     said = project.part("workspaces", name)
     url, seed, token = str(said["url"]), said.get("seed"), said.get("token")
@@ -163,7 +178,7 @@ def _from_file(project: Project, workspace: str | None, root: Path, environ: Map
     if environ.get("LMSCONF_TOKEN"):
         found = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
-        found = token_from(cast("Mapping[str, Json]", token), root, environ)
+        found = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
     return Workspace(
         name=name,
         url=url,
@@ -192,6 +207,12 @@ def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str])
         raise UsageError(f'there is no workspace "{name}"', hint=hint)
     message = f'LMSCONF_WORKSPACE: there is no workspace "{name}"'
     raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
+
+
+def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The hosts that may have a token. A list that is set and empty names none, as when a pipeline lacks its value."""
+    said = environ.get(ALLOWED_HOSTS)
+    return None if said is None else tuple(name.strip() for name in said.split(",") if name.strip())
 
 
 def _database(url: str, root: Path) -> Path | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CI = ("github", "gitlab", "none")
 _LOCALTIME = Path("/etc/localtime")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_NAME = 60
 
 
 @click.command()
@@ -94,7 +94,7 @@ def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | N
         answers = Answers(
             url=address,
             workspace=ask(given.workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
-            token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", _variable),
+            token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", partial(_variable, environ)),
             timezone=ask(given.timezone, "Time zone, for times that name no offset", _local_zone(environ), _zone),
             ci=Ci(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
             schemas=given.schemas,
@@ -185,11 +185,15 @@ def _name(text: str) -> str:
     return text
 
 
-def _variable(text: str) -> str:
+def _variable(environ: Mapping[str, str], text: str) -> str:
     """The name of an environment variable. Raises UsageError, without the text: it may be the token itself."""
-    if not _VARIABLE.fullmatch(text):
-        hint = "Name the variable, such as LMSCONF_TOKEN; the token itself stands in no file."
-        raise UsageError("that is not the name of an environment variable", hint=hint)
+    from lmsconf.credential import ENVS, may_hold_token
+
+    if len(text) > _LONGEST_NAME or not may_hold_token(text, environ):
+        hint = f"Name one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
+        raise UsageError(
+            "that is not the name of an environment variable for a token", hint=f"{hint}stands in no file."
+        )
     return text
 
 

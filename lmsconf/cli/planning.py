@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from lmsconf.cli.frame import Context, progress
+from lmsconf.cli.frame import Context, progress, say
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -64,8 +65,20 @@ def settings_of(context: Context) -> Settings:
     """The settings of the project that a command is about."""
     from lmsconf.settings import load
 
-    settings = load(context.directory, context.workspace, context.environ)
+    settings = load(context.directory, context.workspace, context.environ, ask=asking())
     return replace(settings, policy=replace(settings.policy, command=called(context)))
+
+
+def asking() -> Callable[[str], bool] | None:
+    """Asks on the terminal whether a command for the token may run; None where nobody could answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def agreed(command: str) -> bool:
+        say(f"The project file takes the token from a command that has not run here before:\n  {command}")
+        return bool(click.prompt("Run it, now and from now on? Only yes is taken for yes", err=True) == "yes")
+
+    return agreed
 
 
 def called(context: Context) -> str:

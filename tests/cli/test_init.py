@@ -55,10 +55,10 @@ def test_a_real_workspace_plans_empty(
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     project = str(tmp_path / "lms")
-    monkeypatch.setenv("LMS_KEY", "sandbox")
+    monkeypatch.setenv("LMSCONF_K", "sandbox")
     try:
         with serve(sandbox) as server:
-            options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMS_KEY", "--timezone", "UTC"]
+            options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
             assert run(app, ["init", project, *options]) == Exit.OK
             assert "export --into" in capsys.readouterr().err
             assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == Exit.OK
@@ -69,7 +69,7 @@ def test_a_real_workspace_plans_empty(
     assert not any(call.writes for call in sandbox.log)
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
-        "workspaces": {"no": {"url": server.url, "token": {"env": "LMS_KEY"}}},
+        "workspaces": {"no": {"url": server.url, "token": {"env": "LMSCONF_K"}}},
         "default_workspace": "no",
         "timezone": "UTC",
     }
@@ -178,7 +178,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     }
 
 
-LIVE = ["https://lms.example/api", "live", "LMS_KEY", "UTC", "none"]
+LIVE = ["https://lms.example/api", "live", "LMSCONF_K", "UTC", "none"]
 
 
 @pytest.mark.parametrize("answered", range(len(LIVE) + 1))
@@ -194,13 +194,13 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
-    elsewhere = {"LMS_KEY": "sandbox", "LMSCONF_WORKSPACE": "other"}
+    elsewhere = {"LMSCONF_K": "sandbox", "LMSCONF_WORKSPACE": "other"}
     try:
         with serve(sandbox) as server:
             answers = [server.url, *LIVE[1:], "y"]
             code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms", **elsewhere)
             assert code == Exit.OK, shown
-            planned = at_a_terminal([], "-C", str(tmp_path / "lms"), "plan", "--detailed-exitcode", LMS_KEY="sandbox")
+            planned = at_a_terminal([], "-C", str(tmp_path / "lms"), "plan", "--detailed-exitcode", LMSCONF_K="sandbox")
             assert planned[0] == Exit.OK, planned[1]
     finally:
         sandbox.shut()
@@ -210,14 +210,14 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "reason"), [("", Exit.ERROR, "LMS_KEY"), ("wrong", Exit.UNAUTHORIZED, "401")], ids=["none", "wrong"]
+    ("key", "code", "reason"), [("", Exit.ERROR, "LMSCONF_K"), ("wrong", Exit.UNAUTHORIZED, "401")], ids=["none", "wrong"]
 )
 def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: Exit, reason: str) -> None:
     """Without a token, or with a wrong one, the project is there, and the error stands with the command for later."""
     sandbox = Sandbox(":memory:")
     try:
         with serve(sandbox) as server:
-            ended, shown = at_a_terminal([server.url, *LIVE[1:], ""], "-C", str(tmp_path), "init", "lms", LMS_KEY=key)
+            ended, shown = at_a_terminal([server.url, *LIVE[1:], ""], "-C", str(tmp_path), "init", "lms", LMSCONF_K=key)
     finally:
         sandbox.shut()
     assert ended == code, shown

@@ -11,7 +11,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import Exit
 
-PROJECT = 'workspaces: {production: {url: "https://lms.invalid", token: {env: NOT_SET}}}\n'
+PROJECT = 'workspaces: {production: {url: "https://lms.invalid", token: {env: LMSCONF_NOT_SET}}}\n'
 
 
 def project(root: Path, manifest: str) -> list[str]:

@@ -26,11 +26,11 @@ def test_a_wait_for_what_does_not_show_is_told_once(
     (tmp_path / "seed.yaml").write_text("groups: [{name: Old}]\n")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
-    monkeypatch.setenv("TOKEN", "sandbox")
+    monkeypatch.setenv("LMSCONF_KEY", "sandbox")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml", faults=Faults(*faults))
     with serve(sandbox) as server:
         (tmp_path / "lmsconf.yaml").write_text(
-            f"workspaces: {{w: {{url: '{server.url}', token: {{env: TOKEN}}}}}}\nsettle: 1s\n"
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 1s\n"
         )
         ended = run(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
     sandbox.shut()

@@ -29,7 +29,7 @@ SEED: Mapping[str, object] = {
 PROJECT = """\
 # how lmsconf is set up here
 workspaces:
-  production: {url: "https://lms.example/api", token: {env: TOKEN}}   # the real one
+  production: {url: "https://lms.example/api", token: {env: LMSCONF_KEY}}   # the real one
 manifests: manifests   # below this folder
 """
 MANIFEST = """

@@ -123,7 +123,7 @@ def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Pro
     held["incomplete"] = {"content": "page 2 failed"}
     (project.root / "old.json").write_text(json.dumps(held))
     (project.root / "lmsconf.yaml").write_text(
-        'workspaces: {live: {url: "https://lms.example/api", token: {env: NO_SUCH_TOKEN}}}\n'
+        'workspaces: {live: {url: "https://lms.example/api", token: {env: LMSCONF_NO_SUCH_TOKEN}}}\n'
     )
     ran = lmsconf(project.root, "plan", "--snapshot", "old.json", "--format", "json")
     assert ran.code == 0, ran.err

@@ -83,7 +83,7 @@ class Late(httpx.BaseTransport):
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(
-        "workspaces: {w: {url: 'https://lms.example', token: {env: T}}}\nguards: off\n", encoding="utf-8"
+        "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\nguards: off\n", encoding="utf-8"
     )
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     yield sandbox
@@ -93,7 +93,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    settings = load(root, None, {"T": "sandbox"})
+    settings = load(root, None, {"LMSCONF_T": "sandbox"})
     timing = Timing(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = Link(late, late.sandbox.wire)
     workspace = Workspace(settings=settings, connection=link, parallelism=1, timing=timing)

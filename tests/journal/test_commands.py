@@ -38,11 +38,11 @@ def lmsconf(
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(
-        f'workspaces: {{web: {{url: "{served[0].url}", token: {{env: CANARY}}}}, box: {{url: "sandbox:box.db"}}}}\n'
+        f'workspaces: {{web: {{url: "{served[0].url}", token: {{env: LMSCONF_K}}}}, box: {{url: "sandbox:box.db"}}}}\n'
         "default_workspace: web\nsettle: 1s\n",
         encoding="utf-8",
     )
-    monkeypatch.setenv("CANARY", "sandbox")
+    monkeypatch.setenv("LMSCONF_K", "sandbox")
     return lambda *arguments: run(app, ["-C", str(tmp_path), *arguments])
 
 

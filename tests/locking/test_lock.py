@@ -373,9 +373,9 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     create = Fault(operation="manual-groups.create", status=403, after=1)
     delete = Fault(operation="manual-groups.delete", status=403, times=2)
     with serve(Sandbox(faults=Faults(create, delete))) as server:
-        file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: KEY}}}}}}\nlock: true\n"
+        file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nlock: true\n"
         (tmp_path / "lmsconf.yaml").write_text(file)
-        key = {"KEY": "sandbox"}
+        key = {"LMSCONF_KEY": "sandbox"}
         body = json.dumps({"name": f"{RESERVED}k until 2020-01-01T00:00:00Z held by CI"})
         assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
         for left in (False, True):

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from lmsconf.connect import Connection
 from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.credential import NoToken
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Severity, UsageError, Where
@@ -20,7 +21,7 @@ TODAY = date(2026, 7, 1)
 TWO = """\
 workspaces:
   sandbox: {url: "sandbox:data/workspace.db", seed: workspace.yaml}
-  production: {url: "https://lms.example/api", token: {env: PRODUCTION_TOKEN}}
+  production: {url: "https://lms.example/api", token: {env: LMSCONF_PRODUCTION_TOKEN}}
 default_workspace: sandbox
 """
 
@@ -191,7 +192,7 @@ def test_sandbox_paths(tmp_path: Path) -> None:
 def test_url_from_the_environment(tmp_path: Path) -> None:
     """LMSCONF_URL is a workspace of its own: no seed and no token of the file, only LMSCONF_TOKEN."""
     text = TWO + "guards: {deletes: {count: 9}}\n"
-    found = settings(tmp_path, text, LMSCONF_URL="https://other.example", PRODUCTION_TOKEN=CANARY)
+    found = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_PRODUCTION_TOKEN=CANARY)
     workspace = found.workspace
     assert (workspace.name, workspace.url, workspace.seed) == ("env", "https://other.example", None)
     assert workspace.token is not None
@@ -261,10 +262,10 @@ def with_token(root: Path, token: str, **environ: str) -> Settings:
 
 def test_token_from_the_environment(tmp_path: Path) -> None:
     """A token may come from the variable that the file names; LMSCONF_TOKEN takes its place."""
-    token = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY).workspace.token
+    token = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY).workspace.token
     assert token is not None
     assert token.secret().reveal() == CANARY
-    other = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY * 2, LMSCONF_TOKEN=CANARY).workspace.token
+    other = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY * 2, LMSCONF_TOKEN=CANARY).workspace.token
     assert other is not None
     assert other.secret().reveal() == CANARY
 
@@ -287,7 +288,7 @@ def test_token_from_a_file(tmp_path: Path) -> None:
 def test_token_from_a_command(tmp_path: Path) -> None:
     """A command is run when the token is needed, in the project's folder, and not before."""
     (tmp_path / "say.py").write_text(f"open('ran', 'w').close(); print('{CANARY}')")
-    found = with_token(tmp_path, f'{{command: ["{sys.executable}", say.py]}}')
+    found = with_token(tmp_path, f'{{command: ["{sys.executable}", say.py]}}', LMSCONF_TOKEN_COMMANDS="allow")
     assert not (tmp_path / "ran").exists()
     assert found.workspace.token is not None
     assert found.workspace.token.secret().reveal() == CANARY
@@ -297,7 +298,7 @@ def test_token_from_a_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("token", "told"),
     [
-        ("{env: P_TOKEN}", "the environment variable P_TOKEN is not set"),
+        ("{env: LMSCONF_P}", "the environment variable LMSCONF_P is not set"),
         ("{file: missing}", "missing cannot be read: No such file or directory"),
         ("{file: empty}", "empty holds no token: it is empty"),
         ("{file: several}", "several holds no token: character 13 of it is one that no token has"),
@@ -311,7 +312,7 @@ def test_no_token(tmp_path: Path, token: str, told: str) -> None:
     (tmp_path / "empty").touch(mode=0o600)
     (tmp_path / "several").touch(mode=0o600)
     (tmp_path / "several").write_text(f"{CANARY}\n{CANARY}\n")
-    found = with_token(tmp_path, token).workspace.token
+    found = with_token(tmp_path, token, LMSCONF_TOKEN_COMMANDS="allow").workspace.token
     assert found is not None
     with pytest.raises(LmsconfError) as raised:
         found.secret()
@@ -322,9 +323,125 @@ def test_no_token(tmp_path: Path, token: str, told: str) -> None:
 
 def test_settings_never_show_the_token(tmp_path: Path) -> None:
     """Neither repr nor str of settings, token or secret holds the token."""
-    found = with_token(tmp_path, "{env: P_TOKEN}", P_TOKEN=CANARY)
+    found = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY)
     assert found.workspace.token is not None
     secret = found.workspace.token.secret()
     for value in (found, found.workspace, found.workspace.token, secret):
         assert CANARY not in repr(value)
         assert CANARY not in f"{value}"
+
+
+def test_a_token_comes_only_from_where_the_environment_lets_it(tmp_path: Path) -> None:
+    """A project file names variables of lmsconf and files of the project; any other place stands in the environment."""
+    root, vault = tmp_path / "lms", tmp_path / "vault"
+    root.mkdir()
+    vault.mkdir()
+    for folder in (root, vault):
+        (folder / "key").write_text(CANARY)
+    (root / "link").symlink_to(vault / "key")
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text(CANARY)
+    outside = ("{file: ../vault/key}", f'{{file: "{vault}/key"}}', "{file: link}", "{file: lmsconf.yaml/../link}")
+    variables = ("{env: AWS_SECRET_ACCESS_KEY}", "{env: LMSCONF_PLAN_KEY}", "{env: lmsconf_token}")
+    for said in (*outside, *variables, "{file: .git/config}", "{file: ~/key}"):
+        found = with_token(root, said, AWS_SECRET_ACCESS_KEY=CANARY, LMSCONF_PLAN_KEY=CANARY).workspace.token
+        assert found is not None
+        with pytest.raises(LmsconfError) as raised:
+            found.secret()
+        assert raised.value.code == "token/refused", said
+        assert CANARY not in f"{raised.value.message} {raised.value.hint}"
+    for said in outside[:3]:
+        found = with_token(root, said, LMSCONF_TOKEN_DIRS=f"/nowhere:{vault}").workspace.token
+        assert found is not None
+        assert found.secret().reveal() == CANARY
+    listed = {"LMSCONF_TOKEN_ENVS": "OTHER,AWS_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY": CANARY}
+    found = with_token(root, variables[0], **listed).workspace.token
+    assert found is not None
+    assert found.secret().reveal() == CANARY
+
+
+def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
+    """The first time it is shown and asked for; a yes is kept for this project and these words, and for these files."""
+    root, home = tmp_path / "lms", tmp_path / "home"
+    root.mkdir()
+    (root / "say.sh").write_text(f"echo {CANARY}")
+    said, shown = "{command: [sh, say.sh]}", list[str]()
+
+    def secret(answer: bool | None, of: str = said, at: Path = root) -> str:
+        def ask(command: str) -> bool:
+            shown.append(command)
+            return bool(answer)
+
+        (at / "lmsconf.yaml").write_text(f'workspaces: {{p: {{url: "https://lms.example", token: {of}}}}}\n')
+        found = load(at, None, {"HOME": str(home)}, today=TODAY, ask=None if answer is None else ask).workspace.token
+        assert found is not None
+        return found.secret().reveal()
+
+    for answer in (None, False):
+        with pytest.raises(LmsconfError, match="token's command"):
+            secret(answer)
+    assert secret(True) == secret(None) == CANARY
+    assert shown == ["sh say.sh", "sh say.sh"]
+    (kept,) = (home / ".local" / "state" / "lmsconf").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    for of, at in (("{command: [sh, say.sh, more]}", root), (said, elsewhere)):
+        with pytest.raises(LmsconfError, match="not allowed"):
+            secret(None, of, at)
+    (root / "say.sh").write_text("echo other")
+    with pytest.raises(LmsconfError, match="not allowed"):
+        secret(None)
+    assert secret(True) == "other"
+    kept.chmod(0o666)
+    with pytest.raises(LmsconfError, match="not allowed"):
+        secret(None)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url", "goes"),
+    [
+        (None, "https://lms.example/api", True),
+        ("lms.example", "https://LMS.example./api", True),
+        ("a.example, lms.example:443", "https://lms.example", True),
+        ("127.0.0.1:1", "http://127.0.0.1:1", True),
+        ("", "https://lms.example", False),
+        ("lms.example:8443", "https://lms.example", False),
+        ("example", "https://lms.example", False),
+        ("lms.example", "https://lms.example.evil.example", False),
+        ("https://lms.example", "https://lms.example", False),
+        ("*", "https://lms.example", False),
+    ],
+)
+def test_a_token_goes_only_to_hosts_that_are_allowed(
+    tmp_path: Path, allowed: str | None, url: str, goes: bool
+) -> None:
+    """LMSCONF_ALLOWED_HOSTS names them, at any port or at one; nothing is looked up or sent for any other."""
+    environ = {} if allowed is None else {"LMSCONF_ALLOWED_HOSTS": allowed}
+    for of in ({"LMSCONF_URL": url}, {}):
+        found = settings(tmp_path, f'workspaces: {{w: {{url: "{url}", token: {{env: LMSCONF_X}}}}}}\n', **environ, **of)
+        with Connection(found) as connection, pytest.raises(LmsconfError) as raised:
+            connection.crew(1)
+        assert raised.value.code == ("token/missing" if goes else "url/host")
+
+
+@pytest.mark.parametrize("said", ["url: 'sandbox:../x.db'", "url: 'sandbox:/x.db'", "url: 'sandbox:out/x.db'",
+                                  "url: 'sandbox:', seed: ../x.yaml", "url: 'sandbox:', seed: out/x.yaml"])  # fmt: skip
+def test_sandbox_files_stay_inside(tmp_path: Path, said: str) -> None:
+    """The database and the seed of a sandbox lie in the project, all links followed."""
+    root = tmp_path / "lms"
+    root.mkdir()
+    (root / "out").symlink_to(tmp_path)
+    with pytest.raises(ProblemsFound) as raised:
+        settings(root, f"workspaces: {{w: {{{said}}}}}\n")
+    assert [problem.code for problem in raised.value.problems] == ["project/outside"]
+
+
+def test_a_linked_project_file_is_refused(tmp_path: Path) -> None:
+    """Its text would stand in messages, whatever it is the text of."""
+    (tmp_path / "key").write_text(f"-----BEGIN: KEY-----\n{CANARY}: [")
+    (tmp_path / "lms").mkdir()
+    (tmp_path / "lms" / "lmsconf.yaml").symlink_to(tmp_path / "key")
+    with pytest.raises(ProblemsFound) as raised:
+        load(tmp_path / "lms", None, {})
+    assert [problem.code for problem in raised.value.problems] == ["project/link"]
