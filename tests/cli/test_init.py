@@ -210,7 +210,9 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "reason"), [("", Exit.ERROR, "LMSCONF_K"), ("wrong", Exit.UNAUTHORIZED, "401")], ids=["none", "wrong"]
+    ("key", "code", "reason"),
+    [("", Exit.ERROR, "LMSCONF_K"), ("wrong", Exit.UNAUTHORIZED, "401")],
+    ids=["none", "wrong"],
 )
 def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: Exit, reason: str) -> None:
     """Without a token, or with a wrong one, the project is there, and the error stands with the command for later."""
