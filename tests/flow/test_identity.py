@@ -128,6 +128,18 @@ def test_an_email_of_two_people_is_an_error_with_the_ids(tmp_path: Path, manifes
     assert "u-anna, u-twin" in problem.message
 
 
+def test_an_email_is_that_of_the_active_account(tmp_path: Path) -> None:
+    """Somebody who came back has an old account, archived, beside the present one: a list means the present one."""
+    it = project(tmp_path, "groups: [{name: A}]")
+
+    def double(snapshot: dict[str, Any]) -> None:
+        snapshot["user"].append({"id": "u-0", "email": "anna@acme.example", "archived": True})
+
+    plan = plan_against(it, "groups: [{name: A, members: [anna@acme.example]}]", double)
+    assert [list(call.body.values()) for call in plan.calls if isinstance(call.body, dict)] == [[["u-anna"]]]
+    assert plan.all_problems == ()
+
+
 def test_a_pin_may_be_per_workspace(tmp_path: Path) -> None:
     """A workspace that the map lacks goes by name; the pinned one is renamed."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
