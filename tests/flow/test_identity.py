@@ -87,6 +87,14 @@ def test_a_choice_that_looks_like_another_is_an_error(tmp_path: Path) -> None:
     assert problem.code == "name/look-alike"
 
 
+def test_choices_may_speak_only_of_those_named(tmp_path: Path) -> None:
+    """With include and exclude, what neither names stays, with its id and its place among the others."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B, C]}]")
+    a, b, _ = it.fields()["F"]["choices"]
+    it.settled("custom_fields: [{name: F, choices: {include: [B], exclude: [C]}}]")
+    assert it.fields()["F"]["choices"] == [a, b]
+
+
 def test_a_name_that_is_live_twice_is_an_error_with_the_ids(tmp_path: Path) -> None:
     """For a declaration, an entry under absent, an audience, content, and an earlier name."""
     it = project(

@@ -57,22 +57,25 @@ class Ground:
     @contextmanager
     def planted(self, texts: Mapping[str, str]) -> Iterator[None]:
         """These files read so while it lasts."""
-        with tempfile.TemporaryDirectory() as aside:
-            before = {file: shutil.copy2(self.root / file, Path(aside, str(at))) for at, file in enumerate(texts)}
-            try:
-                for file, text in texts.items():
-                    (self.root / file).write_text(text, encoding="utf-8")
-                yield
-            finally:
-                # With their times of then, so that what was compiled from them is good again.
-                for file, copy in before.items():
-                    shutil.copy2(copy, self.root / file)
+        before = {file: (self.root / file).read_text(encoding="utf-8") for file in texts}
+        try:
+            self._write(texts)
+            yield
+        finally:
+            self._write(before)
+
+    def _write(self, texts: Mapping[str, str]) -> None:
+        for file, text in texts.items():
+            path = self.root / file
+            path.write_text(text, encoding="utf-8")
+            # Code that was compiled from another text of the same second and length would be taken for this one's.
+            for old in path.parent.glob(f"__pycache__/{path.stem}.*"):
+                old.unlink()
 
     def judged(self, tests: Sequence[str], seconds: float) -> Found:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
-        # Nothing that is compiled here is kept, or it could be taken for another text of the same second and length.
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
         try:
             ran = subprocess.run(
