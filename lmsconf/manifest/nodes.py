@@ -202,9 +202,13 @@ class EntryPlaces:
 
     def written(self, *path: str | int) -> str:
         """The plain word at `path` as the file spells it: `010` where the value is 10; empty for nothing at all."""
-        where = self._walk(path)[1]
-        found = _WORD.match(self._source.rest(mark(where.line, where.column)))
+        found = _WORD.match(self.rest(*path))
         return found[1] if found else ""
+
+    def rest(self, *path: str | int) -> str:
+        """What the file says from the value at `path` to the end of its line."""
+        where = self._walk(path)[1]
+        return self._source.rest(mark(where.line, where.column))
 
     def find(self, text: str, *path: str | int) -> Where:
         """The place of what reads `text` at or below `path`; of `path` itself if nothing does."""

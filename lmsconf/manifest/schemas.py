@@ -13,7 +13,7 @@ from lmsconf.core.kind import Kind
 from lmsconf.core.values import Json
 from lmsconf.manifest.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.each import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.sets import CONDITION_SETS, PEOPLE_SETS, SET
+from lmsconf.manifest.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
 
 ABSENT: Final = "absent"
 _Schema: TypeAlias = "Mapping[str, Json]"
@@ -23,7 +23,10 @@ _TEXT: Final[dict[str, Json]] = {"type": "string", "minLength": 1}
 _SET: Final[dict[str, Json]] = {
     "type": "object",
     "description": f"The people of a set that stands under {PEOPLE_SETS}.",
-    "properties": {SET: {**_TEXT, "description": "The name of the set."}},
+    "properties": {
+        SET: {**_TEXT, "description": "The name of the set."},
+        ALLOW_EMPTY: {"type": "boolean", "description": "true: a set without anybody means nobody."},
+    },
     "required": [SET],
     "additionalProperties": False,
 }

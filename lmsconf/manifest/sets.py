@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
@@ -20,7 +21,10 @@ PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
 SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS)
 SET: Final = "set"
+ALLOW_EMPTY: Final = "allow_empty"
 Report: TypeAlias = Callable[[Problem], None]
+_EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
+"""What stands where a list is that is empty only because a variable in it is."""
 _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set"}
 
 
@@ -117,7 +121,7 @@ class PeopleSets:
         self._people: dict[str, Seq | None] = {}
 
     def expand(self, body: Map, trails: tuple[Trail, ...], places: EntryPlaces) -> bool:
-        """Puts people in place of every set that the entry names; False if one cannot be had."""
+        """Puts people in place of every set that the entry names; False if one cannot be had, or nobody is left."""
         whole = True
         for trail in trails:
             for node, step, path in reached(body, trail, ()):
@@ -126,11 +130,18 @@ class PeopleSets:
                     found = self._named(said, places, path)
                 elif isinstance(said, Seq) and any(isinstance(item, Map) for item in said):
                     found = self._mixed(said, places, path)
+                elif isinstance(said, Seq) and not said and _EMPTIED.match(places.rest(*path)):
+                    self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
+                    found = None
                 else:
                     continue
                 whole = whole and found is not None
                 node[step] = found if found is not None else said
         return whole
+
+    def _tell_nobody(self, what: str, where: Where, hint: str) -> None:
+        """A list that comes out empty where nobody sees it is an error, as it is for a CSV file."""
+        self._sets.report(Problem(code="people/nobody", message=f"{what} nobody", hint=hint, source=where))
 
     def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
         """A list in which sets stand beside people, each person at the place where the e-mail is written."""
@@ -146,13 +157,20 @@ class PeopleSets:
         return gathered(listed) if whole else None
 
     def _named(self, said: Map, places: EntryPlaces, path: Trail) -> Seq | None:
+        """The people of a set. It names somebody, or it is said at its file or here that this may not be."""
         name = normal(str(said[SET]))
         found = self._sets.find(name, places.at(*path, SET))
         if found is None:
             return None
         if name not in self._people:
             self._people[name] = self._read(found)
-        return self._people[name]
+        people = self._people[name]
+        may_be = said.get(ALLOW_EMPTY) is True or isinstance(found.value, Map)
+        if people is not None and not people and not may_be:
+            hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
+            self._tell_nobody(f"the people set {quoted(name)} names", places.at(*path, SET), hint)
+            return None
+        return people
 
     def _read(self, found: _Set) -> Seq | None:
         """The people of a set, read from its file if it names one."""

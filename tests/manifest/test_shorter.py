@@ -20,6 +20,7 @@ from lmsconf.manifest.load import load
 from lmsconf.resources import schema_text
 
 VARIABLES: dict[str, Json] = {
+    "none": [],
     "countries": ["SE", "NO"],
     "strict": True,
     "leads": ["anna.berg@acme.example", "bo.ek@acme.example"],
@@ -217,6 +218,40 @@ def test_files_may_be_named_by_a_value(tmp_path: Path) -> None:
     found = loaded(tmp_path, {"a.yaml": text})
     assert [str(problem.source) for problem in found.problems] == ["a.yaml:1:74 (c=others)"]
     assert [one.address.name for one in found.declared] == ["A people"]
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ("{set: Nobody}", "2:35"),
+        ("[bo@acme.example, {set: Nobody}]", "2:53"),
+        ("{include: {set: Nobody}, exclude: [bo@acme.example]}", "2:45"),
+        ("{include: [bo@acme.example], exclude: {set: Nobody}}", "2:73"),
+        ("$(none)", "2:29"),
+        ("[$(none)]", "2:29"),
+        ("{include: $(none)}", "2:39"),
+        ("[$(none), {set: Somebody}]", None),
+        ("{set: Nobody, allow_empty: true}", None),
+        ("[{set: Nobody, allow_empty: true}]", None),
+        ("{set: File}", None),
+        ("[]", None),
+        ("[ ]", None),
+        ("*none", None),
+    ],
+)
+def test_an_empty_list_that_nobody_sees_is_an_error(tmp_path: Path, members: str, place: str | None) -> None:
+    """A set or a variable without people is told where it is used, unless that is said to be right; [] means nobody."""
+    text = f"""\
+x-none: &none []
+groups: [{{name: A, members: {members}}}]
+people_sets:
+  Nobody: []
+  Somebody: [cy.dahl@acme.example]
+  File: {{file: hr/people.csv, column: email, where: {{email: x}}, allow_empty: true}}
+"""
+    found = loaded(tmp_path, {"a.yaml": text})
+    errors = [(problem.code, str(problem.source)) for problem in found.problems if problem.is_error]
+    assert errors == ([("people/nobody", f"a.yaml:{place}")] if place else [])
 
 
 def test_notes_do_not_stop_anything(tmp_path: Path) -> None:
