@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
-_GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:].*)")
+_GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
+_IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
+_WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
 _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
 _UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
@@ -66,7 +68,7 @@ def _advices(found: Complaint, line: str, opened: str, before: str) -> Iterator[
     if "alphabetic or numeric" in found.problem and found.opened:
         char = line[found.opened[1] : found.opened[1] + 1]
         yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.opened)
-    yield from _brackets(found, char)
+    yield from _brackets(found, line, opened)
 
 
 def _glued(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
@@ -92,16 +94,22 @@ def _colon(found: Complaint, line: str) -> Advice:
     )
 
 
-def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
+def _brackets(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
+    char = line[found.at[1] : found.at[1] + 1]
     if "flow" in found.context and found.opened and char == ":" and found.opened[0] == found.at[0]:
-        yield Advice('": " inside a text', f"{_QUOTE}.", found.at)
+        yield Advice('": " inside a text', _quote_or_comma(line[: found.at[1]]), found.at)
     if "expected ':'" in found.problem and found.opened:
+        yield from _glued_in_flow(opened[found.opened[1] :], found.opened)
         yield Advice("this line has no colon", "Write `key: value`, or quote a text of several lines.", found.opened)
     if "did not find expected node content" in found.problem:
         yield Advice("a value is missing here", "Take the extra comma or bracket away, or write the value.", found.at)
     if "flow" in found.context and found.opened:
         kind, end = ("list", "]") if "sequence" in found.context else ("mapping", "}")
+        if kind == "mapping":
+            yield from _opening(line[: found.at[1]], char, found.at)
         hint = f"Close it with {end}, or put the missing comma."
+        if char in ("]", "}"):
+            hint = f"Close it with {end} before the {char}, or take the {char} away if it closes nothing."
         yield Advice(f"the {kind} that opens at line {found.opened[0] + 1} is not closed here", hint, found.at)
     if "block" in found.context and found.problem.startswith("did not find expected"):
         yield Advice(
@@ -110,6 +118,30 @@ def _brackets(found: Complaint, char: str) -> Iterator[Advice]:
     if "escape" in found.problem:
         hint = "In single quotes a backslash is only a backslash."
         yield Advice("this backslash begins no escape that YAML knows", hint, found.at)
+
+
+def _quote_or_comma(before: str) -> str:
+    """The way out for a colon in a text between brackets. The word before it may be a key after a forgotten comma."""
+    word = _WORD_BEFORE.search(before[-_LONG:])
+    return f"Put a comma before {word[1]} if it is the next key, or else the text in quotes." if word else f"{_QUOTE}."
+
+
+def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
+    """A key between brackets whose colon has no blank after it: to YAML it is no key."""
+    key = _IN_FLOW.match(rest[:_LONG])
+    if key is None:
+        return
+    if key[2][:1] in ("", ",", "}", "]"):
+        yield Advice(f"{key[1]} has no value", f"Write {key[1]}: and its value, or take the key out.", at)
+    else:
+        yield Advice("a blank is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
+
+
+def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
+    """A bracket that opens right after a word, which is a key without its colon."""
+    word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
+    if word is not None:
+        yield Advice(f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
 
 
 def _closed(line: str, column: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
@@ -285,9 +286,22 @@ def _unfit(value: Json, name: str, where: Where) -> Fault:
 
 def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     shown = json.dumps(finding.value, ensure_ascii=False)
-    hint = remedies.date_hint(finding.schema, str(finding.value)) or finding.schema.get("description")
+    hint = (
+        remedies.date_hint(finding.schema, str(finding.value))
+        or _several(finding)
+        or finding.schema.get("description")
+    )
     message = f"{label(finding.path)} cannot be {shown}"
     yield Fault("value", message, str(hint) if hint else None, places.at(*finding.path))
+
+
+def _several(finding: Finding) -> str | None:
+    """The way out for an item in which several stand, each of which would do."""
+    items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
+    fits = re.compile(str(finding.schema["pattern"]))
+    if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
+        return None
+    return f"Put a comma between them: {', '.join(items)}."
 
 
 def _bound(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
