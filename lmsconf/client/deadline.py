@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore
@@ -18,15 +18,20 @@ import httpx
 class Deadline:
     """When a request has to be over; set anew for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.until = math.inf
         self._seconds = math.inf
 
-    def set(self, seconds: float) -> float:
-        """Begins anew, and says when that will be over."""
+    def set(self, seconds: float) -> None:
+        """Begins anew."""
         self._seconds = seconds
-        self.until = time.monotonic() + seconds
-        return self.until
+        self.until = self._clock() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self._clock() > self.until
 
     @property
     def missed(self) -> str:
@@ -35,7 +40,7 @@ class Deadline:
 
     def left(self, timeout: float | None, late: type[Exception]) -> float | None:
         """The timeout, or what is left where that is less. Raises `late` where nothing is."""
-        left = self.until - time.monotonic()
+        left = self.until - self._clock()
         if left <= 0:
             raise late(self.missed)
         return left if timeout is None else min(timeout, left)

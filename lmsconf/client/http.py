@@ -11,7 +11,7 @@ import os
 import ssl
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -75,6 +75,7 @@ class Door:
     """One connection to one service, with its credential. Raises LmsconfError for a URL or a token that is not safe.
 
     seconds: how long one request may take from its first to its last byte. said: where the URL was said, in words.
+    clock: seconds that only ever pass.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Door:
         seconds: float,
         max_bytes: int,
         said: str = URL_SAID,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         parts = _checked(base_url, in_process=transport is not None)
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
@@ -101,7 +103,7 @@ class Door:
                 "User-Agent": f"lmsconf/{__version__}",
             }
         )
-        self._deadline = Deadline()
+        self._deadline = Deadline(clock)
         self._transport = _transport(parts, self._deadline, kept=1) if transport is None else transport
         # A service may hang up on a connection just as it is used again, and then nobody knows whether a write was
         # carried out. So each write has a connection of its own; a read is simply asked again.
@@ -137,7 +139,7 @@ class Door:
 
         within: how many seconds it may take, where that is less than what is usual.
         """
-        until = self._deadline.set(min(self._seconds, within))
+        self._deadline.set(min(self._seconds, within))
         timeouts = self._timeouts if within >= self._seconds else _timeouts(within)
         try:
             request = httpx.Request(
@@ -150,7 +152,7 @@ class Door:
             request.read()  # so that a transport may look at `content`
             response = (self._fresh if writes else self._transport).handle_request(request)
             try:
-                return self._answer(response, until)
+                return self._answer(response)
             finally:
                 response.close()
         except FAILURES as error:
@@ -171,29 +173,29 @@ class Door:
             return Lost(reason)
         return NotSent(reason, final=fate is Fate.FINAL, hint=certificate_hint(error, self.host))
 
-    def _answer(self, response: httpx.Response, until: float) -> Answer:
+    def _answer(self, response: httpx.Response) -> Answer:
         """The whole answer, once all of it is here."""
         headers = {name.lower(): value.decode("latin-1") for name, value in response.headers.raw}
         body, unreadable = b"", None
         try:
-            body = self._body(response, headers.get(b"content-encoding", "").strip().lower(), until)
+            body = self._body(response, headers.get(b"content-encoding", "").strip().lower())
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
         after, location, date = (headers.get(name) for name in (b"retry-after", b"location", b"date"))
         return Answer(response.status_code, body, after, location, unreadable, date)
 
-    def _body(self, response: httpx.Response, encoding: str, until: float) -> bytes:
+    def _body(self, response: httpx.Response, encoding: str) -> bytes:
         """The decoded body. Raises ValueError where it is too long or encoded otherwise, Lost when time is up."""
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise ValueError(f"it is encoded as {encoding[:40]!r}, which was not asked for")
         if not isinstance(response.stream, httpx.SyncByteStream):
             raise ValueError("it comes from a transport that is not synchronous")
-        return self._gather(self._until(response.stream, until), unzip=encoding.endswith("gzip"))
+        return self._gather(self._until(response.stream), unzip=encoding.endswith("gzip"))
 
-    def _until(self, chunks: Iterable[bytes], until: float) -> Iterable[bytes]:
+    def _until(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
         """The chunks that arrive in time. A timeout alone would let a byte a second go on for ever."""
         for chunk in chunks:
-            if time.monotonic() > until:
+            if self._deadline.is_over:
                 raise Lost(self._deadline.missed)
             yield chunk
 

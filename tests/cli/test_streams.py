@@ -10,12 +10,14 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import IO
 
 import pytest
 from jsonschema import Draft202012Validator
+from waiting import HANGS, Held
 
 from lmsconf.errors import Exit
 from lmsconf.resources import schema_text
@@ -221,38 +223,41 @@ def test_a_run_cut_short_at_the_question_lists_what_was_not_done(
 ) -> None:
     """There is a plan, so the report comes, with every call not attempted."""
     arguments = ["apply", "--format", format_]
-    ran = _cut(project, arguments, number, {}, lambda err: b"Only yes is taken for yes" in err)
+    ran = _cut(project, arguments, number, {}, lambda told: _told(told, b"Only yes is taken for yes"))
     _check(ran, code, format_)
     assert wanted(project) == 2
 
 
-@pytest.fixture
-def slow(project: Path) -> Iterator[tuple[Sandbox, dict[str, str]]]:
-    """A server that takes its time, and the environment that leads there."""
-    sandbox = Sandbox(token=TOKEN)
-    with serve(sandbox, latency=0.3) as server:
+@contextmanager
+def served(held: Held) -> Iterator[tuple[Sandbox, dict[str, str]]]:
+    """A server that keeps an answer back, and the environment that leads there."""
+    sandbox = Sandbox(token=TOKEN, on_log=held)
+    with serve(sandbox) as server:
         yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
 
 
 @pytest.mark.parametrize(("number", "code"), CUT)
 def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
-    project: Path, slow: tuple[Sandbox, dict[str, str]], number: signal.Signals, code: int
+    project: Path, number: signal.Signals, code: int
 ) -> None:
     """So it does between the plan and the first call, whatever it is at."""
-    sandbox, there = slow
-    assert shell(project, "lmsconf plan --out plan.json", **there).returncode == Exit.OK
-    before = len(sandbox.log)
-    arguments = ["apply", "plan.json", "--format", "json"]
-    ran = _cut(project, arguments, number, there, lambda _: len(sandbox.log) > before)
+    planned: list[bool] = []
+    held = Held(lambda _: bool(planned))
+    with served(held) as (sandbox, there):
+        assert shell(project, "lmsconf plan --out plan.json", **there).returncode == Exit.OK
+        planned.append(True)
+        ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, there, lambda _: held)
     _check(ran, code, "json")
     assert not any(call.writes for call in sandbox.log)
 
 
-def test_a_run_cut_short_as_it_begins_has_a_report(project: Path, slow: tuple[Sandbox, dict[str, str]]) -> None:
+def test_a_run_cut_short_as_it_begins_has_a_report(project: Path) -> None:
     """Once the run is being written down, a report comes too; its counts are those of the service."""
-    sandbox, there = slow
+    held = Held(lambda call: call.writes)
     arguments = ["apply", "--auto-approve", "--parallelism", "1", "--format", "json"]
-    ran = _cut(project, arguments, signal.SIGINT, there, lambda _: any(project.rglob("*.jsonl")))
+    with served(held) as (sandbox, there):
+        ran = _cut(project, arguments, signal.SIGINT, there, lambda _: held)
+    assert any(project.rglob("*.jsonl"))
     report = json.loads(ran.stdout)
     assert (ran.returncode, report["format"], report["exit"]) == (130, "lmsconf.apply/1", 130)
     done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
@@ -261,30 +266,41 @@ def test_a_run_cut_short_as_it_begins_has_a_report(project: Path, slow: tuple[Sa
 
 
 def _cut(
-    folder: Path, arguments: list[str], number: signal.Signals, more: Mapping[str, str], when: Callable[[bytes], bool]
+    folder: Path,
+    arguments: list[str],
+    number: signal.Signals,
+    more: Mapping[str, str],
+    when: Callable[[IO[bytes]], AbstractContextManager[object]],
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs lmsconf with a terminal to ask on, and sends it a signal as soon as `when` holds of its stderr."""
+    """Runs lmsconf with a terminal to ask on, and sends it a signal inside of what `when` makes of its stderr."""
     ours, theirs = pty.openpty()
-    told = folder / "stderr"
-    with told.open("wb") as err:
-        running = subprocess.Popen(
-            [sys.executable, "-m", "lmsconf", *arguments],
-            cwd=folder,
-            env=environ(more),
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=err,
-        )
+    running = subprocess.Popen(
+        [sys.executable, "-m", "lmsconf", *arguments],
+        cwd=folder,
+        env=environ(more),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
-        deadline = time.monotonic() + 60
-        while not when(told.read_bytes()) and running.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        running.send_signal(number)
-        out, _ = running.communicate(timeout=60)
+        assert running.stderr is not None
+        with when(running.stderr):
+            running.send_signal(number)
+        out, err = running.communicate(timeout=HANGS)
     finally:
         os.close(ours)
         os.close(theirs)
-    return subprocess.CompletedProcess(arguments, running.returncode, out, told.read_bytes())
+    return subprocess.CompletedProcess(arguments, running.returncode, out, err)
+
+
+def _told(stream: IO[bytes], words: bytes) -> AbstractContextManager[object]:
+    """Reads a stream until those words have come."""
+    told = b""
+    while words not in told:
+        part = os.read(stream.fileno(), 4096)
+        assert part, told
+        told += part
+    return nullcontext()
 
 
 def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import httpx
 import pytest
+from waiting import HANGS
 
 from lmsconf.client.budget import Budget
 from lmsconf.client.client import Client
@@ -105,7 +106,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
     group: Group
     network = Network(answering=DEATHS[name](lambda: group.clock))
     group = Group(network, width=8)
-    gate = threading.Barrier(8, timeout=5)
+    gate = threading.Barrier(8, timeout=HANGS)
 
     def job(by: Client) -> None:
         with suppress(threading.BrokenBarrierError):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from waiting import HANGS
 
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
@@ -209,7 +210,7 @@ def test_the_largest_page_is_the_dialects() -> None:
 
 def test_pages_whose_place_is_known_are_read_side_by_side() -> None:
     """The first page tells how large pages are and how many rows there are: the others need not wait in line."""
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=HANGS)
     answering = pages("users", "userId", "abcdef", total="matchCount")
 
     def together(request: httpx.Request) -> httpx.Response:

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 import jsonschema
 import pytest
+from waiting import HANGS, Held
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
@@ -253,9 +253,10 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
     """The report lists every call, done or not attempted, and the progress counts no call that was not made."""
     it = Project(tmp_path, SEED)
     it.write("groups:\n" + "".join(f"  - {{name: G{one}}}\n" for one in range(60)))
-    sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=TOKEN)
-    with serve(sandbox, latency=0.05) as server:
-        said = _cut(it, server, sandbox, number)
+    held = Held(lambda call: call.writes)
+    sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=TOKEN, on_log=held)
+    with serve(sandbox) as server:
+        said = _cut(it, server, held, number)
         log = [call for call in sandbox.log if call.writes]
     assert said.code == code
     report = said.document
@@ -286,8 +287,8 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def _cut(it: Project, server: Server, sandbox: Sandbox, number: int) -> Said:
-    """Starts an apply and ends it with a signal as soon as it has written something."""
+def _cut(it: Project, server: Server, held: Held, number: int) -> Said:
+    """Starts an apply and ends it with a signal before the first thing that it wrote is answered."""
     running = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", "apply", "--auto-approve", "--format", "json", "--parallelism", "1"],
         cwd=it.root,
@@ -296,9 +297,7 @@ def _cut(it: Project, server: Server, sandbox: Sandbox, number: int) -> Said:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not any(call.writes for call in sandbox.log) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    running.send_signal(number)
-    out, err = running.communicate(timeout=60)
+    with held:
+        running.send_signal(number)
+    out, err = running.communicate(timeout=HANGS)
     return Said(running.returncode, out, err)

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from laws.stage import Link
+from waiting import HANGS
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.policy import Guards
@@ -194,7 +195,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     settling = Settling(look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Timing(), again=print)
     with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.wire).crew(1) as crew:
         future = Sender(crew, all_kinds(), settling).submit(call, {})
-        assert str(future.exception(timeout=5)) == "the id of group/New never came"
+        assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
         assert not sandbox.log
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import HANGS
 
 from journal.scene import BEGAN
 from lmsconf.errors import Exit, LmsconfError
@@ -52,7 +53,7 @@ def test_it_holds_between_processes_and_goes_with_them(tmp_path: Path) -> None:
         with pytest.raises(Locked, match=f"process {process.pid} "), locked(tmp_path, "production"):
             pytest.fail("two have it")
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(HANGS)
         with locked(tmp_path, "production"):
             pass
 

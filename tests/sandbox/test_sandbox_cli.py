@@ -12,6 +12,7 @@ from dataclasses import fields
 
 import httpx
 import pytest
+from waiting import HANGS
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
@@ -149,7 +150,7 @@ def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
         url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])[0]
         answer = httpx.get(f"{url}/groups", headers={"authorization": "Bearer sandbox"})
         server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=10)
+        _, said = server.communicate(timeout=HANGS)
     assert lines[1:] == [
         "  data   w.db\n",
         "  token  sandbox\n",
@@ -181,7 +182,7 @@ def test_a_server_goes_wrong_on_script(lmsconf, tmp_path):
         headers = {"authorization": "Bearer sandbox"}
         answers = [httpx.get(f"{url}/groups", headers=headers).status_code for _ in range(2)]
         server.send_signal(signal.SIGINT)
-        server.communicate(timeout=10)
+        server.communicate(timeout=HANGS)
     assert answers == [429, 200]
 
 

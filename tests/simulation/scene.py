@@ -155,4 +155,4 @@ def alone() -> Iterator[None]:
     yield
     for thread in threading.enumerate():
         if thread.name.startswith("lmsconf-"):
-            thread.join(10)
+            thread.join()
