@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,6 @@ from lmsconf.wire import Wire
 if TYPE_CHECKING:
     from lmsconf.sandbox.service import Logged
 
-_TOKEN = "sandbox"  # noqa: S105  the embedded workspace keeps no secret
 _SQLITE = b"SQLite format 3\x00"
 
 
@@ -63,6 +63,7 @@ _seed = click.option(
 @click.option(
     "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Let go wrong what this script says; see above."
 )
+@click.option("--token", metavar="TOKEN", help="The token to take, for scripts; without it, a new one each time.")
 @pass_context
 def serve(
     context: Context,
@@ -72,11 +73,12 @@ def serve(
     latency: float,
     log: Path | None,
     faults: Path | None,
+    token: str | None,
 ) -> None:
     """Serve a workspace over HTTP, to this machine only.
 
-    With --seed alone it is in memory. The token is what LMSCONF_TOKEN says, or else: sandbox. A browser that opens
-    the address sees what is in the workspace, and the last calls.
+    With --seed alone it is in memory. The token is a new one each time, and printed, unless --token gives one. A
+    browser that opens the address sees what is in the workspace, and the last calls.
 
     A script of faults is a YAML list. An entry strikes the next request that it fits:
 
@@ -90,17 +92,20 @@ def serve(
     Which requests: operation, a shell pattern; times, a number or always; after so many that go well; calls, by number
     from 1; chance, with the seed of its dice.
     """
+    from lmsconf.endpoint import token_problem
     from lmsconf.sandbox import faultfile
     from lmsconf.sandbox import serve as serving
     from lmsconf.sandbox.service import Service
 
     place = _place(context, db, seed)
-    token = context.environ.get("LMSCONF_TOKEN") or _TOKEN
+    if token is not None and (wrong := token_problem(token)):
+        raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
+    token = token or secrets.token_urlsafe(24)
     script = faultfile.load(faults) if faults else None
     with _LogFile(log) as write:
         service = Service(place.db, wire=place.wire, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
-        emit(_welcome(server.url, place.db, token), sys.stdout)
+        emit(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -202,14 +207,13 @@ def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
 
 
 def _welcome(url: str, db: str, token: str) -> str:
-    """What somebody needs who wants to use the server. A token that was given is not shown again."""
-    shown = token if token == _TOKEN else "$LMSCONF_TOKEN"
+    """What somebody needs who wants to use the server, a line each, for scripts to take."""
     where = "in memory, gone when it stops" if db == IN_MEMORY else db
     return (
         f"A sandbox workspace listens on {url}\n"
         f"  data   {where}\n"
-        f"  token  {shown}\n"
-        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN={shown} lmsconf plan\n"
+        f"  token  {token}\n"
+        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN={token} lmsconf plan\n"
         "Stop it with Ctrl-C.\n"
     )
 

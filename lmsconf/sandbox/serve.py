@@ -18,6 +18,9 @@ from lmsconf.sandbox.service import Answer, Service, json_answer
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
+_NAMES: Final = (LOOPBACK, "localhost", "[::1]")
+"""What this machine calls itself. A request under any other name is answered by nothing."""
+_USUAL_PORT: Final = 80
 _MOST_HEADERS: Final = 100
 _LONGEST_HEADER: Final = 65536
 
@@ -81,6 +84,8 @@ class _HTTP(ThreadingHTTPServer):
         self.latency = latency
         self._open: set[socket.socket] = set()
         super().__init__((LOOPBACK, port), _Conversation)
+        at = {f"{name}:{self.server_port}" for name in _NAMES}
+        self.names = frozenset(at | set(_NAMES) if self.server_port == _USUAL_PORT else at)
 
     def process_request(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
         if isinstance(request, socket.socket):
@@ -151,6 +156,10 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         headers = self._given
+        host = headers.get("host", "")
+        if host.lower() not in self.server.names:
+            # A name that leads here is no name of this machine: a page of that site asks, through somebody's browser.
+            return self._give_up(421, f"this is not {host[:60]}", error="misdirected")
         size = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not size.isascii() or not size.isdigit():
             return self._give_up(411, "a request says the length of its body")
@@ -161,7 +170,7 @@ class _Conversation(BaseHTTPRequestHandler):
             time.sleep(self.server.latency)
         path, _, query = self.path.partition("?")
         if self.command == "GET" and path == "/" and "text/html" in headers.get("accept", ""):
-            return self._send(self._page(headers.get("host", "")))
+            return self._send(self._page())
         try:
             return self._send(self.server.sandbox.answer(self.command, path, query, headers, body))
         except Lost:
@@ -176,17 +185,15 @@ class _Conversation(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _page(self, host: str) -> Answer:
-        """The page for people. It takes no credential, so it is only for who asks this machine by its own name."""
-        if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
-            return json_answer(421, {"error": "misdirected", "message": f"this is not {host}"})
+    def _page(self) -> Answer:
+        """The page for people. It takes no credential, and shows what is in a sandbox to who is on this machine."""
         body = page(self.server.sandbox).encode()
         return Answer(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
-    def _give_up(self, status: int, message: str) -> None:
+    def _give_up(self, status: int, message: str, *, error: str = "bad_request") -> None:
         """Refuses a request whose body is not read, which is the end of the connection."""
         self.close_connection = True
-        self._send(json_answer(status, {"error": "bad_request", "message": message}))
+        self._send(json_answer(status, {"error": error, "message": message}))
 
     def log_message(self, format: str, *values: object) -> None:
         """Says nothing: the sandbox keeps a log of its own."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
 
@@ -18,6 +19,8 @@ from lmsconf.sandbox.tables import INDEXES, TABLES, VERSION
 Value: TypeAlias = "str | int | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
+_MODE: Final = 0o600
+_OTHERS: Final = 0o077
 _OWNERS: Final = {
     "u": "people",
     "f": "fields",
@@ -235,6 +238,8 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _open(path: str) -> sqlite3.Connection:
+    if path != IN_MEMORY:
+        _make(path)
     # Autocommit, because the transactions are ours; any thread, because the store's lock keeps them apart.
     try:
         connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -247,7 +252,24 @@ def _open(path: str) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         connection.close()
         raise _unusable(path, str(error)) from error
+    if path != IN_MEMORY:
+        _make_private(path)
     return connection
+
+
+def _make(path: str) -> None:
+    """Makes the file of a new workspace, for its owner alone, before SQLite would make it for everybody."""
+    # Where that cannot be, or a file is there already, SQLite says what it thinks of it.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
+
+
+def _make_private(path: str) -> None:
+    """Lets nobody else read a workspace that is there already, nor the files that SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        file = Path(path + suffix)
+        if file.is_file() and (about := file.stat()).st_mode & _OTHERS and about.st_uid == os.geteuid():
+            file.chmod(_MODE)
 
 
 def _unusable(path: str, reason: str) -> LmsconfError:

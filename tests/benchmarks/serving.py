@@ -31,7 +31,7 @@ class Served(NamedTuple):
 @contextmanager
 def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[Served]:
     """A workspace behind a free port, each answer late by so many seconds."""
-    command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--log", str(log)]
+    command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--log", str(log), "--token", TOKEN]
     with subprocess.Popen(
         [*command, "--latency", str(latency)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -139,30 +139,40 @@ def test_wrong_commands_do_nothing(lmsconf, tmp_path, arguments, code):
 
 
 def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
-    """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted."""
+    """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted.
+
+    The token is a new one each time; that of the environment, which may be that of a real workspace, is not taken.
+    """
     program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
     options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--log", "log.jsonl"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
+    environment["LMSCONF_TOKEN"] = "real"
     with subprocess.Popen(
         [*program, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as server:
         lines = [server.stdout.readline() for _ in range(5)]
         url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])[0]
-        answer = httpx.get(f"{url}/groups", headers={"authorization": "Bearer sandbox"})
+        token = lines[2].split()[-1]
+        refused = [
+            httpx.get(f"{url}/groups", headers={"authorization": f"Bearer {one}"}) for one in ("sandbox", "real")
+        ]
+        answer = httpx.get(f"{url}/groups", headers={"authorization": f"Bearer {token}"})
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=HANGS)
     assert lines[1:] == [
         "  data   w.db\n",
-        "  token  sandbox\n",
-        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN=sandbox lmsconf plan\n",
+        f"  token  {token}\n",
+        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN={token} lmsconf plan\n",
         "Stop it with Ctrl-C.\n",
     ]
+    assert len(token) >= 32
+    assert [one.status_code for one in refused] == [401, 401]
     assert (answer.json(), server.returncode, said) == (
         {"groups": [{"groupId": "g-1", "name": "Coaches"}]},
         0,
         "\nStopped.\n",
     )
-    (logged,) = (tmp_path / "log.jsonl").read_text().splitlines()
+    *_, logged = (tmp_path / "log.jsonl").read_text().splitlines()
     assert json.loads(logged) == {
         "method": "GET",
         "path": "/groups",
@@ -176,7 +186,7 @@ def test_a_server_goes_wrong_on_script(lmsconf, tmp_path):
     """`serve --faults FILE` lets go wrong what the script says."""
     (tmp_path / "faults.yaml").write_text("- {status: 429, headers: {retry-after: 1}}\n", encoding="utf-8")
     program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
-    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--faults", "faults.yaml"]
+    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--faults", "faults.yaml", "--token", "sandbox"]
     with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, text=True) as server:
         url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())[0]
         headers = {"authorization": "Bearer sandbox"}

@@ -105,6 +105,23 @@ def test_the_page_is_for_this_machine(api, served):
     assert httpx.get(served, headers=HTML | {"host": "evil.example"}).status_code == 421
 
 
+@pytest.mark.parametrize("path", ["/", "/groups", "/users", "/nowhere"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_every_route_is_for_this_machine(api, served, method, path):
+    """A request under another name, at another port or with two names is answered by nothing, token or not.
+
+    So a site whose name leads here cannot use the workspace through the browser of somebody who runs a sandbox.
+    """
+    port = urlsplit(served).port
+    others = (f"evil.example:{port}", "localhost", "127.0.0.1:1", f"127.0.0.1.evil.example:{port}", "")
+    for host in (*others, f"localhost:{port}, evil.example"):
+        headers = {"host": host, "authorization": "Bearer sandbox"}
+        assert httpx.request(method, served + path, headers=headers).status_code == 421, host
+    assert api.sandbox.log == []
+    headers = {"host": f"LOCALHOST:{port}", "authorization": "Bearer sandbox"}
+    assert httpx.request(method, served + path, headers=headers).status_code != 421
+
+
 def test_looking_changes_nothing(api, served):
     """The page is no call: it is not in the log."""
     httpx.get(served, headers=HTML)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 
@@ -29,6 +30,25 @@ def test_a_workspace_stays_in_its_file(tmp_path):
     assert groups(Caller(second)) == ["One", "Two"]
     second.shut()
     assert [path.name for path in tmp_path.iterdir()] == ["w.db"]
+
+
+def test_a_workspace_is_for_its_owner_alone(tmp_path):
+    """The file, and those that SQLite keeps beside it, whatever the umask is; one that others could read is closed."""
+    before = os.umask(0)
+    try:
+        sandbox = Sandbox(tmp_path / "w.db")
+        Caller(sandbox).ok("POST", "/groups", {"name": "One"})
+        assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+            "w.db": 0o600,
+            "w.db-wal": 0o600,
+            "w.db-shm": 0o600,
+        }
+        sandbox.shut()
+        (tmp_path / "w.db").chmod(0o644)
+        Sandbox(tmp_path / "w.db").shut()
+        assert (tmp_path / "w.db").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
 
 
 def test_an_id_is_never_used_again():
