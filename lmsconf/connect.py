@@ -89,9 +89,9 @@ class Connection:
         self._budget.side_by_side(parallelism)
         return Crew(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: Crew) -> Reader:
-        """Reads through a crew, and can do nothing else."""
-        return Reader(crew, self.wire)
+    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+        """Reads through a crew, and can do nothing else. everything: whether all of each row is wanted."""
+        return Reader(crew, self.wire, everything=everything)
 
     def _open(self) -> None:
         """Looks the token up, or opens the sandbox, once. Raises LmsconfError where there is none."""

@@ -97,7 +97,7 @@ class Seen:
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
         with self.connection.crew(self.parallelism, progress) as crew:
             return read_workspace(
-                self.connection.reader(crew),
+                self.connection.reader(crew, everything=wanted.everything),
                 all_kinds(),
                 wanted,
                 self.terms,

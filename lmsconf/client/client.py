@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.client.budget import Budget
-from lmsconf.client.http import MAX_BYTES, URL_SAID, Answer, Door, Lost, NotSent
+from lmsconf.client.http import URL_SAID, Answer, Door, Lost, NotSent
+from lmsconf.client.limits import ANSWER
 from lmsconf.client.pace import Pace
 from lmsconf.client.request import Asked, anything, asked_of
 from lmsconf.client.retry import NOT_NOW, Retry
@@ -47,7 +48,7 @@ class Client:
         on_call: Callable[[Exchange], None] | None = None,
         only_reads: bool = False,
         seconds: float = 60.0,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = ANSWER,
         url_said: str = URL_SAID,
     ) -> None:
         self._only_reads = only_reads

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NoReturn, cast
+import threading
+from typing import Final, NoReturn, cast
 
 from lmsconf.core.values import Json
+
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def decode(body: bytes) -> Json:
@@ -14,14 +17,16 @@ def decode(body: bytes) -> Json:
 
     Raises ValueError for anything else, also for a key that stands twice, NaN, infinities and half characters.
     """
-    try:
-        value = json.loads(
-            body.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
-        )
-        if b"\\ud" in body or b"\\uD" in body:
-            json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    # One at a time: threads gain nothing here, and each takes many times the memory of the text.
+    with _ONE_AT_A_TIME:
+        try:
+            value = json.loads(
+                body.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
+            )
+            if b"\\ud" in body or b"\\uD" in body:
+                json.dumps(value, ensure_ascii=False).encode()
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
     return cast("Json", value)
 
 

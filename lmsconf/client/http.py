@@ -5,6 +5,7 @@ A transport is used without httpx's own client around it: no redirects, no cooki
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import os
@@ -27,7 +28,6 @@ from lmsconf.endpoint import bare_token, is_loopback, token_problem, url_problem
 from lmsconf.errors import LmsconfError
 from lmsconf.redact import HIDDEN, forms, keep_secret, redacted
 
-MAX_BYTES = 32 * 1024 * 1024
 URL_SAID = "the workspace's url"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
@@ -202,7 +202,7 @@ class Door:
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:
         """The chunks as one, never holding more than the limit, however well a small answer was packed."""
         inflate = zlib.decompressobj(wbits=31) if unzip else None
-        parts: list[bytes] = []
+        parts = io.BytesIO()
         room = packed_room = self._max_bytes
         for chunk in chunks:
             part = inflate.decompress(chunk, room + 1) if inflate else chunk
@@ -213,10 +213,10 @@ class Door:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
             if inflate and inflate.unused_data:
                 raise ValueError("more follows after the end of its compressed text")
-            parts.append(part)
-        if inflate and parts and not inflate.eof:
+            parts.write(part)
+        if inflate and parts.tell() and not inflate.eof:
             raise ValueError("its compressed text ends too early")
-        return b"".join(parts)
+        return parts.getvalue()
 
 
 @lru_cache(maxsize=2048)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from lmsconf.client.limits import AHEAD, MIB, PAGES, Limit, TooLarge, limit_of, memory_of, too_many
 from lmsconf.client.listed import list_hint, list_of
 from lmsconf.core.kind import ListOperation, Rows
 from lmsconf.core.values import Json
@@ -25,7 +26,7 @@ class Layout:
     """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
 
     paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside. key: the
-    dialect key that names the rows, empty where none does.
+    dialect key that names the rows, empty where none does. most: how many rows there may be, and how large.
     """
 
     rows: str
@@ -35,9 +36,10 @@ class Layout:
     paged: bool = True
     keep: Keep | None = None
     key: str = ""
+    most: Limit = field(default_factory=lambda: limit_of("", everything=False))
 
     @classmethod
-    def of(cls, wire: Wire, operation: ListOperation, keep: Keep | None = None) -> Layout:
+    def of(cls, wire: Wire, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False) -> Layout:
         """As the workspace's dialect has it."""
         return cls(
             rows=operation.rows,
@@ -47,6 +49,7 @@ class Layout:
             paged="skip" in wire[operation.name].query,
             keep=keep,
             key=list_of(wire[operation.name])[1],
+            most=limit_of(operation.name, everything=everything),
         )
 
 
@@ -60,19 +63,28 @@ class _Pages:
     def __init__(self, ask: Ask, layout: Layout, query: Mapping[str, Json]) -> None:
         self._ask, self._layout, self._query = ask, layout, query
         self._ahead: dict[int, Future[Json]] = {}
+        self._coming: Iterator[int] = iter(())
 
     def __getitem__(self, skip: int) -> Json:
         """The page that begins after so many rows. Raises ApiError."""
         asked = self._ahead.pop(skip, None)
+        self._fill()
         return (asked or self._asked(skip)).result()
 
     def foresee(self, total: int | None, size: int) -> None:
         """Asks for all that should follow a first page of that size."""
         if self._layout.paged and total is not None and size:
-            self._ahead = {skip: self._asked(skip) for skip in range(size, total, size)}
+            self._coming = iter(range(size, total, size))
+            self._fill()
+
+    def _fill(self) -> None:
+        """Asks for the next pages, as long as few of them wait to be used."""
+        while len(self._ahead) < AHEAD and (skip := next(self._coming, None)) is not None:
+            self._ahead[skip] = self._asked(skip)
 
     def drop(self) -> None:
         """Lets go of what nobody waits for any more."""
+        self._coming = iter(())
         for future in self._ahead.values():
             future.cancel()
 
@@ -89,6 +101,12 @@ class _Pass:
     totals: set[int] = field(default_factory=set)
     received: int = 0
     sizes: list[int] = field(default_factory=list)
+    memory: int = 0
+    counted: set[int] = field(default_factory=set)
+
+
+class _Endless(Exception):
+    """A listing that has more than any workspace: the run ends with it."""
 
 
 class _Unfit(Exception):
@@ -99,7 +117,8 @@ def read(ask: Ask, layout: Layout, query: Mapping[str, Json], on_first: Heard | 
     """Every row of a listing. It never raises for a page that failed or makes no sense, but says `incomplete`.
 
     What the service changes while it is read can shift rows from page to page; a second reading settles that.
-    A refused credential and a service that cannot be reached are raised: every other read would end the same.
+    A refused credential and a service that cannot be reached are raised: every other read would end the same. So is
+    BadAnswer for a listing that has more than any workspace.
     """
     found = _Pass()
     reason: str | None = None
@@ -115,6 +134,8 @@ def read(ask: Ask, layout: Layout, query: Mapping[str, Json], on_first: Heard | 
         except _Unfit as error:
             reason = str(error)
             break
+        except _Endless as error:
+            raise too_many(layout.rows, str(error)) from None
         if reason is None:
             break
         on_first = None
@@ -127,6 +148,8 @@ def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_
     try:
         while True:
             rows, total = _page(pages[found.received], layout, is_first=found.received == 0)
+            if total is not None and total > layout.most.rows:
+                raise _Endless(f"it counts {total:,} of them, and at most {layout.most.rows:,} are read")
             if found.received == 0:
                 pages.foresee(total, len(rows))
                 if on_first:
@@ -137,6 +160,7 @@ def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_
             _put_aside(rows, layout, found)
             # By what came, never by what was asked for: a service may hold its pages smaller.
             found.received += len(rows)
+            _refuse_endless(layout, found)
             if rows and len(found.rows) == known:
                 return f"a page of {layout.rows} brought only rows that were there before"
             if total is None and len(found.rows) != found.received:
@@ -169,7 +193,24 @@ def _put_aside(rows: list[dict[str, Json]], layout: Layout, found: _Pass) -> Non
         id = _id(row, layout)
         if id not in found.rows:
             named = row if row.get(layout.id) is not None else {**row, layout.id: id}
-            found.rows[id] = layout.keep(named) if layout.keep else named
+            kept = layout.keep(named) if layout.keep else named
+            try:
+                found.memory += memory_of(kept, found.counted)
+            except TooLarge as error:
+                raise _Unfit(f"a row of {layout.rows} cannot be used: {error}") from None
+            found.rows[id] = kept
+            _refuse_endless(layout, found)
+
+
+def _refuse_endless(layout: Layout, found: _Pass) -> None:
+    """Raises _Endless where more came than any workspace holds."""
+    most = layout.most
+    if len(found.rows) > most.rows:
+        raise _Endless(f"at most {most.rows:,} are read, and more came")
+    if found.memory > most.memory:
+        raise _Endless(f"{len(found.rows):,} of them take more than {most.memory // MIB} MiB of memory")
+    if len(found.sizes) > PAGES:
+        raise _Endless(f"{len(found.rows):,} of them came in more than {PAGES:,} pages")
 
 
 def _page(page: Json, layout: Layout, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from typing import TYPE_CHECKING
 
 from lmsconf.client.crew import Crew
+from lmsconf.client.limits import Room, fan_out
 from lmsconf.client.listed import with_its_list
 from lmsconf.client.paging import Heard, Keep, Layout, read
 from lmsconf.client.urgency import Priority
@@ -14,11 +16,18 @@ from lmsconf.core.kind import ListOperation, Request, Rows
 from lmsconf.core.values import Json
 from lmsconf.wire import Operation, Wire
 
+if TYPE_CHECKING:
+    from lmsconf.client.client import Client
+
 
 class Reader:
-    """The reads of a workspace, as the core's `Api` promises them. An operation that writes raises ValueError."""
+    """The reads of a workspace, as the core's `Api` promises them. An operation that writes raises ValueError.
 
-    def __init__(self, crew: Crew, wire: Wire | None = None) -> None:
+    everything: whether all of each row is wanted, which takes more memory than what a plan compares.
+    """
+
+    def __init__(self, crew: Crew, wire: Wire | None = None, *, everything: bool = False) -> None:
+        self._everything = everything
         self._crew = crew
         self._wire = wire or Wire.default()
 
@@ -31,7 +40,8 @@ class Reader:
     def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
         """One answer a request, in their order. After a failure nothing more of these is sent."""
         known = self._readable(operation)
-        futures = [self._ask(known, path, query, Priority.FAN_OUT) for path, query in requests]
+        room = Room(fan_out(everything=self._everything), f"to {known.method} {known.path}")
+        futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             return [with_its_list(known, future.result()) for future in _failures(futures) or futures]
@@ -49,7 +59,7 @@ class Reader:
     ) -> Rows:
         """Every row of a listing, and whether that is provably all of it."""
         known = self._readable(operation.name)
-        layout = Layout.of(self._wire, operation, keep)
+        layout = Layout.of(self._wire, operation, keep, everything=self._everything)
         return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
@@ -72,10 +82,22 @@ class Reader:
         return known
 
     def _ask(
-        self, operation: Operation, path: Mapping[str, str], query: Mapping[str, Json], priority: Priority
+        self,
+        operation: Operation,
+        path: Mapping[str, str],
+        query: Mapping[str, Json],
+        priority: Priority,
+        room: Room | None = None,
     ) -> Future[Json]:
-        """The future of one answer."""
-        return self._crew.submit(lambda client: client.call(operation.id, path=path, query=query), priority)
+        """The future of one answer. room: what the answers that are held on to may take."""
+
+        def ask(client: Client) -> Json:
+            answer = client.call(operation.id, path=path, query=query)
+            if room is not None:
+                room.take(answer)
+            return answer
+
+        return self._crew.submit(ask, priority)
 
 
 def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:

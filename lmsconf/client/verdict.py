@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from lmsconf.client.decode import decode
 from lmsconf.client.http import Answer, Door, Lost, NotSent
+from lmsconf.client.limits import TooLarge, check_values
 from lmsconf.client.request import Asked
 from lmsconf.client.retry import TOO_MANY, UNAVAILABLE
 from lmsconf.core.values import Json
@@ -62,7 +63,10 @@ def _decoded(asked: Asked, answer: Answer, door: Door) -> Json:
     if answer.unreadable is not None:
         raise _bad(asked, answer, door, answer.unreadable)
     try:
+        check_values(answer.body, paged=asked.operation is not None and "limit" in asked.operation.query)
         return decode(answer.body)
+    except TooLarge as error:
+        raise _bad(asked, answer, door, str(error)) from error
     except ValueError as error:
         raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from lmsconf.core.kind import Api, Rows
@@ -25,6 +25,7 @@ class Extended:
         self._api, self._manual = api, manual
         self._lock = threading.Lock()
         self._rows: Rows | None = None
+        self._groups: dict[tuple[str, str], Json] = {}
 
     def rows(self) -> Rows:
         """All of it. Raises ApiError where the service refuses or cannot be reached."""
@@ -39,11 +40,17 @@ class Extended:
         return {
             "userId": person["userId"],
             **{key: person.get(key) for key in RIGHTS},
-            **{key: _of_these(groups, manual) if isinstance(groups, list) else groups for key, groups in lists.items()},
+            **{
+                key: [*self._of_these(groups, manual)] if isinstance(groups, list) else groups
+                for key, groups in lists.items()
+            },
         }
 
-
-def _of_these(groups: list[Json], manual: Collection[str]) -> list[Json]:
-    """Those of these groups, and what says no id, to be found out later."""
-    named = ((group.get("groupId") if isinstance(group, dict) else None, group) for group in groups)
-    return [group for id, group in named if id is None or str(id) in manual]
+    def _of_these(self, groups: list[Json], manual: Collection[str]) -> Iterator[Json]:
+        """Those of these groups, each one object however many people are in it; and what says no id, for later."""
+        for group in groups:
+            if not isinstance(group, dict) or group.get("groupId") is None:
+                yield group
+            elif (id := str(group["groupId"])) in manual:
+                name = str(group.get("name") or "")
+                yield self._groups.setdefault((id, name), {"groupId": id, "name": name})

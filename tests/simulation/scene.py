@@ -55,8 +55,8 @@ class Link(Connection):
     def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
         return Crew(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: Crew) -> Reader:
-        return Reader(crew, self.wire)
+    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+        return Reader(crew, self.wire, everything=everything)
 
     def _client(self) -> Client:
         return Client("http://sandbox", TOKEN, wire=self.wire, transport=self._network, retry=self._retry)

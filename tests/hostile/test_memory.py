@@ -1,0 +1,311 @@
+"""What a service can make a plan cost: it ends with a sentence, soon, and in little memory, whatever is answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+MOST = 300 * 1024
+"""How much memory a run may take, in KiB."""
+MANIFESTS = """
+custom_fields: [{name: Country, type: CHOICE, choices: [SE]}]
+groups: [{name: Group 1, members: [person1@acme.example]}, {name: Group 2, managers: []}]
+smart_groups: [{name: Smart 1, conditions: [{field: Country, choices: [SE]}]}]
+content_targets: [{content: Content 1, assign_to: [{group: Group 1}]}]
+"""
+Query = Mapping[str, str]
+Body = Callable[[Query], Iterable[bytes]]
+"""What answers a path: its query → the chunks of the body."""
+
+
+def page(name: str, row: Callable[[int], dict[str, object]], most: int, total: str | None = None) -> Body:
+    """A listing of so many rows, a hundred to a page at most."""
+
+    def body(query: Query) -> Iterable[bytes]:
+        skip, limit = int(query.get("skip", 0)), min(int(query.get("limit", most)), 100 if "skip" in query else most)
+        rows = [row(number) for number in range(skip, min(most, skip + limit))]
+        return [json.dumps({name: rows, **({total: most} if total else {})}).encode()]
+
+    return body
+
+
+def user(number: int) -> dict[str, object]:
+    more = {"firstName": f"First {number}", "lastName": "Last", "metadata": {"badge": f"{number:020}"}}
+    return {"userId": f"{number:036}", "email": f"person{number}@acme.example", **more, "customFields": {}}
+
+
+def group(number: int) -> dict[str, object]:
+    return {"groupId": f"g-{number}", "name": f"Group {number}"}
+
+
+def smart(number: int) -> dict[str, object]:
+    return {"smartGroupId": f"s-{number}", "name": f"Smart {number}"}
+
+
+def field(number: int) -> dict[str, object]:
+    choices = [{"choiceId": "ch-1", "name": "SE"}]
+    return {
+        "id": f"f-{number}",
+        "customFieldId": f"f-{number}",
+        "name": "Country",
+        "type": "CHOICE",
+        "choices": choices,
+    }
+
+
+def content(number: int) -> dict[str, object]:
+    return {"courseId": f"c-{number}", "name": f"Content {number}", "contentType": "COURSE", "description": "x" * 500}
+
+
+LAUNCHER = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+child.returncode = os.waitstatus_to_exitcode(status)
+print(child.returncode, usage.ru_maxrss)
+"""
+"""Runs a command and prints its exit code and peak. A child starts with the peak of its parent, so that is small."""
+
+NORMAL: Mapping[str, Body] = {
+    "/users": page("users", user, 300, "matchCount"),
+    "/custom-fields": page("customFields", field, 1),
+    "/groups": page("groups", group, 3),
+    "/smart-groups": page("smartGroups", smart, 3),
+    "/content/all": page("courses", content, 3, "total"),
+    "/groups/g-1/members": lambda _: [b'{"userIds": []}'],
+    "/groups/g-1/managers": lambda _: [b'{"userIds": []}'],
+    "/groups/g-2/members": lambda _: [b'{"userIds": []}'],
+    "/groups/g-2/managers": lambda _: [b'{"userIds": []}'],
+    "/content/targets": lambda _: [b'{"targets": []}'],
+    "/smart-groups/s-1": lambda _: [
+        b'{"conditions": [{"customFieldId": "f-0", "choiceIds": ["ch-1"]}], "managers": []}'
+    ],
+}
+
+
+class Service(ThreadingHTTPServer):
+    """A service that answers as it is told. Nothing of a body is kept."""
+
+    daemon_threads = True
+
+    def __init__(self, answers: Mapping[str, Body]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers, self.asked = answers, list[str]()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Service
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        self.server.asked.append(parts.path)
+        body = self.server.answers.get(parts.path)
+        self.send_response(404 if body is None else 200)
+        if getattr(body, "packed", False):
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for chunk in () if body is None else body(dict(parse_qsl(parts.query))):
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+class Ran(NamedTuple):
+    code: int
+    err: str
+    kib: int
+
+
+@contextmanager
+def serving(answers: Mapping[str, Body]) -> Iterator[Service]:
+    service = Service(answers)
+    thread = threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        service.shutdown()
+        service.server_close()
+
+
+def plan(folder: Path, url: str, *arguments: str, manifests: str = MANIFESTS) -> Ran:
+    """One plan in a process of its own, and the most memory that it ever had."""
+    (folder / "manifests").mkdir(exist_ok=True)
+    (folder / "manifests" / "all.yaml").write_text(manifests)
+    (folder / "lmsconf.yaml").write_text("timezone: UTC\n")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("LMSCONF_")}
+    env |= {"LMSCONF_URL": url, "LMSCONF_TOKEN": "a-token-of-the-tests"}
+    words = [sys.executable, "-m", "lmsconf", "plan", "--format", "json", "--output", "plan.json", *arguments]
+    launched = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, *words], cwd=folder, env=env, capture_output=True, timeout=300, check=True
+    )
+    code, size = map(int, launched.stdout.split())
+    scale = 1024 if sys.platform == "darwin" else 1
+    return Ran(code, launched.stderr.decode(errors="replace"), size // scale)
+
+
+def packed(start: bytes, more: bytes, times: int) -> Body:
+    """A small answer that is large once it is unpacked."""
+
+    def answer(_: Query) -> Iterable[bytes]:
+        packer = zlib.compressobj(wbits=31)
+        yield from filter(None, chain([packer.compress(start)], map(packer.compress, repeat(more, times))))
+        yield packer.flush()
+
+    answer.packed = True  # type: ignore[attr-defined]  # read by the handler
+    return answer
+
+
+def endless(start: bytes, more: bytes) -> Body:
+    """One answer that never ends."""
+    return lambda _: chain([start], repeat(more))
+
+
+def whole(start: bytes, more: bytes, times: int, end: bytes = b"") -> Body:
+    """One answer with a part that comes again and again."""
+
+    def answer(_: Query) -> Iterable[bytes]:
+        some = more * 1_000
+        yield start
+        yield from repeat(some, times // 1_000)
+        yield more * (times % 1_000) + end
+
+    return answer
+
+
+MB = 1024 * 1024
+NEVER = 10**9
+NASTY: Mapping[str, tuple[Mapping[str, Body], str]] = {
+    "a billion people": ({"/users": page("users", user, NEVER, "matchCount")}, "it counts 1,000,000,000 of them"),
+    "endless content": ({"/content/all": page("courses", content, NEVER, "total")}, "more courses than lmsconf reads"),
+    "one page with endless groups": ({"/groups": endless(b'{"groups": [', b'{"groupId": "g"},' * 999)}, "longer than"),
+    "a giant row": ({"/users": whole(b'{"users": [{"userId": "', b"x", 40 * MB, b'"}]}')}, "longer than"),
+    "a deep answer": ({"/groups": whole(b'{"groups": ', b"[", 15 * MB)}, "more values than"),
+    "a deep answer of objects": ({"/groups": whole(b'{"groups": ', b'{"a":', 200_000)}, "more values than"),
+    "a somewhat deep answer": ({"/groups": whole(b'{"groups": ', b"[", 50_000)}, "nested too deeply"),
+    "numbers": ({"/smart-groups": whole(b'{"smartGroups": [', b"1.5,", 3 * MB, b"1]}")}, "more values than"),
+    "wide objects": ({"/content/all": whole(b'{"courses": [', b'{"a":1},', MB, b"1]}")}, "more values than"),
+    "a giant text": (
+        {"/users": whole(b'{"users": [{"userId": "1", "email": "', b"x", 15 * MB, b'"}]}')},
+        "a text of more than",
+    ),
+    "a giant text of wide characters": (
+        {"/groups": whole(b'{"groups": [{"groupId": "1", "name": "', "😀".encode(), 3 * MB, b'"}]}')},
+        "a text of more than",
+    ),
+    "endless members": ({"/groups/g-1/members": endless(b'{"userIds": [', b'"u-1",' * 9_999)}, "longer than"),
+    "many members": (
+        {"/groups/g-1/members": whole(b'{"userIds": [', b'"u-1",', 2 * MB, b'"u-1"]}')},
+        "more values than",
+    ),
+    "an endless body": ({"/custom-fields": endless(b"{", b" " * 65_536)}, "longer than"),
+    "a packed bomb": ({"/users": packed(b'{"users": [', b"1," * 50_000, 1_000)}, "longer than"),
+    "a bomb of bombs": ({"/groups": packed(b" ", b" " * 100_000, 3_000)}, "longer than"),
+    "a size of a page in one row": (
+        {"/users": lambda query: [json.dumps({"users": [user(int(query["skip"]))], "matchCount": NEVER}).encode()]},
+        "it counts",
+    ),
+}
+
+DAILY = ("a billion people", "numbers", "endless members", "a packed bomb")
+"""The few that are tried every day: each is a process of its own."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in NASTY]
+)
+def test_a_hostile_answer_costs_little_and_ends_with_a_sentence(name: str, tmp_path: Path) -> None:
+    """Under 300 MB, and an error that says what was too much; nothing of it becomes a creation or a deletion."""
+    answers, sentence = NASTY[name]
+    with serving({**NORMAL, **answers}) as service:
+        ran = plan(tmp_path, service.url)
+    assert ran.code in (1, 8), ran.err[:2_000]
+    assert sentence in ran.err, ran.err[:2_000]
+    assert ran.kib < MOST, f"{ran.kib // 1024} MiB"
+    assert len(ran.err) < 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paths", [["/users"], ["/users", "/groups", "/smart-groups", "/content/all"]], ids=str)
+def test_pages_that_never_end_are_left(paths: list[str], tmp_path: Path) -> None:
+    """Distinct rows for ever, with no total: the run ends where no workspace is that large."""
+    rows: Mapping[str, tuple[str, Callable[[int], dict[str, object]]]] = {
+        "/users": ("users", user),
+        "/groups": ("groups", group),
+        "/smart-groups": ("smartGroups", smart),
+        "/content/all": ("courses", content),
+    }
+
+    def answers(path: str) -> Body:
+        name, row = rows[path]
+        return lambda query: [
+            json.dumps({name: [row(int(query["skip"]) + number) for number in range(2_000)]}).encode()
+        ]
+
+    with serving({**NORMAL, **{path: answers(path) for path in paths}}) as service:
+        ran = plan(tmp_path, service.url)
+    assert ran.code == 1, ran.err[:2_000]
+    assert "than lmsconf reads" in ran.err, ran.err[:2_000]
+    assert ran.kib < MOST, f"{ran.kib // 1024} MiB"
+
+
+@pytest.mark.slow
+def test_a_large_workspace_is_no_hostile_one(tmp_path: Path) -> None:
+    """200,000 people, 5,000 groups, one with 100,000 members, 5,000 smart groups, 20,000 assignments of one content."""
+    ids = json.dumps({"userIds": [f"{number:036}" for number in range(100_000)]}).encode()
+    when = "2026-01-05T10:00:00Z"
+    targets = [
+        {
+            "targetId": f"{number:036}",
+            "targetType": "USER",
+            "mandatory": True,
+            "startTime": when,
+            "finishTime": when,
+            "name": f"person{number}@acme.example",
+            "addedBy": "somebody",
+            "addedTime": when,
+        }
+        for number in range(20_000)
+    ]
+    large = {
+        "/users": page("users", user, 200_000, "matchCount"),
+        "/groups": page("groups", group, 5_000),
+        "/smart-groups": page("smartGroups", smart, 5_000),
+        "/groups/g-1/members": lambda _: [ids],
+        "/content/targets": lambda _: [json.dumps({"targets": targets}).encode()],
+    }
+    with serving({**NORMAL, **large}) as service:
+        ran = plan(tmp_path, service.url)
+    assert ran.code == 0, ran.err[:2_000]
+    assert (tmp_path / "plan.json").stat().st_size > 1_000
+
+
+def test_an_ordinary_workspace_is_planned(tmp_path: Path) -> None:
+    """What the hostile answers are put into is a workspace that plans."""
+    with serving(NORMAL) as service:
+        ran = plan(tmp_path, service.url)
+    assert ran.code == 0, ran.err[:2_000]
