@@ -6,6 +6,7 @@ A plan holds what the guards measure, so that a saved plan is judged again by th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Final
 
 from lmsconf.core.address import Address
@@ -83,6 +84,29 @@ def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Mea
         if one.taken / one.size > limit.share:
             return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share * 100:g}%"
     return None
+
+
+def has_share(limit: Limit | None) -> bool:
+    """Whether a guard stops by share at all."""
+    return limit is not None and limit.share is not None
+
+
+def many_may_change(limit: Limit | None, most: int, live: int) -> bool:
+    """Whether so many could be a larger share than a guard lets pass, of at least so many that are live."""
+    if limit is None or limit.share is None:
+        return False
+    return min(most, inf if limit.count is None else limit.count) > limit.share * max(live, SMALL)
+
+
+def enough_live(taken: int, limit: Limit | None, *, least: int = 0) -> float:
+    """How many must be live so that the share that is taken stops nothing; 0 where no share can, or the total does.
+
+    least: where no more than these are enough, no share is looked at.
+    """
+    if not taken or limit is None or limit.share is None or (limit.count is not None and taken > limit.count):
+        return 0
+    enough = taken / limit.share if limit.share else inf
+    return enough if enough > least else 0
 
 
 def _counted(name: str, total: int) -> str:

@@ -1,4 +1,4 @@
-"""What the guards count in a plan: deletions, removals, likely renames, likely refusals."""
+"""What the guards count in a plan: deletions, removals, changes in place, likely renames, likely refusals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def measure(
     changes: Sequence[tuple[Change, Sides]],
     found: Mapping[str, Identified],
     calls: Sequence[Call],
+    counted: Sequence[Measure],
 ) -> Measured:
-    """Everything that a guard has an opinion on."""
+    """Everything that a guard has an opinion on. counted: what the kinds have counted themselves."""
     renames = [*_like_resources(kinds, changes), *_like_choices(changes)]
     risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
     measures = [
@@ -37,6 +38,8 @@ def measure(
         *_lost(kinds, changes, found),
         *(Measure(guard="recreates", of=problem.address or "", taken=1, size=0) for problem in renames),
         *(Measure(guard="refusals", of=address, taken=1, size=0) for address in risky),
+        *counted,
+        *_updated(kinds, changes, found),
     ]
     return Measured(tuple(measures), tuple(renames))
 
@@ -49,6 +52,15 @@ def _deleted(
     for kind, taken in sorted(gone.items()):
         guard = "removals" if kinds[kind].is_relation else "deletes"
         yield Measure(guard=guard, of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
+
+
+def _updated(
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+) -> Iterator[Measure]:
+    """By kind: what is changed in place of what is live."""
+    changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
+    for kind, taken in sorted(changed.items()):
+        yield Measure(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
 
 
 def _removed(change: Change, sides: Sides) -> Iterator[Measure]:

@@ -91,9 +91,9 @@ def make_plan(
     problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*here, *gone])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
-    changes = tuple(_change(item) for item in items)
+    changes = tuple(_change(kinds[item.address.kind], planning, item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    measures = measure(kinds, sides, found, arranged)
+    measures = measure(kinds, sides, found, arranged, planning.measures)
     problems.extend([*measures.problems, *protected(changes, policy.guards.protect)])
     changes, problems = handed_out(changes, problems)
     return Plan(
@@ -206,7 +206,7 @@ def _steps(kind: Kind, planning: Planning, item: Item) -> list[Step]:
     return kind.steps(planning, item.subject, item.sides)
 
 
-def _change(item: Item) -> Change:
+def _change(kind: Kind, planning: Planning, item: Item) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     absent = subject.absent if isinstance(subject, Gone) else None
@@ -224,6 +224,7 @@ def _change(item: Item) -> Change:
         defaults=sides.defaults,
         reason=_reason(subject),
         goes_with=subject.with_ if isinstance(subject, Gone) else None,
+        undo=kind.lost_on(planning, subject, sides),
     )
 
 

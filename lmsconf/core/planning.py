@@ -12,7 +12,7 @@ from lmsconf.core.forms import Form
 from lmsconf.core.identity import HasName
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Absent, Action, Declared, Json, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Measure, Step, Undo
 from lmsconf.errors import Problem, Severity, Where
 
 VACANT: Final = "(vacant name)"
@@ -141,6 +141,7 @@ class Planning:
     kept      for what something live leans on now and will lean on later: who
     shifts    for each live thing that leans elsewhere later: what it leaves, and what it turns to
     leaving   compared e-mails of people who leave some group
+    measures  what kinds count for guards, beside what shows in changes
     notes     a kind's own, under names of its own
     """
 
@@ -152,6 +153,7 @@ class Planning:
         self.kept: defaultdict[Ref, list[Address]] = defaultdict(list)
         self.shifts: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
         self.leaving: set[str] = set()
+        self.measures: list[Measure] = []
         self.notes: dict[str, object] = {}
 
     def problem(
@@ -225,6 +227,10 @@ class Planner(Protocol):
 
     def leans_on(self, declared: Declared) -> list[Address]:
         """What else must be there for it."""
+        ...
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """How much of the change a later plan can take back. Asked when every kind has concluded."""
         ...
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:

@@ -10,7 +10,7 @@ from lmsconf.core.address import Address, Ref
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Planning
-from lmsconf.core.values import Absent, Declared, Json
+from lmsconf.core.values import Absent, Declared, Json, Undo, UndoLevel
 from lmsconf.errors import Problem
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
@@ -136,6 +136,11 @@ def needed(planning: Planning, declared: Declared, key: str) -> None:
         at=declared.source,
         address=declared.address,
     )
+
+
+def partial_undo(reason: str) -> Undo:
+    """What a change is that can be taken back in part only."""
+    return Undo(level=UndoLevel.PARTIAL, reason=reason)
 
 
 def learnt_id(at: Address, answer: Json, key: str) -> dict[Ref, str]:

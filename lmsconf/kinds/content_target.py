@@ -16,9 +16,9 @@ from lmsconf.core.forms import Form
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import email, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
-from lmsconf.core.values import Absent, Action, Declared, Json, Places, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Places, Step, Undo
 from lmsconf.errors import Problem, Where
-from lmsconf.kinds.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, absent, entry_schema, pins, texts
+from lmsconf.kinds.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, absent, entry_schema, partial_undo, pins, texts
 from lmsconf.kinds.names import CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.target_identity import identify_targets
 from lmsconf.kinds.target_steps import read_window, target_deletion, target_steps
@@ -204,6 +204,13 @@ class ContentTargets:
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """One POST; a replacement deletes first, which interrupts access."""
         return target_steps(planning, match)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """An assignment that is deleted, if only to be made again, comes back without progress."""
+        stays = isinstance(subject, Match) and (
+            subject.row is None or self.action(planning, subject) is not Action.REPLACE
+        )
+        return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """Nothing: an assignment has no id of its own."""

@@ -17,7 +17,7 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
-from lmsconf.core.values import Absent, Action, Declared, Json, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import (
     ABSENT_NAMED,
@@ -36,6 +36,7 @@ from lmsconf.kinds.common import (
 from lmsconf.kinds.field_choices import both_choices, know_choices
 from lmsconf.kinds.field_steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.field_values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomField, FieldRow
+from lmsconf.kinds.lost_answers import note_losses, undo_of_fields
 from lmsconf.kinds.moves import find_detours
 from lmsconf.kinds.names import CUSTOM_FIELD
 
@@ -210,6 +211,7 @@ class CustomFields:
         """Finds fields that change names in a circle, and counts the places of a workspace that holds ten."""
         find_detours(planning, identified)
         count_slots(planning, identified)
+        note_losses(planning, identified)
 
     def action(self, planning: Planning, match: Match) -> Action:
         """A field is changed in place."""
@@ -223,6 +225,10 @@ class CustomFields:
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create, or replace once or twice."""
         return field_steps(planning, match, sides)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """A field and its choices come back with other ids, and without answers."""
+        return undo_of_fields(planning, subject.address)
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The ids of a field and its choices; creating and replacing both answer with the whole field."""

@@ -12,9 +12,9 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
-from lmsconf.core.values import Absent, Action, Declared, Json, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
-from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent
+from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
 from lmsconf.kinds.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import GROUP, RESERVED
 from lmsconf.kinds.people import People, parse_people, people_schema
@@ -156,6 +156,10 @@ class ManualGroups:
                 before = cast("People | None", (sides.before or {}).get(key))
                 steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
         return steps
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """A deleted group comes back with another id."""
+        return partial_undo("the group comes back with another id") if isinstance(subject, Gone) else Undo()
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new group."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 from typing import cast
 
 from lmsconf.core.address import RemoteId
+from lmsconf.core.guard import SMALL, enough_live, has_share, many_may_change
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Api, Kind, Rows
 from lmsconf.core.names import email, normal
@@ -27,13 +27,14 @@ from lmsconf.kinds.content import ContentRow, content_row
 from lmsconf.kinds.contradictions import contradictions
 from lmsconf.kinds.edits import edit_rows
 from lmsconf.kinds.extended import Extended
-from lmsconf.kinds.field_choices import both_choices
-from lmsconf.kinds.field_values import CustomField, field_row
+from lmsconf.kinds.field_values import field_row
 from lmsconf.kinds.group_reading import read_details
 from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.lost_answers import answers_go, answers_row, limits_choices
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup
 from lmsconf.kinds.names import (
     ADMIN,
+    ANSWERS,
     CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
@@ -187,7 +188,7 @@ class _Reading:
             total = answer.get("matchCount")
             self.people = total if isinstance(total, int) else None
             self.total.set_result((self.people, 0))
-            if not self._choices_go():
+            if not self._answers_go:
                 return None
         rows = self.api.rows(LISTINGS[USER], on_first=self._first_people, keep=self._kept_people())
         if not self.total.done():
@@ -195,9 +196,10 @@ class _Reading:
         # A service that does not count is counted for it, where the list was read to its end.
         self.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
         listing = self._list(USER, rows, person_row)
-        if self.everything or self._choices_go():
-            self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
+        if self._answers_go:
+            self.aside[ANSWERS] = sorted_listing(map(answers_row, rows.rows), rows.incomplete)
         if self.everything:
+            self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
             listing, self.aside[ADMIN] = read_everybody(listing, rows, self.extended.rows())
             return read_singly(self.api, self._identified(USER, {USER: listing})[1], listing)
         if not self._speaks(USER):
@@ -208,13 +210,15 @@ class _Reading:
             self.aside[ADMIN] = admins
         return listing
 
-    def _choices_go(self) -> bool:
-        """Whether a field that stays loses a choice, so that the people who hold it are worth counting."""
-        if not self._speaks(CUSTOM_FIELD) or not any(_limits_choices(one.spec) for one in self.declared):
+    @cached_property
+    def _answers_go(self) -> bool:
+        """Whether a field goes, or one that stays loses a choice, so that everybody's answers have to be known."""
+        if not self._speaks(CUSTOM_FIELD) or self.policy.additive:
             return False
-        planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
-        both = (both_choices(planning, match.address) for match in found.matches if match.row is not None)
-        return any(before.names.keys() - after.names.keys() for before, after in both)
+        gone = any(one.address.kind == CUSTOM_FIELD for one in self.absent) or self.policy.ownership.get(CUSTOM_FIELD)
+        if not gone and not any(limits_choices(one.spec) for one in self.declared):
+            return False
+        return answers_go(*self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()}))
 
     def _kept_people(self) -> Callable[[dict[str, Json]], dict[str, Json]]:
         """What of each person is held on to: of 200,000 of them most matter by their e-mail alone."""
@@ -323,26 +327,30 @@ class _Reading:
         return listing
 
     def _count_others(self, contents: Listing, named: set[RemoteId], listing: Listing) -> None:
-        """Goes on counting assignments while those that go are a larger share of them than the guard lets pass.
+        """Goes on counting assignments while those that change are a larger share of them than a guard lets pass.
 
         A share is of all that are live, and what is left can only make it smaller.
         """
-        limit = self.policy.guards.removals
         others = [row for row in cast("tuple[ContentRow, ...]", contents.rows) if row.id not in named]
-        if limit is None or limit.share is None or not others or self.policy.additive:
-            return
-        going = self._assignments_go(listing)
-        # More than the count lets pass are stopped anyway.
-        if going and (limit.count is None or going <= limit.count):
-            enough = going / limit.share - len(listing.rows) if limit.share else inf
-            self.aside[UNNAMED_TARGETS] = Listing(rows=count_on(self.api, others, enough))
-
-    def _assignments_go(self, listing: Listing) -> int:
-        """How many live assignments would be deleted, as far as the listings tell."""
-        recreates = self.terms.behaviour("content-targets.on-existing") == "recreate"
+        guards, live = self.policy.guards, len(listing.rows)
+        said = sum(one.address.kind == CONTENT_TARGET for one in self.declared)
         absent = any(one.address.kind == CONTENT_TARGET for one in self.absent)
-        if not recreates and not absent and not self.policy.ownership.get(CONTENT_TARGET):
-            return 0
+        may_go = absent or self._recreates or bool(self.policy.ownership.get(CONTENT_TARGET))
+        may_matter = (may_go and has_share(guards.removals)) or many_may_change(guards.updates, said, live)
+        if not others or self.policy.additive or not may_matter:
+            return
+        going, changing = self._assignments_change(listing)
+        enough = max(enough_live(going, guards.removals), enough_live(changing, guards.updates, least=SMALL))
+        if enough > live:
+            self.aside[UNNAMED_TARGETS] = Listing(rows=count_on(self.api, others, enough - live))
+
+    @property
+    def _recreates(self) -> bool:
+        """Whether an assignment is changed by deleting it first."""
+        return self.terms.behaviour("content-targets.on-existing") == "recreate"
+
+    def _assignments_change(self, listing: Listing) -> tuple[int, int]:
+        """How many live assignments would be deleted, and how many changed in place, as far as the listings tell."""
         kinds = (USER, CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
         listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
         snapshot = Snapshot(
@@ -357,9 +365,10 @@ class _Reading:
             )
             if name == CONTENT_TARGET:
                 gone = sum(self.chosen(one.address) for one in found.gone)
-                again = [match for match in found.matches if recreates and match.row and self.chosen(match.address)]
-                return gone + sum(_differs(kind.compare(planning, match)) for match in again)
-        return 0
+                live = [match for match in found.matches if match.row and self.chosen(match.address)]
+                changed = sum(_differs(kind.compare(planning, match)) for match in live)
+                return (gone + changed, 0) if self._recreates else (gone, changed)
+        return 0, 0
 
     def _lacking(self, contents: list[ContentRow], found: Found) -> set[RemoteId]:
         """The contents of which an assignment would be created, as far as their answers tell."""
@@ -417,13 +426,6 @@ def _lists_people(spec: object) -> bool:
     if isinstance(spec, ManualGroup):
         return spec.members is not None or spec.managers is not None
     return isinstance(spec, SmartGroup) and spec.managers is not None
-
-
-def _limits_choices(spec: object) -> bool:
-    """Whether a field's choices may lose any: they are listed whole, or some are excluded."""
-    if not isinstance(spec, CustomField) or spec.choices is None:
-        return False
-    return spec.choices.whole or bool(spec.choices.exclude)
 
 
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:

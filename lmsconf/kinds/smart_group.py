@@ -15,9 +15,20 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
-from lmsconf.core.values import Absent, Action, Declared, Json, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
-from lmsconf.kinds.common import ABSENT_NAMED, NAME, NAMED, entry_schema, learnt_id, named, named_absent, needed, texts
+from lmsconf.kinds.common import (
+    ABSENT_NAMED,
+    NAME,
+    NAMED,
+    entry_schema,
+    learnt_id,
+    named,
+    named_absent,
+    needed,
+    partial_undo,
+    texts,
+)
 from lmsconf.kinds.conditions import (
     Like,
     Repeated,
@@ -224,6 +235,10 @@ class SmartGroups:
             uses=now,
             frees=named_refs(conditions_of(before)) - now,
         )
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """A deleted smart group comes back with another id."""
+        return partial_undo("the smart group comes back with another id") if isinstance(subject, Gone) else Undo()
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new smart group."""

@@ -18,12 +18,13 @@ from lmsconf.core.identify import hint_on_missing, match_declared, refuse_taken
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, email
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
-from lmsconf.core.values import Absent, Action, Declared, Json, Step
+from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
-from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, pins, texts
+from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, partial_undo, pins, texts
+from lmsconf.kinds.lost_answers import count_lost_answers
 from lmsconf.kinds.names import CUSTOM_FIELD, USER
 from lmsconf.kinds.roster import know_people, not_read, roster
-from lmsconf.kinds.user_answers import live_answers, note_answers, note_lost_answers, wanted_answers
+from lmsconf.kinds.user_answers import live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user_forms import live_form, unread, wanted_form
 from lmsconf.kinds.user_parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user_rights import foretell_rights, refuse_lock_out
@@ -173,9 +174,9 @@ class Users:
         return Sides(before={"email": gone.row.name}, after=None)
 
     def conclude(self, planning: Planning, identified: Identified) -> None:
-        """Looks whether enough admins are left, and tells how many people hold a choice that goes."""
+        """Looks whether enough admins are left, and counts the people who lose answers."""
         refuse_lock_out(planning, identified)
-        note_lost_answers(planning)
+        count_lost_answers(planning, identified)
 
     def action(self, planning: Planning, match: Match) -> Action:
         """A person is changed in place."""
@@ -188,6 +189,10 @@ class Users:
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create or change; give before taking; archive last."""
         return person_steps(planning, match, sides)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+        """An account that was created stays; it can be archived."""
+        return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new account."""

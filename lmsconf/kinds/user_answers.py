@@ -10,11 +10,10 @@ from lmsconf.core.identify import fate_of, is_in_doubt
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared, Step
-from lmsconf.errors import Severity
-from lmsconf.kinds.field_choices import both_choices, field_types, is_choice_in_doubt, new_choice_name
+from lmsconf.kinds.field_choices import field_types, is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.field_values import FieldRow
-from lmsconf.kinds.names import CUSTOM_FIELD, HOLDERS, choice_scope
-from lmsconf.kinds.user_values import AnswerRow, HolderRow, Person, PersonRow, Said
+from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
+from lmsconf.kinds.user_values import AnswerRow, Person, PersonRow, Said
 from lmsconf.wire.values import ANSWERS, answer_value, answers_body
 
 _SEVERAL: Final = "MULTI_SELECT"
@@ -204,21 +203,3 @@ def _choice_id(planning: Planning, field: str, shown: str) -> RemoteId | Ref:
     if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):
         return planning.book.ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
     return RemoteId(shown)
-
-
-def note_lost_answers(planning: Planning) -> None:
-    """Says of every choice that goes how many people hold it, where everybody's answers were counted."""
-    held = {row.id: row.people for row in cast("tuple[HolderRow, ...]", planning.snapshot.of(HOLDERS).rows)}
-    for field in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows) if held else ():
-        at = Address.of(CUSTOM_FIELD, planning.book.name(CUSTOM_FIELD, field.id) or normal(field.name))
-        before, after = both_choices(planning, at)
-        for id in sorted(before.names.keys() - after.names.keys()):
-            if people := held.get(RemoteId(id)):
-                planning.problem(
-                    "custom-field/answers-lost",
-                    f"{at}: {people:,} {'person holds' if people == 1 else 'people hold'} the choice "
-                    f'"{before.names[id]}", which goes',
-                    hint="Their answers go with it. To keep them, rename the choice with `previously:`.",
-                    address=at,
-                    severity=Severity.NOTE,
-                )

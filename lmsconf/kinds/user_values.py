@@ -88,6 +88,23 @@ class HolderRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswersRow:
+    """What somebody answered, by the names of the fields: None for what cannot be read, an answer or all of them.
+
+    told: whether the list of people said anything about answers.
+    """
+
+    id: RemoteId
+    answers: tuple[tuple[str, AnswerRow | None], ...] | None
+    told: bool = True
+
+    @property
+    def name(self) -> str:
+        """A person goes by the id here."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
 class UnnamedRow:
     """How many people whom no manifest names stand in one list of a redacted snapshot.
 
@@ -168,7 +185,13 @@ def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """The answers of a person, by the names of the fields. Raises BadAnswer where they cannot be read."""
     held = an_object(data.get("customFields") or {}, "the answers of a user")
-    return tuple(_answer(name, held[name]) for name in sorted(held) if held[name] is not None)
+    found = (live_answer(name, held[name]) for name in sorted(held))
+    return tuple(answer for answer in found if answer is not None)
+
+
+def live_answer(name: str, value: Json) -> AnswerRow | None:
+    """The answer to one field; None where there is none. Raises BadAnswer where it cannot be read."""
+    return None if value is None else _answer(name, value)
 
 
 def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:

@@ -264,11 +264,12 @@ def test_nothing_lifts_protection(stage: Stage, how: str) -> None:
 
 
 def test_additive_takes_nothing_and_lists_what_it_left(stage: Stage) -> None:
-    """Creations and additions only; the rest is named, and no guard has anything to count."""
+    """Creations and additions only; the rest is named, and what grows is all that guards count."""
     manifests = f"groups: [{{name: 'Kept/1', members: {some(1, 5)}}}, {{name: N}}]\n" + gone(
         groups="T0", custom_fields="E1"
     )
-    assert not any(one["total"] for one in guards(stage, manifests, "", "--additive").values())
+    counted = guards(stage, manifests, "", "--additive")
+    assert {name: one["total"] for name, one in counted.items() if one["total"]} == {"updates": 1}
     ran = stage("plan", "--additive", "--format", "json")
     assert ran.document["left_out"] == ["custom_field/E1", "group/Kept\\/1", "group/T0"]
     assert stage("apply", "--additive", "--auto-approve").code == 0

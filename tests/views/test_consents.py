@@ -52,7 +52,7 @@ def test_pasting_the_line_leads_on(root: Path, capsys: pytest.CaptureFixture[str
     assert run(app, command) == Exit.STOPPED
     whole = offered(capsys.readouterr().err)
     consents = whole[whole.index("--allow") :]
-    assert consents[0::2] == ["--allow"] * 3
+    assert consents[0::2] == ["--allow"] * 4
     for first in range(0, len(consents), 2):
         assert run(app, [*command, *consents[first : first + 2]]) == Exit.STOPPED
         assert offered(capsys.readouterr().err) == whole
