@@ -17,6 +17,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     core                         declarations + snapshot → plan → calls → outcomes, for any kind
     seeing, offline              validate, plan, snapshot, drift
     workspace, sending           apply: the calls in their order, and a look at what came of them
+    readback                     what a fresh plan says of a run: of everything, or of what it touched
     settling, granting           what became of a lost answer; nobody goes before whoever comes is in
     locking, journal             one run at a time; what each run did
     git                          git on a repository that others fill: no configuration of it, no program

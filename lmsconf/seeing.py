@@ -128,11 +128,7 @@ class Seen:
         """What differs between manifests and what was read."""
         refuse_errors(manifests)
         policy = self.settings.policy
-        plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
-        if broken:
-            # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
-            plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
-            broken = tuple(dict.fromkeys((*broken, *more)))
+        plan, broken = self.told_apart(manifests, policy, snapshot)
         evidence = Evidence(
             touched=touched(runs(self.settings.root), self.connection.url),
             edits=edits_of(snapshot, policy.timezone),
@@ -196,6 +192,17 @@ class Seen:
             # What only this change names, another version need not know.
             unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
             return () if unknown else None
+
+    def told_apart(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
+        """The plan of all that can be planned, with deletions by ownership only where that is everything."""
+        plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
+        if not broken:
+            return plan, ()
+        # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
+        plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
+        return plan, tuple(dict.fromkeys((*broken, *more)))
 
     def as_far_as_it_goes(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lmsconf.core.address import Address
 from lmsconf.core.apply import Begin, Run, Tell
@@ -13,6 +14,7 @@ from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Guards, Policy
+from lmsconf.core.scope import Verified, Verify
 from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.granting import awaited_grants
@@ -20,9 +22,13 @@ from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.names import CONTENT_TARGET
 from lmsconf.kinds.replay import as_manifests
-from lmsconf.seeing import Reading, Seen, wanted_for
+from lmsconf.readback import NO_MANIFESTS, OTHER_MANIFESTS, TOUCHED_ONLY, ReadBack, not_looked, read_back
+from lmsconf.seeing import Reading, Seen, read_manifests, refuse_errors, wanted_for
 from lmsconf.sending import ON_EXISTING, Sender, send_all
 from lmsconf.settling import Settling, Timing
+
+Look = Callable[[Run, Settling], ReadBack]
+"""Looks at the workspace after a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +134,18 @@ class Workspace(Seen):
         tell: Tell | None = None,
         journal: Journal | None = None,
         keep: Begin | None = None,
+        verify: Verify = Verify.ALL,
+        made_from: Manifests | None = None,
     ) -> ApplyReport:
-        """Carries a plan out, reads back what it touched, and reports. The caller has asked, checked and judged.
+        """Carries a plan out, plans again to see what came of it, and reports. The caller has asked and checked.
 
         journal: where each call is written down before it is sent, and what became of it after. keep: hears of each
-        call before that, and stops the run by raising LmsconfError.
+        call before that, and stops the run by raising LmsconfError. verify: what is planned again. made_from: the
+        manifests that the plan was made from just now; left out, those at hand are used where they are the same ones.
         """
+        look = self._look_back(plan, verify, made_from)
         if journal is None:
-            return self._carried_out(plan, meta, tell, keep)
+            return self._carried_out(plan, meta, look, tell, keep)
         told = tell or (lambda _: None)
 
         def begin(call: Call) -> None:
@@ -147,11 +157,11 @@ class Workspace(Seen):
             journal.outcome(outcome)
             told(outcome)
 
-        report = self._carried_out(plan, meta, note, begin)
+        report = self._carried_out(plan, meta, look, note, begin)
         return replace(report, problems=(*report.problems, *journal.end(report)))
 
     def _carried_out(
-        self, plan: Plan, meta: Mapping[str, str], tell: Tell | None, begin: Begin | None = None
+        self, plan: Plan, meta: Mapping[str, str], look: Look, tell: Tell | None, begin: Begin | None = None
     ) -> ApplyReport:
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
@@ -160,14 +170,15 @@ class Workspace(Seen):
                 crew, all_kinds(), settling, grants=awaited_grants(plan), changing=_changed_assignments(plan)
             )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
-        residue: tuple[Change, ...] = ()
-        problems: tuple[Problem, ...] = ()
-        converged: bool | None = None
+        found = not_looked("The run was stopped before that.")
         try:
-            residue, problems, converged = self._look_back(plan, run, settling)
+            if run.stopped_by is None and run.interrupted_by is None and (run.wrote or not plan.calls):
+                found = look(run, settling)
         except KeyboardInterrupt as cut:
             # What was done is worth telling, though nobody waited to see whether it took.
             run.interrupted_by = cut
+        mine = {outcome.address for outcome in run.outcomes}
+        unseen = [one for one in found.residue if one.address in mine and is_unseen(one, run.outcomes)]
         return ApplyReport(
             plan_digest=plan_digest(plan),
             workspace=plan.workspace,
@@ -176,12 +187,53 @@ class Workspace(Seen):
             started_at=started,
             finished_at=self.now(),
             outcomes=run.outcomes,
-            converged=converged,
-            residue=residue,
-            problems=problems,
+            verified=found.verified,
+            converged=found.converged,
+            residue=found.residue,
+            problems=(*found.problems, *(self._without_effect(plan, run, one) for one in unseen)),
             meta=dict(meta),
-            exit=_exit(run, converged),
+            exit=_exit(run, found.converged),
         )
+
+    def _look_back(self, plan: Plan, verify: Verify, made_from: Manifests | None) -> Look:
+        """How to look at the workspace when the run has ended. The manifests are read before it begins."""
+        if made_from is not None and not plan.changes:
+            # It was read for this very plan, and nothing is sent.
+            verified = Verified(scope=Verify.ALL, partial=plan.partial, left_out=len(plan.left_out))
+            return lambda run, settling: ReadBack(verified=verified, converged=True)
+        manifests, reason = (None, TOUCHED_ONLY) if verify is not Verify.ALL else self._manifests_of(plan, made_from)
+        if manifests is None and not plan.changes:
+            return lambda run, settling: not_looked(reason or "")
+        return partial(
+            read_back,
+            plan,
+            touched=lambda: self._replayed(plan),
+            whole=None if manifests is None else partial(self._everything, plan, manifests),
+            reason=reason,
+        )
+
+    def _manifests_of(self, plan: Plan, made_from: Manifests | None) -> tuple[Manifests | None, str | None]:
+        """The manifests that a plan was made from, where they are at hand; else why they are not."""
+        try:
+            found = made_from or read_manifests(self.settings)
+            refuse_errors(found)
+        except LmsconfError:
+            return None, NO_MANIFESTS
+        return (found, None) if found.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
+
+    def _everything(self, plan: Plan, manifests: Manifests) -> tuple[Plan, tuple[Problem, ...]]:
+        """What a plan of the same part of the manifests comes to now, and the errors of what cannot be planned."""
+        mine, chosen = self.settings.policy, plan.selection
+        policy = replace(
+            mine,
+            # Nothing is counted here, and a share would cost reads.
+            guards=Guards(removals=None, min_admins=mine.guards.min_admins),
+            only=chosen.only,
+            excluded=chosen.excluded,
+            additive=chosen.additive,
+            verifying=True,
+        )
+        return self.told_apart(manifests, policy, self.read(wanted_for(manifests, policy)))
 
     def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """The report of a run that was stopped before its first call."""
@@ -205,36 +257,13 @@ class Workspace(Seen):
             started_at=self.now(),
             finished_at=self.now(),
             outcomes=outcomes,
+            verified=Verified(reason="Nothing was sent."),
             converged=None,
             residue=(),
             problems=error.problems,
             meta=dict(meta),
             exit=error.exit,
         )
-
-    def _look_back(
-        self, plan: Plan, run: Run, settling: Settling
-    ) -> tuple[tuple[Change, ...], tuple[Problem, ...], bool | None]:
-        """What a fresh plan of the same resources still wants; nothing is known where the service is gone.
-
-        What was accepted may show late, so it is looked for again until the time for that is over.
-        """
-        if not plan.calls:
-            return (), (), True
-        if run.stopped_by is not None or run.interrupted_by is not None or not run.wrote:
-            return (), (), None
-        changes: tuple[Change, ...] = ()
-        for _ in settling.shows():
-            try:
-                changes = self._replayed(plan).changes
-            except ProblemsFound as found:
-                return (), tuple(problem for problem in found.problems if problem.is_error), False
-            except LmsconfError as error:
-                return (), error.problems, None
-            if not any(is_unseen(change, run.outcomes) for change in changes):
-                break
-        problems = [self._without_effect(plan, run, one) for one in changes if is_unseen(one, run.outcomes)]
-        return changes, tuple(problems), not changes
 
     def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
         """Calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
@@ -278,4 +307,5 @@ def _exit(run: Run, converged: bool | None) -> Exit:
         return Exit.STOPPED if any(error.code == "refusal/in-use" for error in run.errors) else Exit.ERROR
     if failed:
         return Exit.PARTIAL
-    return Exit.OK if converged else Exit.DIVERGED
+    # A plan without calls whose manifests are not at hand leaves nothing to do, and nothing to look at.
+    return Exit.OK if converged or (converged is None and not run.outcomes) else Exit.DIVERGED

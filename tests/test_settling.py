@@ -22,7 +22,6 @@ EMPTY = Plan(
     policy={},
     manifests_digest="",
     manifests_files=(),
-    partial=False,
     offline=False,
     timezone=None,
     changes=(),

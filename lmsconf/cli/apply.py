@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -27,6 +27,7 @@ from lmsconf.cli.planning import (
     allow,
     applying,
     consents_of,
+    declared,
     make,
     max_rate,
     parallelism,
@@ -36,6 +37,7 @@ from lmsconf.cli.planning import (
     selection,
     settings_of,
 )
+from lmsconf.core.scope import Verify
 from lmsconf.core.values import Status
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, UsageError
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from lmsconf.core.apply import Begin
+    from lmsconf.core.plan import Manifests
     from lmsconf.core.policy import Consent
     from lmsconf.core.values import ApplyReport, Call, Outcome, Plan
     from lmsconf.journal.writing import Journal
@@ -56,6 +59,13 @@ if TYPE_CHECKING:
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--expect-digest", "digest", metavar="D", help="Apply only a plan with this digest.")
 @allow
+@click.option(
+    "--verify",
+    type=click.Choice(["all", "touched"]),
+    default="all",
+    show_default=True,
+    help="Look afterwards at all that the plan was made of, or only at what it changes.",
+)
 @click.option("--meta", metavar="K=V", multiple=True, help="Put this into the report: commit=4f1d2a.")
 @parallelism
 @max_rate
@@ -71,6 +81,7 @@ def apply(
     auto_approve: bool,
     digest: str | None,
     allow: tuple[str, ...],
+    verify: str,
     meta: tuple[str, ...],
     parallelism: int,
     max_rate: float | None,
@@ -80,6 +91,9 @@ def apply(
 
     With PLANFILE, exactly what was planned and reviewed is done, and nobody is asked. Without it, a plan is made and
     shown first; answer yes, or say --auto-approve.
+
+    Afterwards everything that the plan was made of is planned again, and whatever differs is told with exit 6. The
+    manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
     """
     consents, noted = consents_of(allow), _meta(meta)
     if planfile is not None and (only or excluded or additive):
@@ -90,9 +104,10 @@ def apply(
     settings = settings_of(context)
     with _alone(settings), _changeable(settings, parallelism, max_rate) as workspace, ExitStack() as locks:
         if planfile is not None:
-            plan = _from_file(workspace, planfile, consents, plan_key(context))
+            plan, manifests = _from_file(workspace, planfile, consents, plan_key(context)), None
         else:
-            plan = make(workspace, policy_of(settings, only, excluded, additive, consents))
+            manifests = declared(workspace)
+            plan = make(workspace, manifests, policy_of(settings, only, excluded, additive, consents))
         plan = replace(plan, command=applying(settings, only, excluded, additive, planfile))
         journal = None
         try:
@@ -120,7 +135,8 @@ def apply(
             report = workspace.untouched(plan, _Cut(cut), meta=noted)
         else:
             with journal or nullcontext():
-                report = _carry_out(workspace, plan, noted, journal, keep)
+                look = _Look(Verify(verify), manifests)
+                report = _carry_out(workspace, plan, noted, journal, keep, look)
     return _finish(output, report, journal)
 
 
@@ -269,8 +285,20 @@ def _journal(settings: Settings, plan: Plan, meta: dict[str, str]) -> Journal | 
     return Journal.begin(settings.root, plan, meta=meta) if plan.calls else None
 
 
+class _Look(NamedTuple):
+    """What is looked at afterwards, and the manifests that were planned just now; None of a plan file."""
+
+    verify: Verify
+    manifests: Manifests | None
+
+
 def _carry_out(
-    workspace: Workspace, plan: Plan, meta: dict[str, str], journal: Journal | None, keep: Begin | None
+    workspace: Workspace,
+    plan: Plan,
+    meta: dict[str, str],
+    journal: Journal | None,
+    keep: Begin | None,
+    look: _Look,
 ) -> ApplyReport:
     done = 0
     begun = False
@@ -288,7 +316,15 @@ def _carry_out(
 
     try:
         with progress() as tell:
-            return workspace.apply(plan, meta=meta, tell=count, journal=journal, keep=begin)
+            return workspace.apply(
+                plan,
+                meta=meta,
+                tell=count,
+                journal=journal,
+                keep=begin,
+                verify=look.verify,
+                made_from=look.manifests,
+            )
     except KeyboardInterrupt as cut:
         if begun:
             raise

@@ -12,6 +12,7 @@ import click
 from lmsconf.cli.frame import Context, Output, output_options, pass_context
 from lmsconf.cli.planning import (
     applying,
+    declared,
     make,
     max_rate,
     opened,
@@ -94,7 +95,7 @@ def plan(
             # Against a snapshot nothing is sent, so nothing has to be trusted.
             made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
         elif snapshot is None:
-            made = make(workspace, policy)
+            made = make(workspace, declared(workspace), policy)
         else:
             made = workspace.plan_offline(read_manifests(settings), policy, snapshot)
         if snapshot is not None:
@@ -125,10 +126,8 @@ def _beside(
 ) -> Plan:
     """The plan beside that of the base, on a snapshot or on the workspace as it is."""
     from lmsconf.basis import base_of
-    from lmsconf.seeing import read_manifests, refuse_errors
 
-    manifests = read_manifests(workspace.settings)
-    refuse_errors(manifests)
+    manifests = declared(workspace)
     base = base_of(said, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
         return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)

@@ -17,6 +17,7 @@ from lmsconf.errors import Exit, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lmsconf.core.plan import Manifests
     from lmsconf.core.policy import Consent, Policy
     from lmsconf.core.values import Plan
     from lmsconf.seeing import Reading, Seen
@@ -180,11 +181,16 @@ def reading(label: str) -> Iterator[Reading]:
         yield lambda done, total: tell(done, total, label)
 
 
-def make(workspace: Seen, policy: Policy) -> Plan:
-    """Reads manifests and workspace, and plans."""
+def declared(workspace: Seen) -> Manifests:
+    """The manifests of the project. Raises ProblemsFound where they have errors."""
     from lmsconf.seeing import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
     refuse_errors(manifests)
+    return manifests
+
+
+def make(workspace: Seen, manifests: Manifests, policy: Policy) -> Plan:
+    """Reads the workspace, and plans."""
     with reading("Reading") as tell:
         return workspace.plan(manifests, policy, tell)

@@ -1,6 +1,7 @@
 """Plans for any kind, naming none, and knowing no HTTP.
 
-    values, address, forms, names     what flows: declarations, changes, steps, calls, plans, outcomes
+    values, scope, address, forms, names
+                                      what flows: declarations, changes, steps, calls, plans, outcomes
     kind, planning, policy            what kinds, a plan in the making, and the project decide
     identity, identify, select        which declaration speaks of which live resource, and which of them are planned
     plan, diff, additive              declarations + snapshot → changes

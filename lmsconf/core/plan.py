@@ -22,6 +22,7 @@ from lmsconf.core.names import exactly, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.rows import row_json
+from lmsconf.core.scope import Selected
 from lmsconf.core.select import Selection
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Absent, Action, Change, Declared, Plan, Step, Unmanaged
@@ -83,7 +84,9 @@ def make_plan(
         _refuse_what_goes_along(planning, selection, found[name])
     for name, identified in found.items():
         kinds[name].conclude(planning, identified)
-    planning.problems.extend([*selection.problems(_known(here, gone, found, snapshot)), *outlived(gone, policy)])
+    if not policy.verifying:
+        planning.problems.extend(selection.problems(_known(here, gone, found, snapshot)))
+    planning.problems.extend(outlived(gone, policy))
     _refuse_names_to_come(kinds, planning, items, found)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
@@ -103,7 +106,7 @@ def make_plan(
         created_at=created_at,
         manifests_digest=manifests.digest,
         manifests_files=manifests.files,
-        partial=bool(policy.only or policy.excluded),
+        selection=Selected(only=policy.only, excluded=policy.excluded, additive=policy.additive),
         offline=offline,
         timezone=policy.timezone_name,
         changes=changes,

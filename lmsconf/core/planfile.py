@@ -30,6 +30,7 @@ from lmsconf.core.document import (
     sealed,
     texts,
 )
+from lmsconf.core.scope import Selected
 from lmsconf.core.values import Call, Change, Guard, Json, LetGo, Measure, Plan, SettingChange, Unmanaged
 from lmsconf.errors import Problem, StalePlan
 
@@ -125,6 +126,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "timezone": plan.timezone,
         "manifests": {"digest": plan.manifests_digest, "files": texts(plan.manifests_files)},
         "partial": plan.partial,
+        "selection": _selection_json(plan.selection),
         "offline": plan.offline,
         "summary": _summary(plan),
         "policy": dict(plan.policy),
@@ -148,6 +150,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
 def _plan(at: Reader) -> Plan:
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
     changes, problems = _changes(at)
+    selection = _selection_value(at.reader("selection"))
+    if at.flag("partial") is not selection.partial:
+        raise ValueError("partial does not go with the selection")
     return Plan(
         workspace=workspace.text("name"),
         url=workspace.text("url"),
@@ -156,7 +161,7 @@ def _plan(at: Reader) -> Plan:
         expires_at=at.text("expires_at"),
         manifests_digest=manifests.text("digest"),
         manifests_files=manifests.texts("files"),
-        partial=at.flag("partial"),
+        selection=selection,
         offline=at.flag("offline"),
         timezone=at.maybe("timezone", at.text),
         policy=at.object("policy"),
@@ -190,6 +195,14 @@ def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
         changes.append(replace(bare, problems=tuple(problems[own:])))
         del problems[own:]
     return tuple(reversed(changes)), tuple(problems)
+
+
+def _selection_json(selection: Selected) -> Json:
+    return {"only": texts(selection.only), "except": texts(selection.excluded), "additive": selection.additive}
+
+
+def _selection_value(at: Reader) -> Selected:
+    return Selected(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
 
 
 def _let_go_value(at: Reader) -> LetGo:

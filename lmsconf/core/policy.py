@@ -79,6 +79,7 @@ class Policy:
     ignore        shell patterns over addresses whose differences do not count as drift
     settle        seconds to look for what a lost answer may have made
     valid_for     for how long a plan can be applied
+    verifying     plans again what was applied: what `--only` and `--except` name need not be there any more
     command       how lmsconf is called for this project and workspace, for the lines to paste
     """
 
@@ -98,6 +99,7 @@ class Policy:
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    verifying: bool = False
     command: str = "lmsconf"
 
     def normalised(self) -> dict[str, Json]:

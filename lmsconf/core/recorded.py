@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lmsconf.core.scope import Verify
 from lmsconf.core.values import Status, is_creation
 
 
@@ -53,10 +54,14 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended. converged: None when it could not look. seen: whether a look has shown all that it did."""
+    """How a run ended. verified: at what it looked then. converged: whether that was as planned; None when it did not.
+
+    seen: whether a look has shown all that it did.
+    """
 
     at: datetime
     exit: int
+    verified: Verify
     converged: bool | None
     seen: bool = False
 

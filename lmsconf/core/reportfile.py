@@ -18,6 +18,7 @@ from lmsconf.core.document import (
     sealed,
     texts,
 )
+from lmsconf.core.scope import Verified, Verify
 from lmsconf.core.values import ApplyReport, Json, Outcome, Status
 from lmsconf.errors import StalePlan
 
@@ -61,6 +62,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "meta": dict(sorted(report.meta.items())),
         "summary": {status.value: report.count(status) for status in Status},
         "outcomes": [_outcome_json(outcome) for outcome in report.outcomes],
+        "verified": _verified_json(report),
         "converged": report.converged,
         "residue": [change_json(change) for change in report.residue],
         "problems": [problem_json(problem) for problem in report.problems],
@@ -78,11 +80,35 @@ def _report(at: Reader) -> ApplyReport:
         started_at=at.text("started_at"),
         finished_at=at.text("finished_at"),
         outcomes=at.each("outcomes", _outcome_value),
+        verified=_verified_value(at.reader("verified")),
         converged=at.maybe("converged", at.flag),
         residue=at.each("residue", change_value),
         problems=at.each("problems", problem_value),
         meta=at.text_map("meta"),
         exit=at.number("exit"),
+    )
+
+
+def _verified_json(report: ApplyReport) -> Json:
+    """What was looked at. others: the addresses in `residue` that are no part of the plan."""
+    verified = report.verified
+    return {
+        "scope": verified.scope.value,
+        "resources": verified.resources,
+        "partial": verified.partial,
+        "left_out": verified.left_out,
+        "others": texts(change.address for change in report.others),
+        "reason": verified.reason,
+    }
+
+
+def _verified_value(at: Reader) -> Verified:
+    return Verified(
+        scope=Verify(at.text("scope")),
+        resources=at.number("resources"),
+        partial=at.flag("partial"),
+        left_out=at.number("left_out"),
+        reason=at.maybe("reason", at.text),
     )
 
 

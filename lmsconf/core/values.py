@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.scope import EVERYTHING, Selected, Verified
 from lmsconf.errors import Problem, Where
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -292,6 +293,7 @@ class Plan:
     people: how many the workspace has, None when it did not say.
     fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
     offline: made from a snapshot file, so it can be shown and not applied.
+    selection: the part of the manifests that it is made of.
     left_out: what `--additive` would have changed otherwise. measures: what the guards count.
     expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
     base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
@@ -305,7 +307,6 @@ class Plan:
     created_at: str
     manifests_digest: str
     manifests_files: tuple[str, ...]
-    partial: bool
     offline: bool
     timezone: str | None
     changes: tuple[Change, ...]
@@ -316,12 +317,18 @@ class Plan:
     problems: tuple[Problem, ...]
     expires_at: str
     policy: Mapping[str, Json]
+    selection: Selected = EVERYTHING
     left_out: tuple[Address, ...] = ()
     measures: tuple[Measure, ...] = ()
     base: str | None = None
     let_go: tuple[LetGo, ...] = ()
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
+
+    @property
+    def partial(self) -> bool:
+        """Whether it looks at some of the resources only."""
+        return self.selection.partial
 
     @property
     def summary(self) -> Summary:
@@ -388,9 +395,9 @@ def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
-    """The end of a run: one outcome a call in the order of the plan, and whether the workspace now matches.
+    """The end of a run: one outcome a call in the order of the plan, and what a look at the workspace has shown.
 
-    converged: None when the run could not look. `residue` is what a fresh plan of the same resources still wants.
+    converged: whether that is as planned; None when the run did not look. residue: what a fresh plan still wants.
     """
 
     plan_digest: str
@@ -400,6 +407,7 @@ class ApplyReport:
     started_at: str
     finished_at: str
     outcomes: tuple[Outcome, ...]
+    verified: Verified
     converged: bool | None
     residue: tuple[Change, ...]
     problems: tuple[Problem, ...]
@@ -407,11 +415,26 @@ class ApplyReport:
     exit: int
 
     @property
+    def left(self) -> tuple[Change, ...]:
+        """What a fresh plan still wants of the resources of this one."""
+        return tuple(change for change in self.residue if change.address in self._touched)
+
+    @property
+    def others(self) -> tuple[Change, ...]:
+        """What it wants of other resources: somebody else changed them, or this run did without meaning to."""
+        return tuple(change for change in self.residue if change.address not in self._touched)
+
+    @property
+    def _touched(self) -> set[Address]:
+        return {outcome.address for outcome in self.outcomes}
+
+    @property
     def seen(self) -> bool:
         """Whether a look at the workspace has shown all that was done."""
         if self.converged is not False:
             return self.converged is True
-        return bool(self.residue) and not any(is_unseen(change, self.outcomes) for change in self.residue)
+        told = bool(self.residue) and not any(problem.is_error for problem in self.problems)
+        return told and not any(is_unseen(change, self.outcomes) for change in self.left)
 
     def count(self, status: Status) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

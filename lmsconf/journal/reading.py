@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lmsconf.core.document import Reader
 from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.core.scope import Verify
 from lmsconf.core.values import Json
 from lmsconf.errors import LmsconfError
 from lmsconf.files import why
@@ -73,6 +74,7 @@ class _Fold:
             self.ending = Ending(
                 at=at,
                 exit=entry.number("exit"),
+                verified=Verify(entry.text("verified")),
                 converged=entry.maybe("converged", entry.flag),
                 seen=entry.flag("seen"),
             )

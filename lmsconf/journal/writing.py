@@ -113,7 +113,8 @@ class Journal:
     def end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Says how the run ended, and gives what was in the way of saying so."""
         with self._turn:
-            ending = {"exit": report.exit, "converged": report.converged, "seen": report.seen}
+            looked = {"verified": report.verified.scope.value, "converged": report.converged, "seen": report.seen}
+            ending: dict[str, Json] = {"exit": report.exit, **looked}
             self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
             return ()

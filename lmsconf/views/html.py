@@ -63,7 +63,8 @@ def apply_html(report: ApplyReport) -> str:
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(report.problems)]),
         ("calls", "Calls", rows(list(_outcomes(report)), _STATUSES, word="result") if report.outcomes else None),
-        ("residue", "A fresh plan would still do this", _residue(report.residue)),
+        ("residue", wording.LEFT.rstrip(":"), _residue(report.left)),
+        ("others", wording.others(report).rstrip(":"), _residue(report.others)),
     ]
     top = header("apply", report.workspace, wording.first_line(report.workspace, report.url, report.people))
     verdict = [

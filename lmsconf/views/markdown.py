@@ -66,7 +66,8 @@ def apply_markdown(report: ApplyReport, *, limit: Budget = WHOLE) -> str:
     sections = [
         *problem_section(worst_first(report.problems)),
         *_outcomes(report, limit),
-        *(section for _, section in _changes(report.residue, limit, "A fresh plan would still do this. ")),
+        *(section for _, section in _changes(report.left, limit, f"{wording.LEFT} ")),
+        *(section for _, section in _changes(report.others, limit, f"{wording.others(report)} ")),
         *section_of("About this run", map(_noted, sorted(report.meta.items()))),
     ]
     foot = f"Plan {code(report.plan_digest)} · {md(report.started_at)} to {md(report.finished_at)}"

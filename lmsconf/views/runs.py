@@ -9,7 +9,8 @@ from typing import Final
 from lmsconf.core.address import Address
 from lmsconf.core.document import TOOL, render
 from lmsconf.core.moments import utc_text
-from lmsconf.core.recorded import RecordedCall, RecordedRun, State
+from lmsconf.core.recorded import Ending, RecordedCall, RecordedRun, State
+from lmsconf.core.scope import Verify
 from lmsconf.core.values import Json
 from lmsconf.views import wording
 from lmsconf.views.escape import safe
@@ -88,16 +89,19 @@ def _about(run: RecordedRun) -> Iterator[str]:
         yield from (safe(f"  {key}: {value}") for key, value in sorted(opening.meta.items()))
         yield f"Started {_time(opening.started)}."
     if run.ending is not None:
-        yield f"Ended {_time(run.ending.at)} with exit {run.ending.exit}. {_READ_BACK[run.ending.converged]}"
+        yield f"Ended {_time(run.ending.at)} with exit {run.ending.exit}. {_read_back(run.ending)}"
     else:
         yield "It has no end: it was cut short, or is still under way."
 
 
-_READ_BACK: Final = {
-    True: "Read back: the workspace was as planned.",
-    False: "Read back: the workspace was not as planned.",
-    None: "The workspace was not read back.",
-}
+def _read_back(ending: Ending) -> str:
+    """What the run saw of the workspace when it had ended."""
+    if ending.converged is None or ending.verified is Verify.NONE:
+        return "The workspace was not read back."
+    told = "was" if ending.converged else "was not"
+    if ending.verified is Verify.TOUCHED:
+        return f"Read back: what the plan changes {told} as planned."
+    return f"Read back: all that the plan looks at {told} as the manifests said."
 
 
 def _call(call: RecordedCall) -> Iterator[str]:
@@ -146,6 +150,7 @@ def _run(run: RecordedRun) -> dict[str, Json]:
         "started_at": _time(opening.started) if opening else None,
         "ended_at": _time(ending.at) if ending else None,
         "exit": ending.exit if ending else None,
+        "verified": ending.verified.value if ending else None,
         "converged": ending.converged if ending else None,
         "summary": {state.value: run.summary[state] for state in State},
         "damaged": run.damaged,

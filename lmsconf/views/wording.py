@@ -10,6 +10,7 @@ from shlex import quote
 
 from lmsconf.core.address import Address, unescape
 from lmsconf.core.recorded import RecordedCall
+from lmsconf.core.scope import Verify
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import (
     Action,
@@ -221,7 +222,8 @@ def closing(plan: Plan) -> str:
     if not counts.changes and plan.left_out:
         return f"No changes. This plan only adds, and leaves out {count(len(plan.left_out), 'change')}."
     if not counts.changes:
-        return f"No changes. {'What this plan looks at' if plan.partial else 'The workspace'} matches the manifests."
+        looked_at = "What this plan looks at" if plan.partial else "The snapshot" if plan.offline else "The workspace"
+        return f"No changes. {looked_at} matches the manifests."
     replaced = f", {counts.replace:,} to replace" if counts.replace else ""
     return (
         f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
@@ -315,7 +317,7 @@ def ending(report: ApplyReport) -> str:
     if done < total:
         verb = "stopped before anything was done" if not done else "incomplete"
         return f"Apply {verb}. {done:,} of {calls} done."
-    if report.converged:
+    if report.converged or (report.converged is None and not total):
         resources = len({outcome.address for outcome in report.outcomes})
         return f"Apply complete! {count(resources, 'resource')} changed ({calls})."
     if report.converged is None:
@@ -333,18 +335,52 @@ def _may_have_acted(report: ApplyReport) -> bool:
 
 
 def convergence(report: ApplyReport) -> str:
-    """Whether the workspace now is what the plan wanted."""
+    """What a look at the workspace has shown, and at what it was. It says no more than that."""
+    verified = report.verified
     if report.converged is None:
+        if not report.outcomes:
+            return "Nothing was sent, and the workspace was not read back."
         return "The workspace was not read back, so it is not known whether it matches the manifests."
+    if verified.scope is Verify.TOUCHED:
+        return " ".join(filter(None, (_touched(report), verified.reason)))
+    looked_at = "what this plan looks at" if verified.partial else "the workspace"
+    if not report.converged:
+        return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
+    if verified.left_out:
+        more = f"{count(verified.left_out, 'change')} left out, because this plan only adds"
+        return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
+    if not report.outcomes:
+        return f"Nothing was sent: {looked_at} matches the manifests."
+    return f"Read back: {looked_at} matches the manifests."
+
+
+def _touched(report: ApplyReport) -> str:
+    """Whether the resources of the plan are as planned, which alone were looked at."""
+    number = report.verified.resources
     if report.converged:
-        return "Read back: the workspace matches the manifests."
-    return f"Read back: the workspace does not match the manifests yet; {_unlike(report)}."
+        return f"The {count(number, 'resource')} of this plan {_be(number)} as planned."
+    return f"The {count(number, 'resource')} of this plan {_be(number)} not all as planned: {_unlike(report)}."
+
+
+def others(report: ApplyReport) -> str:
+    """What stands above the differences of resources that the plan did not change."""
+    if report.verified.scope is Verify.TOUCHED:
+        return "Not part of this plan, and in its way by now:"
+    return "Not part of this plan, and not as the manifests say:"
+
+
+LEFT = "A fresh plan would still do this:"
+"""What stands above the differences of resources that the plan changed."""
 
 
 def _unlike(report: ApplyReport) -> str:
-    """In what the workspace is not as planned: the resources that differ, or the errors that bar a fresh plan."""
-    number = len(report.residue)
-    if number:
-        return f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"
-    errors = sum(problem.is_error for problem in report.problems)
-    return f"a fresh plan finds {count(errors, 'error')}"
+    """In what the workspace is not as planned: the resources that differ, and the errors that bar a fresh plan."""
+    number, others = len(report.residue), len(report.others)
+    errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
+    told = [f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    if others:
+        which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
+        told.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
+    if errors or not told:
+        told.append(f"a fresh plan finds {count(errors, 'error')}")
+    return ", ".join(told)

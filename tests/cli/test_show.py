@@ -11,6 +11,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.core import planfile, reportfile
 from lmsconf.core.document import render
+from lmsconf.core.scope import Verified, Verify
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Exit
 from lmsconf.views import apply_text, plan_text
@@ -24,7 +25,6 @@ PLAN = Plan(
     policy={},
     manifests_digest="ab",
     manifests_files=(),
-    partial=False,
     offline=False,
     timezone=None,
     changes=(),
@@ -42,6 +42,7 @@ REPORT = ApplyReport(
     started_at="2026-03-01T08:00:00Z",
     finished_at="2026-03-01T08:00:01Z",
     outcomes=(),
+    verified=Verified(scope=Verify.ALL),
     converged=True,
     residue=(),
     problems=(),

@@ -39,7 +39,6 @@ def plan(*calls: Call) -> Plan:
         policy={},
         manifests_digest="",
         manifests_files=(),
-        partial=False,
         offline=False,
         timezone=None,
         changes=(),

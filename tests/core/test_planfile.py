@@ -15,6 +15,7 @@ from lmsconf.core import planfile
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.canonical import canonical, sha256
 from lmsconf.core.document import render_canonical
+from lmsconf.core.scope import Selected
 from lmsconf.core.values import (
     Action,
     Call,
@@ -108,7 +109,7 @@ PLANS = st.builds(
     policy=st.dictionaries(WORDS, VALUES, max_size=2),
     manifests_digest=WORDS,
     manifests_files=some(WORDS),
-    partial=st.booleans(),
+    selection=st.builds(Selected, only=some(WORDS), excluded=some(WORDS), additive=st.booleans()),
     offline=st.booleans(),
     timezone=st.none() | WORDS,
     changes=some(CHANGES),
@@ -131,7 +132,6 @@ PLAN = Plan(
     policy={},
     manifests_digest="ab",
     manifests_files=("groups.yaml",),
-    partial=False,
     offline=False,
     timezone=None,
     changes=(
@@ -276,7 +276,7 @@ def without_places(plan: Plan) -> Plan:
     [
         without_places(PLAN),
         replace(PLAN, created_at="later", manifests_digest="cd", manifests_files=("b.yaml",)),
-        replace(PLAN, people=4, partial=True),
+        replace(PLAN, people=4, selection=Selected(only=("group/A",), additive=True)),
         replace(PLAN, changes=(replace(PLAN.changes[0], undo=Undo(level=UndoLevel.NONE, reason="x")),)),
         replace(PLAN, expires_at="later"),
         replace(PLAN, base="main", settings_changed=(SettingChange(path="settle", base=30, now=0, weaker=True),)),
@@ -316,7 +316,11 @@ def test_digest_is_over_the_documented_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("people", True), ("people", 3.0), ("partial", 0), ("workspace", "sandbox")]
+    ("key", "value"),
+    [
+        *(("people", True), ("people", 3.0), ("partial", 0), ("partial", True)),
+        *(("selection", {"only": []}), ("workspace", "sandbox")),
+    ],
 )
 def test_values_of_a_like_type_are_refused(key: str, value: Json) -> None:
     """`true` is no number and 0 is no boolean, even in a file that was sealed anew."""

@@ -11,6 +11,7 @@ from lmsconf.core import reportfile
 from lmsconf.core.address import Address
 from lmsconf.core.canonical import sha256
 from lmsconf.core.document import render
+from lmsconf.core.scope import Verified, Verify
 from lmsconf.core.values import ApplyReport, Outcome, Status
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 
@@ -34,6 +35,7 @@ REPORT = ApplyReport(
             hint="Look.",
         ),
     ),
+    verified=Verified(scope=Verify.TOUCHED, resources=2, reason="So it was asked."),
     converged=None,
     residue=(),
     problems=(Problem(code="x", message="y"),),
@@ -59,7 +61,9 @@ def test_every_changed_byte_is_refused() -> None:
             reportfile.loads(flipped.decode("utf-8", "surrogateescape"))
 
 
-@pytest.mark.parametrize(("key", "value"), [("outcomes", None), ("exit", "5"), ("summary", {}), ("converged", 1)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("outcomes", None), ("exit", "5"), ("summary", {}), ("converged", 1), ("verified", {})]
+)
 def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     """A sealed document of another shape, or with other sums, is refused."""
     document = json.loads(TEXT)

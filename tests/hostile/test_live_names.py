@@ -17,6 +17,7 @@ from lmsconf.cli.frame import report, run
 from lmsconf.cli.progress import lines
 from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.core.scope import Selected, Verified, Verify
 from lmsconf.core.values import (
     Action,
     ApplyReport,
@@ -97,7 +98,7 @@ def plan(names: list[str]) -> Plan:
         policy={},
         manifests_digest="ab" * 32,
         manifests_files=tuple(names),
-        partial=True,
+        selection=Selected(only=tuple(names), excluded=tuple(names)),
         offline=True,
         timezone=names[2],
         changes=tuple(changes(names)),
@@ -147,6 +148,7 @@ def apply_report(names: list[str]) -> ApplyReport:
             )
             for n, name in enumerate(names)
         ),
+        verified=Verified(scope=Verify.ALL, resources=1, reason=names[0]),
         converged=False,
         residue=tuple(changes(names)),
         problems=tuple(map(problem, names)),
@@ -166,7 +168,7 @@ def recorded(names: list[str]) -> list[RecordedRun]:
                     call="c1", address=f"group/{name}", operation=name, state=State.FAILED, reason=name, id=name
                 ),
             ),
-            ending=Ending(at=NOW, exit=5, converged=None),
+            ending=Ending(at=NOW, exit=5, verified=Verify.NONE, converged=None),
         )
         for name in names
     ]

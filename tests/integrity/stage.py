@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,14 +71,19 @@ class Stage:
 
 @contextmanager
 def staged(
-    root: Path, seed: str, patch: pytest.MonkeyPatch, options: str = "", dialect: Mapping[str, str | int] | None = None
+    root: Path,
+    seed: str,
+    patch: pytest.MonkeyPatch,
+    options: str = "",
+    dialect: Mapping[str, str | int] | None = None,
+    on_log: Callable[[Logged], None] | None = None,
 ) -> Iterator[Stage]:
-    """A project in `root` and its workspace, for as long as the `with` lasts."""
+    """A project in `root` and its workspace, for as long as the `with` lasts. on_log: hears of each request."""
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    sandbox = Sandbox(":memory:", wire=Wire(dialect), seed=root / "seed.yaml")
+    sandbox = Sandbox(":memory:", wire=Wire(dialect), seed=root / "seed.yaml", on_log=on_log)
     try:
         with serve(sandbox) as server:
             stage = Stage(root, sandbox, server.url)

@@ -41,8 +41,8 @@ def outcome(seconds: float, call: str, status: str, operation: str = "manual-gro
 
 CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), outcome(7, "c3", "done", "groups.rename")]
 MADE = [opening(0), intent(1, "c1"), outcome(2, "c1", "done"), intent(2, "c2"), outcome(5, "c2", "failed")]
-SEEN = event("end", 8, exit=5, converged=False, seen=True)
-UNSEEN = event("end", 8, exit=6, converged=False, seen=False)
+SEEN = event("end", 8, exit=5, verified="all", converged=False, seen=True)
+UNSEEN = event("end", 8, exit=6, verified="all", converged=False, seen=False)
 
 
 def keep(root: Path, lines: list[bytes], name: str = "20260601T080000Z-ab") -> None:

@@ -7,6 +7,7 @@ from datetime import date
 
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.policy import Policy
+from lmsconf.core.scope import Selected, Verified, Verify
 from lmsconf.core.values import (
     Action,
     ApplyReport,
@@ -82,7 +83,6 @@ EMPTY = Plan(
     policy=POLICY.normalised(),
     manifests_digest="ab" * 32,
     manifests_files=("manifests/people.yaml", "manifests/targets.yaml"),
-    partial=False,
     offline=False,
     timezone="Europe/Stockholm",
     changes=(),
@@ -186,7 +186,7 @@ CREATE = replace(
 
 UPDATE = replace(
     EMPTY,
-    partial=True,
+    selection=Selected(only=("group/A",)),
     changes=(
         change(
             DEPARTMENT,
@@ -444,6 +444,7 @@ COMPLETE = ApplyReport(
         outcome(2, COACHES, "manual-groups.create", Status.DONE, id="g-1"),
         outcome(3, COACHES, "manual-groups.add-members", Status.DONE, None, *(f"p{n}@acme.example" for n in range(5))),
     ),
+    verified=Verified(scope=Verify.ALL, resources=2),
     converged=True,
     residue=(),
     problems=(),
@@ -475,6 +476,7 @@ STOPPED = replace(
         outcome(1, Address.of("group", EVIL), "manual-groups.create", Status.FAILED, EVIL, hint=EVIL),
         outcome(2, Address.of("group", EVIL), "manual-groups.add-members", Status.BLOCKED, None, EVIL),
     ),
+    verified=Verified(reason="The run was stopped before that."),
     converged=None,
     meta={EVIL: EVIL},
     exit=7,
@@ -483,7 +485,7 @@ STOPPED = replace(
 DIVERGED = replace(
     COMPLETE,
     converged=False,
-    residue=UPDATE.changes[3:],
+    residue=(replace(UPDATE.changes[1], fields=UPDATE.changes[1].fields[:2]),),
     problems=(
         Problem(
             code="apply/no-effect",
@@ -511,7 +513,19 @@ DOUBLED = replace(
     exit=6,
 )
 
-UNREAD = replace(COMPLETE, converged=None, exit=6)
+UNREAD = replace(COMPLETE, verified=Verified(reason="GET /groups: no answer"), converged=None, exit=6)
+
+TOUCHED = replace(
+    COMPLETE,
+    verified=Verified(scope=Verify.TOUCHED, resources=2, reason="Nothing else was looked at (--verify touched)."),
+)
+
+EDITED = replace(
+    COMPLETE,
+    converged=False,
+    residue=(*DIVERGED.residue, *DELETE.changes[:1]),
+    exit=6,
+)
 
 LOST = replace(
     COMPLETE,
@@ -526,6 +540,7 @@ LOST = replace(
         ),
         outcome(2, COACHES, "manual-groups.add-members", Status.BLOCKED, "it needs c1, which was not done"),
     ),
+    verified=Verified(reason="The run was stopped before that."),
     converged=None,
     exit=5,
 )
@@ -538,4 +553,6 @@ REPORTS = {
     "doubled": DOUBLED,
     "unread": UNREAD,
     "lost": LOST,
+    "touched": TOUCHED,
+    "edited": EDITED,
 }

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.core.address import Address
 from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.core.scope import Verify
 from lmsconf.resources import schema_text
 from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
 
@@ -55,7 +56,7 @@ COMPLETE = RecordedRun(
         call(2, NORDICS, "smart-groups.create", State.DONE, id="s-1"),
         call(3, BASICS, "content-targets.create", State.DONE),
     ),
-    ending=Ending(at=at(9), exit=0, converged=True),
+    ending=Ending(at=at(9), exit=0, verified=Verify.ALL, converged=True),
 )
 PARTIAL = replace(
     COMPLETE,
@@ -65,7 +66,7 @@ PARTIAL = replace(
         call(2, NORDICS, "smart-groups.create", State.BLOCKED, reason="it needs c1, which was not done"),
         call(3, BASICS, "content-targets.create", State.NOT_ATTEMPTED, reason="the run was interrupted before it"),
     ),
-    ending=Ending(at=at(9), exit=5, converged=False),
+    ending=Ending(at=at(9), exit=5, verified=Verify.TOUCHED, converged=False),
 )
 CUT_SHORT = replace(
     COMPLETE,

@@ -80,7 +80,7 @@ def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> No
     report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "doubled")
     assert (report.exit, report.residue) == (Exit.DIVERGED, ())
     said = APPLY_VIEWS[view](report)
-    assert "Read back: the workspace does not match the manifests yet; a fresh plan finds 1 error." in said
+    assert "Read back: the workspace does not match the manifests; a fresh plan finds 1 error." in said
     assert "not as planned: a fresh plan finds 1 error (1 API call done)." in said
     assert "0 resources" not in said
 

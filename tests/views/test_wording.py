@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.core.address import Address
+from lmsconf.core.scope import Selected
 from lmsconf.core.values import Plan
 from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
 from lmsconf.views.escape import safe
@@ -68,7 +69,7 @@ def test_first_line_says_where() -> None:
 def test_nothing_to_do() -> None:
     """An empty plan says so; one that did not look at everything does not speak for the workspace."""
     assert "\nNo changes. The workspace matches the manifests.\n" in plan_text(EMPTY)
-    assert "The workspace matches" not in plan_text(replace(EMPTY, partial=True))
+    assert "The workspace matches" not in plan_text(replace(EMPTY, selection=Selected(only=("group/A",))))
     additive = plan_text(replace(EMPTY, left_out=(Address("group", "A"),)))
     assert "\nNo changes. This plan only adds, and leaves out 1 change.\n" in additive
     assert "matches" not in additive
