@@ -6,13 +6,20 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Final
 
+import pytest
+
+from lmsconf.client.retry import Retry
+from lmsconf.journal.arrivals import let_arrive
 from lmsconf.sandbox.service import Logged
+from lmsconf.settling import Timing
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""
+_NUDGED: Final = 0.05
 
 
 def awaited(event: threading.Event) -> None:
@@ -42,22 +49,56 @@ class Held:
 
 
 class Interruptions:
-    """Ctrl-C for this process, sent from any thread: back only once the main thread has begun to handle it."""
+    """Ctrl-C for this process, sent from any thread: back only once the main thread has begun to handle it.
+
+    A thread that is just about to wait for a lock does not hear of a signal before it has the lock. Another signal, of
+    which nothing comes, wakes it.
+    """
 
     def __enter__(self) -> Interruptions:
         self._begun = threading.Event()
-        self._before = signal.signal(signal.SIGINT, self._handle)
+        handlers = {signal.SIGINT: self._handle, signal.SIGUSR1: lambda *_: None}
+        self._before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def send(self) -> None:
         """One more of them."""
         self._begun.clear()
         os.kill(os.getpid(), signal.SIGINT)
-        awaited(self._begun)
+        for _ in range(int(HANGS / _NUDGED)):
+            if self._begun.wait(_NUDGED):
+                return
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        raise AssertionError("it was never heard")
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._begun.set()
         raise KeyboardInterrupt
+
+
+class Passing:
+    """A clock on which time passes only by waiting."""
+
+    def __init__(self) -> None:
+        self._now, self._lock = 0.0, threading.Lock()
+
+    def now(self) -> float:
+        """Seconds since it was made."""
+        return self._now
+
+    def sleep(self, seconds: float, hurry: threading.Event | None = None) -> None:
+        """Lets so many seconds have passed."""
+        with self._lock:
+            self._now += seconds
+
+
+def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
+    clock = Passing()
+    monkeypatch.setattr("lmsconf.connect.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.journal.arrivals.let_arrive", partial(let_arrive, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.settling.Timing", partial(Timing, now=clock.now, sleep=clock.sleep))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import nobody_waits
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
@@ -111,6 +112,7 @@ def test_a_silent_service_has_its_code(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A service that cannot be reached is exit 8."""
+    nobody_waits(monkeypatch)
     monkeypatch.setenv("LMSCONF_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("LMSCONF_TOKEN", "t")
     assert call(project, "POST", "/groups", "--body", '{"name": "x"}') == Exit.UNREACHABLE

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from waiting import nobody_waits
 
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
@@ -24,6 +25,7 @@ def open_clinic(
 ) -> Iterator[Open]:
     """Opens a clinic whose service speaks a dialect, which its project does not know; `more` of a seed, `faults`,
     `on_log`, which hears of every request, and `made`, a service with habits of its own."""
+    nobody_waits(monkeypatch)
     with ExitStack() as opened:
 
         def open(

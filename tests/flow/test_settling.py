@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -11,7 +9,7 @@ from threading import Event
 
 import httpx
 import pytest
-from waiting import awaited
+from waiting import Interruptions, awaited
 
 from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew, Progress
@@ -184,11 +182,12 @@ def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> 
     usual = scene.workspace
 
     def cut(seconds: float, hurry: Event) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        ctrl_c.send()
         awaited(hurry)
 
     scene.workspace = replace(usual, timing=Timing(now=lambda: scene.way.time, sleep=cut))
-    report = scene.apply()
+    with Interruptions() as ctrl_c:
+        report = scene.apply()
     assert report.exit == Exit.INTERRUPTED
     assert scene.way.time == 0
     assert scene.sent("manual-groups.create") == 0

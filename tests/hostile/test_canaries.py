@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from waiting import nobody_waits
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
@@ -85,6 +86,7 @@ def project(tmp_path: Path, service: Echo, monkeypatch: pytest.MonkeyPatch) -> P
         "groups: [{name: Mentors, previously: [Coaches], members: []}, {name: New}]\nabsent: {groups: [Other]}\n"
         "content_targets: [{content: GDPR basics, assign_to: [everyone]}]\n"
     )
+    nobody_waits(monkeypatch)
     server = Server(service).start()
     monkeypatch.setenv("LMSCONF_URL", server.url)
     monkeypatch.setenv("LMSCONF_TOKEN", TOKEN)

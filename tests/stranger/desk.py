@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import nobody_waits
 
 from lmsconf.cli import main
 
@@ -111,6 +112,7 @@ def opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Open]:
     """Opens a project against a service with the choices of a case; only the environment names the service."""
+    nobody_waits(monkeypatch)
     with ExitStack() as served:
 
         def open(case: Case, manifest: str) -> Desk:
