@@ -19,7 +19,7 @@ from typing import Final
 
 from .faults import ROOT
 from .ground import Fate, Found, grounds
-from .reach import reached
+from .reach import collected, reached
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8
@@ -189,10 +189,12 @@ def main(names: Sequence[str]) -> int:
     drawn = sample(chosen, int(os.environ.get("SAMPLE", "8")), int(os.environ.get("SEED", "1")))
     width, reasons = int(os.environ.get("WIDTH", "2")), explained()
     with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
+        there = collected()
         sound: dict[str, bool] = {}
 
         def judged(mutant: Mutant) -> Found:
-            tests = [test for test in reached(mutant.file).tests(mutant.lines, _SECONDS) if sound.get(test, True)]
+            known = reached(mutant.file).tests(mutant.lines, _SECONDS)
+            tests = [test for test in known if test in there and sound.get(test, True)]
             if not tests:
                 return Found(Fate.MISSED, 0.0, "")
             found = tried({mutant.file: mutant.text}, tests, _TIMES_SLOWER * _SECONDS)

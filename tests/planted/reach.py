@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,13 @@ def _is_everyday(path: Path) -> bool:
     if path.is_dir():
         return path.name not in _NOT_EVERYDAY and any(path.glob("test_*.py"))
     return path.match("test_*.py")
+
+
+def collected() -> frozenset[str]:
+    """Every everyday test that there is now, by the name that pytest gives it."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *everyday()]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return frozenset(line for line in ran.stdout.splitlines() if "::" in line)
 
 
 class _Watch:
