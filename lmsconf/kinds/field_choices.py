@@ -45,18 +45,15 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
     found = find([_claim(planning, declared, choice) for choice in said.include], live, noun="choice")
     planning.problems.extend(found.problems)
     scope = choice_scope(declared.address.name)
-    before: dict[str, str] = {}
+    before: dict[str, str] = {row.id: normal(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(said.include, found.live, strict=True)):
         planning.book.know(scope, choice.name, None if row is None else row.id)
         if position in found.broken:
             _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
-        if row:
-            before[row.id] = normal(row.name)
     for row in sorted(found.unclaimed, key=lambda row: (normal(row.name), row.id)):
         name = normal(row.name)
-        before[row.id] = name
         if said.whole or name in said.exclude:
             planning.book.recall(scope, name, row.id)
         else:

@@ -244,6 +244,19 @@ def test_after_as_long_again_a_program_may_begin_anew() -> None:
     assert group.read() == {"userIds": []}
 
 
+def test_who_began_anew_gives_up_again() -> None:
+    """What was given up once and came back is all well: the next trouble has its own two minutes, and ends as well."""
+    dead = [httpx.ConnectError("refused")] * 4
+    group = Group(Network(*dead, *dead, said(200, {"userIds": []})))
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="refused"):
+            group.read()
+        with pytest.raises(Unreachable, match="not sent"):
+            group.read()
+        group.clock.time += MINUTES_2
+    assert group.read() == {"userIds": []}
+
+
 def test_a_client_alone_has_a_budget_for_each_call() -> None:
     """In a script, a call that failed says nothing of the next."""
     network = Network(*[httpx.ConnectError("refused")] * 4, said(200, {"userIds": []}))

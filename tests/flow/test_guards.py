@@ -284,6 +284,15 @@ def test_additive_adds_only_and_lists_the_rest(tmp_path: Path) -> None:
     assert {guard.name: guard.total for guard in plan.guards if guard.total} == {"updates": 1}
 
 
+def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:
+    """What the manifest does not list any more stays, with its id, and so does the name of what it would rename."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}]\n")
+    before = it.fields()["F"]["choices"]
+    it.apply("custom_fields: [{name: F, choices: [{name: BB, previously: [B]}, C]}]", additive=True)
+    *old, new = it.fields()["F"]["choices"]
+    assert (old, new["name"]) == (before, "C")
+
+
 @pytest.mark.parametrize(("pattern", "stops"), [("custom_field/Free", True), ("custom_field/Other", False)])
 def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: str, stops: bool) -> None:
     """`protect` forbids renaming, also of a choice."""

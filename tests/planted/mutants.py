@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -54,12 +55,13 @@ _DROPPED: Final = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One node of a module, and what is put in its place."""
+    """One node of a module, and what is put in its place. nth: which it is of those that would be called the same."""
 
     file: str
     tree: ast.Module
     old: ast.AST
     new: ast.AST
+    nth: int = 1
 
     @property
     def text(self) -> str:
@@ -83,7 +85,8 @@ class Mutant:
         around = [node for node in _around(self.tree, self.old) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         before, after = (" ".join(ast.unparse(node).split())[:_SHOWN] for node in (self.old, self.new))
         where = ".".join(node.name for node in around) or "-"
-        return f"`{self.file.removeprefix('lmsconf/')}` `{where}` `{before}` → `{after}`".replace("|", "¦")
+        nth = f" ({self.nth})" if self.nth > 1 else ""
+        return f"`{self.file.removeprefix('lmsconf/')}` `{where}` `{before}` → `{after}`{nth}".replace("|", "¦")
 
     def __str__(self) -> str:
         return f"{self.name} (line {getattr(self.old, 'lineno', self.lines[0])})"
@@ -92,7 +95,12 @@ class Mutant:
 def mutants(file: str, root: Path = ROOT) -> list[Mutant]:
     """All that the rules make of a module, from its first line to its last."""
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
-    return [Mutant(file, tree, old, new) for old in _nodes(tree) for new in _changed(old)]
+    times: Counter[str] = Counter()
+    found = []
+    for one in [Mutant(file, tree, old, new) for old in _nodes(tree) for new in _changed(old)]:
+        times[one.name] += 1
+        found.append(replace(one, nth=times[one.name]))
+    return found
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:

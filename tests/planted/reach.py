@@ -100,9 +100,10 @@ class Reached:
     seconds: Mapping[str, float]
 
     def tests(self, lines: Sequence[int], within: float) -> list[str]:
-        """Tests that reach one of these lines, or else the file: of each function first the quickest, then others."""
+        """Tests that reach one of these lines, else the file, else any; of each function first the quickest."""
         found = frozenset().union(*(self.lines.get(line, ()) for line in lines))
-        found = found or frozenset().union(*self.lines.values())
+        # What is done once for all tests, as imports and caches are, shows in none of them.
+        found = found or frozenset().union(*self.lines.values()) or frozenset(self.seconds)
         functions: dict[str, list[str]] = {}
         for test in sorted(found & self.seconds.keys(), key=lambda one: self.seconds[one]):
             functions.setdefault(test.partition("[")[0], []).append(test)

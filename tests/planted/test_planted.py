@@ -99,7 +99,7 @@ def test_a_constant_shows_where_it_is_named() -> None:
 
 def test_the_reasons_name_mutants() -> None:
     """What survivors.md explains are names as the command prints them: the module, where in it, and the change."""
-    assert all(re.fullmatch(r"`[\w/]+\.py` `[\w.-]+` `.+` → `.+`", name) for name in explained())
+    assert all(re.fullmatch(r"`[\w/]+\.py` `[\w.-]+` `.+` → `.+`(?: \(\d+\))?", name) for name in explained())
 
 
 def test_everyday_tests_are_near_the_code() -> None:
