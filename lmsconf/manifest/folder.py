@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
 from lmsconf.errors import Problem, Where
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
-TOTAL_LIMIT: Final = 50 * 1024 * 1024
+TOTAL_LIMIT: Final = 10 * 1024 * 1024
+TABLES_LIMIT: Final = 24 * 1024 * 1024
+"""How large all CSV files may be together: a line for each of 200,000 people, and more."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 _ENDINGS: Final = (".yaml", ".yml")
@@ -34,16 +36,31 @@ class Shelf:
         self.root = root
         self._drafts = drafts or {}
         self._digests: dict[str, str] = {}
-        self._total = 0
+        self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
 
     def name(self, path: Path) -> str:
         """The path as people see it: from the root of the project, with slashes."""
         return Path(os.path.relpath(path, self.root)).as_posix()
 
-    def text(self, path: Path, *, limit: int = FILE_LIMIT) -> str:
-        """The text of a file, UTF-8 with or without a byte order mark. Raises Unreadable."""
+    def text(self, path: Path) -> str:
+        """The text of a manifest, UTF-8 with or without a byte order mark. Raises Unreadable."""
+        return self._text(path, FILE_LIMIT, TOTAL_LIMIT)
+
+    def table(self, path: Path) -> str:
+        """The text of a CSV file. Raises Unreadable."""
+        return self._text(path, TABLES_LIMIT, TABLES_LIMIT)
+
+    def refuse_too_much(self, paths: Sequence[Path]) -> None:
+        """Raises Unreadable for manifests that are too large together, before any of them is read."""
+        total = sum(_size(path) for path in paths)
+        if total > TOTAL_LIMIT:
+            size = f"the manifests are {_mib(total)} in {len(paths):,} files"
+            message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
+            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=Where(self.name(paths[0])))
+
+    def _text(self, path: Path, limit: int, together: int) -> str:
         name = self.name(path)
-        data = self._drafts[name] if name in self._drafts else self._bytes(path, name, limit)
+        data = self._drafts[name] if name in self._drafts else self._bytes(path, name, limit, together)
         if len(self._digests) >= FILES_LIMIT:
             raise Unreadable("manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=Where(name))
         self._digests[name] = hashlib.sha256(data).hexdigest()
@@ -55,7 +72,7 @@ class Shelf:
             message, hint = "this is not UTF-8 text", "Save the file as UTF-8."
             raise Unreadable("manifest/encoding", message, hint=hint, source=Where(name, line, column)) from error
 
-    def _bytes(self, path: Path, name: str, limit: int) -> bytes:
+    def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
         """What the file holds. It is asked for one byte more than it may have, since its size is only a promise."""
         try:
             # Without waiting: a pipe would keep a reader until somebody writes.
@@ -67,11 +84,12 @@ class Shelf:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=Where(name)) from error
         if len(data) > limit:
-            raise Unreadable("manifest/too-large", f"larger than {limit >> 20} MiB", source=Where(name))
-        self._total += len(data)
-        if self._total > TOTAL_LIMIT:
-            message = f"with this file the manifests are larger than {TOTAL_LIMIT >> 20} MiB"
-            raise Unreadable("manifest/too-large", message, source=Where(name))
+            raise Unreadable("manifest/too-large", f"larger than {_mib(limit)}", hint=_SPLIT, source=Where(name))
+        self._left[together] -= len(data)
+        if self._left[together] < 0:
+            what = "CSV files" if together == TABLES_LIMIT else "manifests"
+            message = f"with this file the {what} are larger than {_mib(together)}"
+            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=Where(name))
         return data
 
     def holds(self, path: Path) -> bool:
@@ -90,6 +108,21 @@ class Shelf:
         lines = (f"{name}\0{self._digests[name]}\n" for name in self.names)
         # A file system may hold names that are no text.
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+_SPLIT: Final = "Take out what no workspace needs, or split the project into several."
+
+
+def _mib(size: int) -> str:
+    return f"{size >> 20} MiB"
+
+
+def _size(path: Path) -> int:
+    """How large a file says that it is; 0 where that cannot be told, which reading it will."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def manifest_files(folder: Path, shelf: Shelf) -> list[Path]:

@@ -183,6 +183,7 @@ class _Loading:
         budget = Budget()
         try:
             paths = manifest_files(folder, self.shelf)
+            self.shelf.refuse_too_much(paths)
         except Unreadable as unreadable:
             self.problems.append(unreadable.problem)
             return documents

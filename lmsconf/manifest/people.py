@@ -6,17 +6,17 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.values import Json
 from lmsconf.errors import Problem, Severity, Where
 from lmsconf.manifest.files import ENOUGH
-from lmsconf.manifest.folder import TOTAL_LIMIT, Shelf, Unreadable
+from lmsconf.manifest.folder import Shelf, Unreadable
 from lmsconf.manifest.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
 from lmsconf.manifest.scalars import FORBIDDEN
 from lmsconf.manifest.sheets import Sheet
@@ -24,6 +24,11 @@ from lmsconf.manifest.sheets import Sheet
 ANY_ITEM: Final = "*"
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 _LONGEST_ADDRESS = 320
+
+
+MOST_PEOPLE: Final = 2_000_000
+"""How many rows of CSV files all lists may take together."""
+_Row: TypeAlias = "tuple[int, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class PeopleFiles:
     shelf: Shelf
     report: Callable[[Problem], None]
     _tables: dict[Path, _Table | None] = field(default_factory=dict)
+    _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[_Row]]] = field(default_factory=dict)
+    _left: int = MOST_PEOPLE
 
     def expand(self, body: Map, trails: Iterable[Trail], places: EntryPlaces) -> bool:
         """Puts e-mails in place of every CSV file that the entry names; False if one of them could not be read."""
@@ -92,14 +99,33 @@ class PeopleFiles:
             for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
         ]
         people, marks = Seq(_Cells(table.sheet, column)), list[int]()
-        for line, cells in table.rows:
-            if all(cells[number] == value for number, value in asked) and self._usable(cells, table, line, column):
+        rows = self._where(table, asked)
+        self._left -= len(rows)
+        if self._left < 0:
+            message = f"the lists of people from CSV files come to more than {MOST_PEOPLE:,} rows"
+            hint = "Ask for fewer rows with `where`, or split the project into several."
+            raise _Wrong(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
+        for line, cells in rows:
+            if self._usable(cells, table, line, column):
                 people.append(cells[column])
                 marks.append(mark(line))
         settle(people, marks)
         if not people and said.get("allow_empty") is not True:
             raise _Wrong(_nobody(table, said, places.at(*path)))
         return people
+
+    def _where(self, table: _Table, asked: Sequence[tuple[int, str]]) -> Sequence[_Row]:
+        """The rows with those values. Many lists ask a large file for different values of the same columns."""
+        if not asked:
+            return table.rows
+        columns = tuple(number for number, _ in asked)
+        key = table.sheet.path, columns
+        if key not in self._indexes:
+            index: dict[tuple[str, ...], list[_Row]] = {}
+            for row in table.rows:
+                index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
+            self._indexes[key] = index
+        return self._indexes[key].get(tuple(value for _, value in asked), [])
 
     def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
         """Whether a cell holds an address; if not, that is told at its place."""
@@ -141,7 +167,7 @@ class PeopleFiles:
     def _read(self, path: Path) -> _Table | None:
         name = self.shelf.name(path)
         try:
-            table = _parsed(name, self.shelf.text(path, limit=TOTAL_LIMIT))
+            table = _parsed(name, self.shelf.table(path))
         except Unreadable as unreadable:
             self.report(unreadable.problem)
         except _Wrong as wrong:

@@ -192,14 +192,47 @@ def test_too_large(tmp_path: Path) -> None:
 
 
 def test_too_large_together(tmp_path: Path) -> None:
-    """Files that are small enough alone may be too large together: fifty MiB are read, no more."""
+    """Files that are small enough alone may be too large together: ten MiB are read, no more."""
     (tmp_path / "a.yaml").write_bytes(b"#" * folders.FILE_LIMIT)
     shelf = folders.Shelf(tmp_path)
-    for _ in range(10):
+    for _ in range(2):
         shelf.text(tmp_path / "a.yaml")
     with pytest.raises(folders.Unreadable) as raised:
         shelf.text(tmp_path / "a.yaml")
     assert raised.value.problem.code == "manifest/too-large"
+
+
+def test_forty_three_mib_of_manifests_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    """One sentence says how much it is and how much is read, and no file is opened."""
+    for number in range(9):
+        with (tmp_path / f"{number}.yaml").open("wb") as file:
+            file.truncate(folders.FILE_LIMIT - 200_000)
+    found = load(tmp_path, tmp_path, all_kinds())
+    assert [problem.message for problem in found.problems] == [
+        "the manifests are 43 MiB in 9 files, and at most 10 MiB are read"
+    ]
+    assert found.files == ()
+
+
+def test_csv_files_are_bounded_together(tmp_path: Path) -> None:
+    """A CSV file may be larger than a manifest, and all of them together no larger than that."""
+    (tmp_path / "hr.csv").write_bytes(b"email\n" + b"a@acme.example\n" * (folders.TABLES_LIMIT // 15))
+    (tmp_path / "more.csv").write_text("email\na@acme.example\n" * 20)
+    (tmp_path / "a.yaml").write_text(
+        "groups:\n"
+        "  - {name: A, members: {file: hr.csv, column: email, where: {email: b@acme.example}, allow_empty: true}}\n"
+        "  - {name: B, members: {file: more.csv, column: email}}\n"
+    )
+    assert codes(load(tmp_path, tmp_path, all_kinds())) == ["more.csv manifest/too-large"]
+
+
+@pytest.mark.slow
+def test_lists_from_csv_files_are_bounded_together(tmp_path: Path) -> None:
+    """Many groups of everybody in a large file are more than any workspace has members."""
+    (tmp_path / "hr.csv").write_text("email\n" + "".join(f"p{number}@acme.example\n" for number in range(100_000)))
+    groups = "".join(f"  - {{name: G{number}, members: {{file: hr.csv, column: email}}}}\n" for number in range(30))
+    (tmp_path / "a.yaml").write_text(f"groups:\n{groups}")
+    assert "a.yaml:22:26 people/too-many" in codes(load(tmp_path, tmp_path, all_kinds()))
 
 
 def test_only_in(tmp_path: Path) -> None:
