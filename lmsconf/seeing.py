@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lmsconf.comparing import Base, Version, compared, joined, let_go
 from lmsconf.connect import Connection, dialect_problems
+from lmsconf.core.address import Address
 from lmsconf.core.drift import Drift
 from lmsconf.core.drifting import Evidence, make_drift, touched
 from lmsconf.core.drifting import outlived as ignores_outlived
@@ -16,7 +18,7 @@ from lmsconf.core.plan import Manifests, make_plan, outlived
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Change, Plan
+from lmsconf.core.values import Candidate, Change, Plan
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.journal.reading import runs
 from lmsconf.kinds import all_kinds
@@ -127,12 +129,21 @@ class Seen:
     def drift_from(self, snapshot: Snapshot, manifests: Manifests, *, count_unmanaged: bool = False) -> Drift:
         """What differs between manifests and what was read."""
         refuse_errors(manifests)
-        policy = self.settings.policy
-        plan, broken = self.told_apart(manifests, policy, snapshot)
+        # All that is compared was read, so that nothing is gained by comparing less.
+        policy = replace(self.settings.policy, compares=None)
+        renamed: dict[Address, Candidate] = {}
+        while True:
+            plan, broken = self.told_apart(renamed_back(manifests, renamed), policy, snapshot)
+            fresh = _paired(plan)
+            if not fresh.keys() - renamed.keys():
+                break
+            # What was renamed may be what tells others apart: a field, in the conditions of a smart group.
+            renamed |= fresh
         evidence = Evidence(
             touched=touched(runs(self.settings.root), self.connection.url),
             edits=edits_of(snapshot, policy.timezone),
             broken=broken,
+            renamed=renamed,
             command=policy.command,
         )
         return make_drift(
@@ -221,6 +232,22 @@ class Seen:
                 broken.extend(errors)
             else:
                 return plan, tuple(dict.fromkeys(broken))
+
+
+def _paired(plan: Plan) -> dict[Address, Candidate]:
+    """What was renamed by hand, where one creation and one live resource have like content, and no others do."""
+    taken = Counter(candidate.id for one in plan.renames for candidate in one.alike)
+    pairs = ((one.address, one.alike[0]) for one in plan.renames if len(one.alike) == 1)
+    return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
+
+
+def renamed_back(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
+    """The manifests, where each of these says the live name as an earlier one."""
+    declared = (
+        replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
+        for one in manifests.declared
+    )
+    return replace(manifests, declared=tuple(declared)) if renamed else manifests
 
 
 def refuse_errors(manifests: Manifests) -> None:

@@ -123,6 +123,8 @@ class Workspace(Seen):
             # Only totals are compared, and a share would cost reads.
             guards=Guards(removals=None, min_admins=mine.guards.min_admins),
             only=() if only is None else (exactly(str(only)),),
+            # What the plan leaves unchanged is no part of its manifests, and would look as if none spoke of it.
+            compares=0,
         )
         return as_manifests(plan, all_kinds()), policy
 
@@ -226,8 +228,9 @@ class Workspace(Seen):
         mine, chosen = self.settings.policy, plan.selection
         policy = replace(
             mine,
-            # Nothing is counted here, and a share would cost reads.
+            # Nothing is counted here, and a share would cost reads, as would likely renames.
             guards=Guards(removals=None, min_admins=mine.guards.min_admins),
+            compares=0,
             only=chosen.only,
             excluded=chosen.excluded,
             additive=chosen.additive,

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.values import Json, Unmanaged
+from lmsconf.core.values import Candidate, Json, Unmanaged
 from lmsconf.errors import Exit, Problem, Where
 
 
@@ -28,6 +28,7 @@ class State(StrEnum):
     changed        it is live, and not as the manifests say
     missing        it is declared, and not live
     never_applied  the same, and no run that was written down here has ever made it
+    renamed        it is declared, not live, and what no manifest speaks of is the same under another name
     undeclared     it is live, and the manifests want it gone: it stands under `absent`, or is owned and not declared
     unmanaged      it is live, and no manifest speaks of it; found only where such things count
     """
@@ -35,6 +36,7 @@ class State(StrEnum):
     CHANGED = "changed"
     MISSING = "missing"
     NEVER_APPLIED = "never_applied"
+    RENAMED = "renamed"
     UNDECLARED = "undeclared"
     UNMANAGED = "unmanaged"
 
@@ -87,6 +89,8 @@ class Finding:
 
     reason      why it is wanted gone, where no manifest says so by itself
     goes_along  whether that is because something else is to go: it stays when that does
+    candidates  what it may be under another name: one, or several where content does not tell which; of what is
+                missing, what has a close name or mostly the same content
     edit        who changed it last; None where the service does not say
     restore     the line for the shell that makes the workspace as the manifests say; None where there is none
     accept      the line that makes the manifests say what the workspace has
@@ -102,6 +106,7 @@ class Finding:
     fields: tuple[FieldDrift, ...] = ()
     reason: str | None = None
     goes_along: bool = False
+    candidates: tuple[Candidate, ...] = ()
     edit: Edit | None = None
     restore: str | None = None
     accept: str | None = None

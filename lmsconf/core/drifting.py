@@ -14,8 +14,9 @@ from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignor
 from lmsconf.core.names import exactly, fits
 from lmsconf.core.recorded import RecordedRun
 from lmsconf.core.recorded import State as CallState
+from lmsconf.core.renames import CLOSE, POSSIBLE
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Action, Change, Declared, FieldChange, Plan
+from lmsconf.core.values import Action, Candidate, Change, Declared, FieldChange, Plan, PossibleRename
 from lmsconf.errors import Problem, Severity
 
 TAKE_OVER: Final = "export --into"
@@ -29,12 +30,14 @@ class Evidence:
     touched  the addresses that runs have done something to; None where no journal tells, or one is damaged
     edits    id of a live resource → who changed it last
     broken   errors of what could not be planned
+    renamed  what the plan takes for renamed by hand → the live resource that it was renamed to
     command  how lmsconf is called for this project and workspace
     """
 
     touched: AbstractSet[str] | None = None
     edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
+    renamed: Mapping[Address, Candidate] = field(default_factory=dict)
     command: str = "lmsconf"
 
 
@@ -51,11 +54,15 @@ def make_drift(
     """What differs. `declared` is what the manifests declare for the workspace, also what could not be planned."""
     lost = {problem.address for problem in evidence.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost]
-    found = [_finding(change, evidence) for change in changes]
+    renames = {one.address: one for one in plan.renames}
+    found = [_finding(change, evidence, renames.get(change.address)) for change in changes]
     strangers = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
     if count_unmanaged:
         accept = f"{evidence.command} {TAKE_OVER}"
-        found.extend(Finding(address=one, state=State.UNMANAGED, accept=accept) for one in strangers)
+        told = {one.address for finding in found for one in finding.candidates}
+        found.extend(
+            Finding(address=one, state=State.UNMANAGED, accept=None if one in told else accept) for one in strangers
+        )
     holding = [one for one in ignores if one.holds(today)]
     counted, ignored = _sorted_out(found, holding)
     idle = () if evidence.broken else _idle(holding, [*(one.address for one in found), *strangers])
@@ -108,7 +115,11 @@ def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
     """The problems that are about what is. What would stand in the way of an apply is for the plan to tell."""
-    return (problem for problem in plan.all_problems if not problem.code.startswith("refusal/"))
+    findings = {str(one.address) for one in plan.renames}
+    for problem in plan.all_problems:
+        is_told = problem.code in (POSSIBLE, CLOSE) and problem.address in findings
+        if not is_told and not problem.code.startswith("refusal/"):
+            yield problem
 
 
 def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[Problem]:
@@ -147,14 +158,20 @@ _STATES: Final = {
 }
 
 
-def _finding(change: Change, evidence: Evidence) -> Finding:
+def _finding(change: Change, evidence: Evidence, rename: PossibleRename | None) -> Finding:
     state = _STATES[change.action]
+    renamed = evidence.renamed.get(change.address)
+    candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
+    if renamed or (rename and rename.alike):
+        state = State.RENAMED
     if state is State.MISSING and evidence.touched is not None and str(change.address) not in evidence.touched:
         state = State.NEVER_APPLIED
     owned = state is State.UNDECLARED and change.source is None
     # What goes with its group stays with it, too: there is nothing of its own to take over.
     goes_along = change.goes_with is not None
     pattern = shlex.quote(exactly(str(change.address)))
+    # Where nothing tells which it is, or whether it is one at all, an apply could make it a second time.
+    is_doubtful = renamed is None and (bool(candidates) or any(one.code == CLOSE for one in change.problems))
     return Finding(
         address=change.address,
         state=state,
@@ -166,10 +183,13 @@ def _finding(change: Change, evidence: Evidence) -> Finding:
         fields=tuple(map(_turned, change.fields)),
         reason=change.reason,
         goes_along=goes_along,
+        candidates=candidates,
         edit=None if change.id is None else evidence.edits.get(change.id),
         # What goes because it is owned goes only with a plan of everything.
-        restore=f"{evidence.command} apply" if owned else f"{evidence.command} apply --only {pattern}",
-        accept=_accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
+        restore=None if is_doubtful else f"{evidence.command} apply{'' if owned else f' --only {pattern}'}",
+        accept=None
+        if state is State.RENAMED and renamed is None
+        else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
 
 

@@ -24,7 +24,9 @@ CODE: Final = "plan/stale"
 SHOWN: Final = 10
 """How many items of a long list are told; the others are counted."""
 
-_COUNTED: Final = ("deletes", "removals", "recreates", "answers", "updates")
+_COUNTED: Final = ("deletes", "removals", "answers", "updates")
+_AT_LEAST: Final = "recreates"
+"""What no manifest spoke of is not compared again, so a plan may have been told of more than shows without it."""
 _SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
 _ABSENT: Final = object()
 """What stands for a key that one side does not have."""
@@ -51,7 +53,7 @@ def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem
             problems.append(replace(problem, code=CODE))
     if not problems:
         problems.extend(_misfits(plan, now))
-    if not problems and _totals(plan) != _totals(now):
+    if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
         problems.append(_problem(None, "the plan takes away other than what its guards were told", []))
     return tuple(problems)
 
@@ -218,6 +220,10 @@ def _totals(plan: Plan) -> Mapping[str, int | None]:
     """What each guard counts, without those that count nothing."""
     totals = {guard: total([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
     return {guard: number for guard, number in totals.items() if number != 0}
+
+
+def _recreates(plan: Plan) -> int:
+    return sum(measure.taken or 0 for measure in plan.measures if measure.guard == _AT_LEAST)
 
 
 def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:

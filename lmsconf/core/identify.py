@@ -10,7 +10,7 @@ from typing import Final, cast
 from lmsconf.core.address import Address
 from lmsconf.core.identity import Claim, Found, HasName, find
 from lmsconf.core.names import fits, matches, normal, quoted, skeleton
-from lmsconf.core.planning import Gone, Identified, Match, Planning
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Undeclared
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
 
@@ -263,7 +263,7 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
             owned[name].append(row)
             continue
         else:
-            out.unmanaged.append(address)
+            out.unmanaged.append(Undeclared(address, row))
         if not planning.book.has(kind, name):
             planning.book.know(kind, name, row.id)
         elif name in declared:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.names import look, normal, quoted, skeleton, strangers
+from lmsconf.core.names import look, nearest, normal, quoted, skeleton, strangers
 from lmsconf.errors import Problem, Severity, Where
 
 
@@ -256,6 +256,8 @@ class _Matching(Generic[L]):
         looks, skeletons = _by(look, names), _by(skeleton, names)
         for index in new:
             claim = self.claims[index]
+            if claim.previously and self.incomplete is None:
+                self._not_live(index)
             if self.incomplete is not None:
                 self._problem(
                     index,
@@ -273,6 +275,22 @@ class _Matching(Generic[L]):
                 )
             elif others := [name for name in skeletons[skeleton(claim.name)] if normal(name) != claim.name]:
                 self._confusable(index, others[0])
+
+    def _not_live(self, index: int) -> None:
+        """An earlier name that nothing has is misspelt, or the resource was renamed or deleted by hand since."""
+        claim = self.claims[index]
+        if any(old in self.by_name for old in claim.previously):
+            return
+        named = ", ".join(f'"{old}"' for old in claim.previously)
+        free = [live.name for live in self.lives if live.id not in self.taken]
+        near = next((found for old in (*claim.previously, claim.name) if (found := nearest(old, free))), None)
+        self._problem(
+            index,
+            "identity/previously-not-live",
+            f"{claim.label}: `previously` says {named}, and nothing of that name is live; it would be created",
+            f"The nearest live name is {quoted(near)}." if near else "Correct `previously`, or delete it.",
+            Severity.WARNING,
+        )
 
     def _confusable(self, index: int, other: str) -> None:
         name = self.claims[index].name

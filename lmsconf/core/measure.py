@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from collections.abc import Iterator, Mapping, Sequence
 
+from lmsconf.core.address import Address
 from lmsconf.core.kind import Kind
-from lmsconf.core.names import quoted
 from lmsconf.core.planning import Identified, Sides
-from lmsconf.core.values import Action, Call, Change, Json, Measure
-from lmsconf.errors import Problem, Severity
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The measures of a plan, and the problems that explain them."""
-
-    measures: tuple[Measure, ...]
-    problems: tuple[Problem, ...]
+from lmsconf.core.values import Action, Call, Change, Measure
 
 
 def measure(
@@ -28,20 +17,22 @@ def measure(
     found: Mapping[str, Identified],
     calls: Sequence[Call],
     counted: Sequence[Measure],
-) -> Measured:
-    """Everything that a guard has an opinion on. counted: what the kinds have counted themselves."""
-    renames = [*_like_resources(kinds, changes), *_like_choices(changes)]
+    likely: Sequence[Address],
+) -> tuple[Measure, ...]:
+    """Everything that a guard has an opinion on.
+
+    counted: what the kinds have counted themselves. likely: the resource of each likely rename.
+    """
     risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
-    measures = [
+    return (
         *_deleted(kinds, changes, found),
         *(one for change, sides in changes for one in _removed(change, sides)),
         *_lost(kinds, changes, found),
-        *(Measure(guard="recreates", of=problem.address or "", taken=1, size=0) for problem in renames),
+        *(Measure(guard="recreates", of=str(address), taken=1, size=0) for address in likely),
         *(Measure(guard="refusals", of=address, taken=1, size=0) for address in risky),
         *counted,
         *_updated(kinds, changes, found),
-    ]
-    return Measured(tuple(measures), tuple(renames))
+    )
 
 
 def _deleted(
@@ -84,55 +75,3 @@ def _lost(
     )
     for (kind, key), taken in sorted(lost.items()):
         yield Measure(guard="removals", of=f"all {kinds[kind].plural} ({key})", taken=taken, size=found[kind].live)
-
-
-def _like_resources(kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
-    """A deletion beside a creation of like content, each counted once."""
-    # By hash, and then one by one: likeness is no relation to build groups by, where a side leaves something unsaid.
-    gone: dict[tuple[str, int], list[tuple[Hashable, Change]]] = {}
-    for change, sides in changes:
-        if change.action is Action.DELETE and sides.before is not None:
-            like = kinds[change.address.kind].likeness(sides.before)
-            if like is not None:
-                gone.setdefault((change.address.kind, hash(like)), []).append((like, change))
-    for change, sides in changes:
-        if change.action is Action.CREATE and sides.after is not None:
-            like = kinds[change.address.kind].likeness(sides.after)
-            if like is None:
-                continue
-            pairs = gone.get((change.address.kind, hash(like)), [])
-            found = next((position for position, (other, _) in enumerate(pairs) if other == like), None)
-            if found is not None:
-                yield _possible_rename(change, pairs.pop(found)[1].address.name, change.address.name)
-
-
-def _like_choices(changes: Sequence[tuple[Change, Sides]]) -> Iterator[Problem]:
-    """A choice that goes while another comes takes its answers along; the likest names are paired."""
-    for change, _ in changes:
-        for one in change.fields:
-            if one.path == "choices" and one.added and one.removed:
-                new = list(one.added)
-                for old in one.removed[: len(new)]:
-                    best = _likest(str(old), new)
-                    new.remove(best)
-                    yield _possible_rename(change, str(old), str(best), choice=True)
-
-
-def _likest(old: str, names: Sequence[Json]) -> Json:
-    """The name that looks most like the old one."""
-    return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
-
-
-def _possible_rename(change: Change, old: str, new: Json, *, choice: bool = False) -> Problem:
-    noun, more = ("choice ", "") if choice else ("", " with like content")
-    what = f'{noun}"{old}" goes and {noun}"{new}" comes{more}'
-    earlier = f"previously: [{quoted(old)}]"
-    line = f"- {{name: {quoted(str(new))}, {earlier}}}" if choice else earlier
-    return Problem(
-        code="guard/possible-rename",
-        severity=Severity.WARNING,
-        message=f"{change.address}: {what}; if that is a rename, the old one's people and answers would be lost",
-        hint=f"To rename it, write {line}. To delete and create, allow `recreates`.",
-        source=change.source,
-        address=str(change.address),
-    )

@@ -21,6 +21,7 @@ from lmsconf.core.moments import utc_text
 from lmsconf.core.names import exactly, normal
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
+from lmsconf.core.renames import possible_renames
 from lmsconf.core.rows import row_json
 from lmsconf.core.scope import Selected
 from lmsconf.core.select import Selection
@@ -96,8 +97,9 @@ def make_plan(
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
     changes = tuple(_change(kinds[item.address.kind], planning, item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    measures = measure(kinds, sides, found, arranged, planning.measures)
-    problems.extend([*measures.problems, *protected(changes, policy.guards.protect)])
+    renames = possible_renames(kinds, planning, sides, found)
+    measures = measure(kinds, sides, found, arranged, planning.measures, renames.likely)
+    problems.extend([*renames.problems, *protected(changes, policy.guards.protect)])
     changes, problems = handed_out(changes, problems)
     return Plan(
         workspace=snapshot.workspace,
@@ -111,14 +113,15 @@ def make_plan(
         timezone=policy.timezone_name,
         changes=changes,
         calls=arranged,
-        guards=judge(measures.measures, policy.guards, policy.consents),
+        guards=judge(measures, policy.guards, policy.consents),
         expires_at=utc_text(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.normalised(),
         unmanaged=tuple(_unmanaged(found)),
         fingerprints=_fingerprints(items),
         problems=tuple(problems),
         left_out=tuple(left_out),
-        measures=measures.measures,
+        measures=measures,
+        renames=tuple(renames.found),
     )
 
 
@@ -283,7 +286,7 @@ def _known(
     yield from (one.address for one in here)
     yield from (one.address for one in gone)
     for kind, identified in found.items():
-        yield from identified.unmanaged
+        yield from (one.address for one in identified.unmanaged)
         yield from (one.address for one in identified.gone)
         yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
@@ -291,6 +294,5 @@ def _known(
 def _unmanaged(found: Mapping[str, Identified]) -> Iterator[Unmanaged]:
     for kind, identified in found.items():
         if identified.unmanaged or identified.left_alone:
-            yield Unmanaged(
-                kind=kind, addresses=tuple(sorted(identified.unmanaged)), left_alone=identified.left_alone
-            )
+            addresses = sorted(one.address for one in identified.unmanaged)
+            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=identified.left_alone)

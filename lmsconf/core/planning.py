@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.forms import Form
@@ -107,13 +107,20 @@ class Gone:
     with_: Address | None = None
 
 
+class Undeclared(NamedTuple):
+    """A live resource that no manifest speaks of."""
+
+    address: Address
+    row: HasName
+
+
 @dataclass(slots=True, kw_only=True)
 class Identified:
     """What is what within one kind."""
 
     matches: list[Match] = field(default_factory=list)
     gone: list[Gone] = field(default_factory=list)
-    unmanaged: list[Address] = field(default_factory=list)
+    unmanaged: list[Undeclared] = field(default_factory=list)
     left_alone: int = 0
     live: int = 0
 
@@ -134,6 +141,32 @@ class Sides:
     taken: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity:
+    """By what one resource may be another under a new name: their content, in a form that compares.
+
+    of: what is compared, in the words of the manifest. key: equal where the content is the same; None where there is
+    too little to compare. items: what the content is made of. type: only resources of one type can be the same.
+    """
+
+    of: str
+    key: Hashable | None
+    items: frozenset[Hashable] = frozenset()
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewParts:
+    """Parts of a resource that come, a field's choices, and those that stay though no manifest speaks of them.
+
+    likely: a part that comes → those that live resources name where their declarations name it.
+    """
+
+    new: frozenset[str]
+    undeclared: frozenset[str]
+    likely: dict[str, set[str]] = field(default_factory=dict)
+
+
 class Planning:
     """The state of one planning: inputs, what the kinds found out for each other, and problems on the way.
 
@@ -142,6 +175,7 @@ class Planning:
     shifts    for each live thing that leans elsewhere later: what it leaves, and what it turns to
     leaving   compared e-mails of people who leave some group
     measures  what kinds count for guards, beside what shows in changes
+    parts     for each live resource, the parts that come beside others that no manifest speaks of
     notes     a kind's own, under names of its own
     """
 
@@ -154,6 +188,7 @@ class Planning:
         self.shifts: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
         self.leaving: set[str] = set()
         self.measures: list[Measure] = []
+        self.parts: dict[Address, NewParts] = {}
         self.notes: dict[str, object] = {}
 
     def problem(
@@ -237,6 +272,10 @@ class Planner(Protocol):
         """The ids that the answer to a call teaches."""
         ...
 
-    def likeness(self, form: Form) -> Hashable | None:
-        """Equal for two resources that one could take for each other; None where content says nothing."""
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """What a live resource holds, as far as it was read."""
+        ...
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+        """By what a resource may be another one under a new name; None where a name cannot change unseen."""
         ...

@@ -81,6 +81,7 @@ class Policy:
     valid_for     for how long a plan can be applied
     verifying     plans again what was applied: what `--only` and `--except` name need not be there any more
     command       how lmsconf is called for this project and workspace, for the lines to paste
+    compares      how many live resources of a kind, that no manifest speaks of, are compared with creations; None: all
     """
 
     workspace: str
@@ -101,6 +102,7 @@ class Policy:
     excluded: tuple[str, ...] = ()
     verifying: bool = False
     command: str = "lmsconf"
+    compares: int | None = 200
 
     def normalised(self) -> dict[str, Json]:
         """What decides plans of this project, normalised: no consents, no dates, and no order where none matters."""

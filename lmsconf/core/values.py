@@ -272,6 +272,34 @@ class LetGo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A live resource that something to be created may be under a new name.
+
+    why: what they have in common. line: what to write beside the declared name, so that it is renamed. is_earlier_name:
+    that is `previously:` and its name, which no other live resource has.
+    """
+
+    address: Address
+    id: RemoteId
+    why: str
+    line: str
+    is_earlier_name: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PossibleRename:
+    """A creation that may be a live resource under a new name.
+
+    alike: live resources with the same content. close: those of close content or name, which prove nothing. What a
+    manifest wants gone is in neither.
+    """
+
+    address: Address
+    alike: tuple[Candidate, ...] = ()
+    close: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How many resources are created, updated, replaced and deleted, with how many calls."""
 
@@ -298,7 +326,8 @@ class Plan:
     expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
     base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
     settings_changed: in what the project file differs from the base's.
-    command: the words that would apply it, for whoever reads it here; no part of what is saved.
+    command: the words that would apply it, for whoever reads it here; no part of what is saved. renames: what may be
+    renamed instead of created; its problems are saved.
     """
 
     workspace: str
@@ -324,6 +353,7 @@ class Plan:
     let_go: tuple[LetGo, ...] = ()
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
+    renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
 
     @property
     def partial(self) -> bool:

@@ -199,8 +199,10 @@ class _Accepting:
             _remove(page, node)
 
     def _take_over(self, finding: Finding, source: Where) -> None:
+        if finding.state is State.RENAMED and finding.live is None:
+            raise _unclear(finding, source)
         page, node = self._node(finding, source)
-        if finding.state is not State.CHANGED:
+        if finding.state not in (State.CHANGED, State.RENAMED):
             if finding.address.kind == CONTENT_TARGET:
                 remove_audience(page, node)
             else:
@@ -267,6 +269,13 @@ class _Accepting:
         if isinstance(item, Mapping):
             _forget(page, item, new)
         rename_choice(everywhere, finding.address.name, normal(old), new)
+
+
+def _unclear(finding: Finding, source: Where) -> Refused:
+    """Of several that it may be, a person has to say which."""
+    names = " and ".join(str(one.address) for one in finding.candidates)
+    lines = " or ".join(one.line for one in finding.candidates)
+    return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 
 def _remove(page: Manuscript, node: Node) -> None:

@@ -184,6 +184,19 @@ def _unknown_choice(planning: Planning, declared: Declared, position: int, at: A
     )
 
 
+def note_likely_choices(planning: Planning, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
+    """Which choices that come may be others under a new name: a live condition names one where its declaration does."""
+    for condition in set(declared) - set(live):
+        parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
+        for other in set(live) - set(declared) if parts else ():
+            if parts is None or other.field != condition.field or not condition.choices & other.choices >= (
+                condition.choices - parts.new
+            ):
+                continue
+            for new in condition.choices - other.choices:
+                parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
+
+
 def note_conditions(planning: Planning, id: RemoteId, conditions: Sequence[Condition]) -> None:
     """Remembers what the conditions of a live smart group will be."""
     cast("dict[str, Sequence[Condition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions

@@ -6,16 +6,17 @@ seen. The API has no due date; `visible_until` hides the content (API specificat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
+from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import email, normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Places, Step, Undo
 from lmsconf.errors import Problem, Where
 from lmsconf.kinds.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, absent, entry_schema, partial_undo, pins, texts
@@ -197,7 +198,11 @@ class ContentTargets:
         recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
-    def likeness(self, form: Form) -> Hashable | None:
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Nothing: it is never compared with others."""
+        return {}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
         """An assignment has no name that could change."""
         return None
 

@@ -7,16 +7,17 @@ a field that is in use (API specification, Custom Fields).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.diff import Keyed
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import identify_named
+from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import (
@@ -199,13 +200,17 @@ class CustomFields:
 
     def farewell(self, planning: Planning, gone: Gone) -> Sides:
         """All that the field says."""
-        row = cast(FieldRow, gone.row)
-        form: Form = {"name": normal(row.name), "type": row.type}
-        if row.choices:
-            form["choices"] = Keyed({choice.id: choice.name for choice in row.choices})
-        if row.description:
-            form["description"] = row.description
-        return Sides(before=form, after=None)
+        return Sides(before=self.live_form(planning, gone.row), after=None)
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its type, its choices and its description."""
+        field = cast(FieldRow, row)
+        form: Form = {"name": normal(field.name), "type": field.type}
+        if field.choices:
+            form["choices"] = Keyed({choice.id: choice.name for choice in field.choices})
+        if field.description:
+            form["description"] = field.description
+        return form
 
     def conclude(self, planning: Planning, identified: Identified) -> None:
         """Finds fields that change names in a circle, and counts the places of a workspace that holds ten."""
@@ -217,10 +222,11 @@ class CustomFields:
         """A field is changed in place."""
         return Action.UPDATE
 
-    def likeness(self, form: Form) -> Hashable | None:
-        """Two fields with the same choices could be one; a TEXT field says nothing of its answers."""
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
+        """Two fields of one type with the same choices could be one; a TEXT field says nothing of its answers."""
         choices = form.get("choices")
-        return (form["type"], frozenset(choices.names.values())) if isinstance(choices, Keyed) else None
+        names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
+        return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
 
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create, or replace once or twice."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 from lmsconf.core.address import Address
 from lmsconf.core.diff import Keyed
 from lmsconf.core.identity import Claim, find
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Identified, Match, Planning
+from lmsconf.core.planning import Identified, Match, NewParts, Planning
 from lmsconf.core.values import Declared, pin_in
 from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
@@ -42,7 +43,11 @@ def know_choices(planning: Planning, found: Identified) -> None:
 
 def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
     declared = match.declared
-    found = find([_claim(planning, declared, choice) for choice in said.include], live, noun="choice")
+    claims = [_claim(planning, declared, choice) for choice in said.include]
+    if match.row is None:
+        # A field that comes has no choices yet, whatever they were called before somewhere else.
+        claims = [replace(claim, previously=()) for claim in claims]
+    found = find(claims, live, noun="choice")
     planning.problems.extend(found.problems)
     scope = choice_scope(declared.address.name)
     before: dict[str, str] = {row.id: normal(row.name) for row in live}
@@ -59,6 +64,10 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
         else:
             after[row.id] = name
             planning.book.know(scope, name, row.id)
+    undeclared = frozenset(after[row.id] for row in found.unclaimed if row.id in after)
+    new = frozenset(choice.name for choice, row in zip(said.include, found.live, strict=True) if row is None)
+    if new and undeclared:
+        planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not said.whole:
         # Who speaks of some choices says nothing of the order in which all of them are offered.
         after = {row.id: after[row.id] for row in live if row.id in after} | after

@@ -1,6 +1,7 @@
 """Who is in which manual group, and who manages it: group by group, or all at once from the people's side.
 
-Two calls a group, or one call a hundred people: whichever is fewer. Only the first of the two is always sure, so what
+Two calls a group, one where only its members count, or one call a hundred people: whichever is fewer. Only what groups
+say themselves is always sure, so what
 the second brings counts only when it covers everybody whom the listing of people knows.
 """
 
@@ -26,35 +27,38 @@ _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 def read_details(
     api: Api,
     wanted: Sequence[GroupRow],
+    compared: Sequence[GroupRow],
     total: int | None,
     page: int,
     people: Callable[[], Listing],
     extended: Extended,
 ) -> dict[RemoteId, GroupRow]:
-    """The wanted groups with their members and managers, by id.
+    """The wanted groups with their members and managers, and the compared ones with their members, by id.
 
     total, page: how many people there are, and how many came in one page. people: waits for the listing of people.
     """
-    if total and page and -(-total // page) < 2 * len(wanted):
-        found = _from_people(wanted, people, extended)
+    if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
+        found = _from_people([*wanted, *compared], people, extended)
         if found is not None:
             return found
-    return _from_groups(api, wanted)
+    return _from_groups(api, wanted, compared)
 
 
-def _from_groups(api: Api, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
-    requests: list[Request] = [({"groupId": row.id}, {}) for row in wanted]
+def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
+    requests: list[Request] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
     found = api.together(
         {
             "members": lambda: api.each("manual-groups.members", requests),
-            "managers": lambda: api.each("manual-groups.managers", requests),
+            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
         }
     )
     members, managers = cast("list[Json]", found["members"]), cast("list[Json]", found["managers"])
-    return {
+    whole = {
         row.id: GroupRow(row.id, row.name, ids_of(mine), ids_of(theirs))
-        for row, mine, theirs in zip(wanted, members, managers, strict=True)
+        for row, mine, theirs in zip(wanted, members[: len(wanted)], managers, strict=True)
     }
+    rest = zip(compared, members[len(wanted) :], strict=True)
+    return whole | {row.id: GroupRow(row.id, row.name, ids_of(mine)) for row, mine in rest}
 
 
 def ids_of(answer: Json) -> frozenset[RemoteId]:

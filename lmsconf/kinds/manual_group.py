@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import identify_named
+from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
@@ -134,10 +135,18 @@ class ManualGroups:
         """A group is changed in place."""
         return Action.UPDATE
 
-    def likeness(self, form: Form) -> Hashable | None:
-        """Two groups with the same members could be one."""
-        members = form.get("members")
-        return members.include if isinstance(members, People) and members.include else None
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its name and its members."""
+        members = cast(GroupRow, row).members
+        form: Form = {"name": normal(row.name)}
+        return form if members is None else {**form, "members": People(shown_people(planning, members))}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
+        """Two groups with the same members could be one; archived people are not compared, and one member is chance."""
+        said = form.get("members")
+        members = said.include if isinstance(said, People) else frozenset()
+        active = members - roster(planning).archived
+        return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create or rename; then people in, then people out."""
@@ -180,11 +189,18 @@ class ManualGroups:
         ]
 
 
+FEWEST_MEMBERS: Final = 2
+"""Groups of fewer are not told apart by who is in them."""
 LISTS: Final = ("members", "managers")
 CALLS: Final = (
     ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
     ("members", "manual-groups.add-members", "manual-groups.remove-member"),
 )
+
+
+def has_members_to_compare(spec: ManualGroup) -> bool:
+    """Whether who is in a group that would be created can tell it from others."""
+    return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
 def _lists(spec: ManualGroup) -> Iterator[tuple[str, People]]:

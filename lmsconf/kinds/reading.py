@@ -19,6 +19,7 @@ from lmsconf.core.kind import Api, Kind, Rows
 from lmsconf.core.names import email, normal
 from lmsconf.core.planning import Identified, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
+from lmsconf.core.renames import comparable
 from lmsconf.core.select import Selection, sought
 from lmsconf.core.snapshot import Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
@@ -31,7 +32,7 @@ from lmsconf.kinds.field_values import field_row
 from lmsconf.kinds.group_reading import read_details
 from lmsconf.kinds.listings import LISTINGS
 from lmsconf.kinds.lost_answers import answers_go, answers_row, limits_choices
-from lmsconf.kinds.manual_group import GroupRow, ManualGroup
+from lmsconf.kinds.manual_group import GroupRow, ManualGroup, has_members_to_compare
 from lmsconf.kinds.names import (
     ADMIN,
     ANSWERS,
@@ -267,14 +268,16 @@ class _Reading:
         # A lock of some run is no resource: never listed, owned or exported.
         groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
-        wanted = self._wanted_groups(listing)
+        wanted, compared = self._wanted_groups(listing)
         total, page = self.total.result()
-        details = read_details(self.api, wanted, total, page, lambda: self.listed[USER].result(), self.extended)
+        people = self.listed[USER].result
+        details = read_details(self.api, wanted, compared, total, page, people, self.extended)
         return sorted_listing((details.get(row.id, cast(GroupRow, row)) for row in listing.rows), listing.incomplete)
 
-    def _wanted_groups(self, listing: Listing) -> list[GroupRow]:
+    def _wanted_groups(self, listing: Listing) -> tuple[list[GroupRow], list[GroupRow]]:
+        """Those of which everybody counts, and those whose members are compared with groups that would be created."""
         if self.everything:
-            return list(cast("tuple[GroupRow, ...]", listing.rows))
+            return list(cast("tuple[GroupRow, ...]", listing.rows)), []
         _, found = self._identified(GROUP, {GROUP: listing})
         wanted = [gone.row for gone in found.gone]
         for match in found.matches:
@@ -282,7 +285,13 @@ class _Reading:
             managed = spec.members is not None or spec.managers is not None
             if match.row and self.chosen(match.address) and (managed or match.row.name != match.address.name):
                 wanted.append(match.row)
-        return cast("list[GroupRow]", wanted)
+        compared = self._compared(found, lambda spec: has_members_to_compare(cast(ManualGroup, spec)))
+        return cast("list[GroupRow]", wanted), cast("list[GroupRow]", compared)
+
+    def _compared(self, found: Identified, has_content: Callable[[object], bool]) -> list[HasName]:
+        """What no manifest speaks of and may be what would be created, under another name."""
+        created = (one.declared.spec for one in found.matches if one.row is None and self.chosen(one.address))
+        return [one.row for one in comparable(found.unmanaged, self.policy)] if any(map(has_content, created)) else []
 
     def _smart_groups(self) -> Listing:
         rows = self.api.rows(LISTINGS[SMART_GROUP], keep=_only("smartGroupId", "name"))
@@ -298,7 +307,8 @@ class _Reading:
             return list(listing.rows)
         _, found = self._identified(SMART_GROUP, {SMART_GROUP: listing})
         chosen = [match.row for match in found.matches if match.row and self.chosen(match.address)]
-        return [*chosen, *(gone.row for gone in found.gone)]
+        compared = self._compared(found, lambda spec: cast(SmartGroup, spec).conditions is not None)
+        return [*chosen, *(gone.row for gone in found.gone), *compared]
 
     def _fields_change(self) -> bool:
         if not self._speaks(CUSTOM_FIELD):

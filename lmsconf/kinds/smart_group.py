@@ -6,15 +6,16 @@ Conditions are replaced as a whole, never patched, and at least one must be left
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import identify_named
+from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import (
@@ -40,6 +41,7 @@ from lmsconf.kinds.conditions import (
     in_names,
     named_refs,
     note_conditions,
+    note_likely_choices,
     note_usage,
 )
 from lmsconf.kinds.field_values import CustomField
@@ -148,6 +150,7 @@ class SmartGroups:
                 return None
             seen = in_names(planning, live or ())
             wanted = effective(spec.conditions, seen)
+            note_likely_choices(planning, wanted, seen)
             after["conditions"] = as_set(wanted)
             if row is not None:
                 before["conditions"] = as_set(seen)
@@ -186,10 +189,18 @@ class SmartGroups:
         """A smart group is changed in place."""
         return Action.UPDATE
 
-    def likeness(self, form: Form) -> Hashable | None:
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its name and its conditions."""
+        conditions = cast(SmartRow, row).conditions
+        form: Form = {"name": normal(row.name)}
+        return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
         """Two smart groups with the same conditions could be one."""
         conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
-        return Like(conditions) if conditions else None
+        asked = (condition for condition, _ in conditions)
+        items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
+        return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
 
     def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
         """Create whole, or rename, replace the conditions, and move managers in and out."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 from lmsconf.core.address import Address, RemoteId, escape
 from lmsconf.core.identify import alike, fate_of, hint_on_missing, is_in_doubt, nothing_to_do
 from lmsconf.core.names import did_you_mean, matches, normal, quoted
-from lmsconf.core.planning import Gone, Identified, Match, Planning
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Undeclared
 from lmsconf.core.values import Absent, Declared, pin_in
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.content import ContentRow
@@ -263,7 +263,7 @@ def _settle(
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
                 out.gone.append(Gone(address=address, row=row, absent=None))
             else:
-                out.unmanaged.append(address)
+                out.unmanaged.append(Undeclared(address, row))
 
 
 def _same(planning: Planning, one: Declared | Absent, other: Declared | Absent) -> None:

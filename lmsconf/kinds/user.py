@@ -9,15 +9,16 @@ several that a list loses: administrator rights, manager rights, and access as a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import hint_on_missing, match_declared, refuse_taken
+from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, email
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides
+from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, partial_undo, pins, texts
@@ -182,7 +183,11 @@ class Users:
         """A person is changed in place."""
         return Action.UPDATE
 
-    def likeness(self, form: Form) -> Hashable | None:
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Nothing: it is never compared with others."""
+        return {}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
         """Two people are never one."""
         return None
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lmsconf.core.document import TOOL, problem_json, render, texts, where_json
 from lmsconf.core.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
-from lmsconf.core.values import Json, Unmanaged
+from lmsconf.core.values import Candidate, Json, Unmanaged
 
 FORMAT: Final = "lmsconf.drift/1"
 
@@ -59,10 +59,15 @@ def _finding(finding: Finding) -> dict[str, Json]:
         "live": finding.live,
         "fields": [_field(one) for one in finding.fields],
         "reason": finding.reason,
+        "candidates": [_candidate(one) for one in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,
         "hint": {"restore": finding.restore, "accept": finding.accept},
     }
+
+
+def _candidate(one: Candidate) -> Json:
+    return {"address": str(one.address), "id": one.id, "why": one.why, "line": one.line}
 
 
 def _field(one: FieldDrift) -> Json:

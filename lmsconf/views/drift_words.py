@@ -13,6 +13,7 @@ SIGNS: Final = {
     State.CHANGED: "~",
     State.MISSING: "-",
     State.NEVER_APPLIED: "-",
+    State.RENAMED: "~",
     State.UNDECLARED: "+",
     State.UNMANAGED: "+",
 }
@@ -22,6 +23,7 @@ IS: Final = {
     State.CHANGED: "is not as the manifests say",
     State.MISSING: "is declared and not live",
     State.NEVER_APPLIED: "is declared and not live; no run from this folder has made it",
+    State.RENAMED: "was renamed by hand",
     State.UNDECLARED: "is live and should not be",
     State.UNMANAGED: "is live and not declared",
 }
@@ -30,6 +32,7 @@ COUNTED: Final = {
     State.CHANGED: "changed",
     State.MISSING: "missing",
     State.NEVER_APPLIED: "never applied from here",
+    State.RENAMED: "renamed by hand",
     State.UNDECLARED: "undeclared",
     State.UNMANAGED: "unmanaged",
 }
@@ -39,6 +42,8 @@ MEANS: Final = {
     State.MISSING: "The manifests declare it, and the workspace does not have it.",
     State.NEVER_APPLIED: "The manifests declare it, and the workspace does not have it. No run that was written down "
     "in this folder has made it; somebody else may have.",
+    State.RENAMED: "The manifests declare it and nothing of that name is live, while something that no manifest speaks "
+    "of has the same members, conditions or choices under another name.",
     State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
     "it and no manifest declares it.",
     State.UNMANAGED: "The workspace has it, and no manifest speaks of it.",
@@ -50,12 +55,21 @@ def headline(finding: Finding) -> str:
     return f"{wording.title(finding.address)} {IS[finding.state]}"
 
 
+def _known_as(finding: Finding) -> Iterator[str]:
+    """What something may be under another name."""
+    is_clear = finding.state is State.RENAMED and finding.live is not None
+    for one in finding.candidates:
+        way = "" if is_clear else f"; if they are one, write {one.line} beside the name"
+        yield f"{wording.title(one.address)} (id {one.id}) has {one.why}, and no manifest speaks of it{way}"
+
+
 def why(finding: Finding) -> Iterator[str]:
     """What is known of how it came about."""
     if finding.reason is not None:
         yield finding.reason
     elif finding.state is State.UNDECLARED:
         yield "it stands under `absent`"
+    yield from _known_as(finding)
     if finding.edit is not None:
         by = f" by {finding.edit.by}" if finding.edit.by else ""
         at = f" at {finding.edit.at}" if finding.edit.at else ""
@@ -93,10 +107,16 @@ def _first(items: Sequence[Json]) -> str:
 
 def ways_out(finding: Finding) -> Iterator[str]:
     """What to do about it: one line for each of the two ways."""
+    first = "".join(f"write {line} beside its name, then " for line in earlier_name(finding))
     if finding.restore is not None:
-        yield f"to put it back: {finding.restore}"
+        yield f"to put it back: {first}{finding.restore}"
     if finding.accept is not None:
         yield f"to keep it: {finding.accept}"
+
+
+def earlier_name(finding: Finding) -> Sequence[str]:
+    """What a manifest has to say before an apply renames it back; nothing where nobody renamed it."""
+    return [one.line for one in finding.candidates] if finding.state is State.RENAMED else ()
 
 
 def ignored(one: Ignored) -> str:

@@ -16,6 +16,7 @@ _COLOURS = {
     State.CHANGED: "update",
     State.MISSING: "delete",
     State.NEVER_APPLIED: "delete",
+    State.RENAMED: "update",
     State.UNDECLARED: "replace",
     State.UNMANAGED: "create",
 }

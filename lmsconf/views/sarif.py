@@ -29,6 +29,7 @@ _LEVELS: Final = {
     State.CHANGED: "warning",
     State.MISSING: "warning",
     State.NEVER_APPLIED: "warning",
+    State.RENAMED: "warning",
     State.UNDECLARED: "warning",
     State.UNMANAGED: "note",
 }

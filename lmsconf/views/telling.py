@@ -120,7 +120,8 @@ def differs(finding: Finding) -> Iterator[Told]:
 def ways_out(finding: Finding) -> Iterator[tuple[str, str]]:
     """What may be done about a finding, and the line that does it."""
     if finding.restore is not None:
-        yield "Put it back as the manifests say", finding.restore
+        first = "".join(f"; first write {line} beside its name" for line in drift_words.earlier_name(finding))
+        yield f"Put it back as the manifests say{first}", finding.restore
     if finding.accept is not None:
         yield "Take it over into the manifests", finding.accept
 

@@ -10,12 +10,20 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO,
 from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.core.drifting import TAKE_OVER
-from lmsconf.core.values import Unmanaged
+from lmsconf.core.values import Candidate, Unmanaged
 from lmsconf.errors import Problem, Severity, Where
 
 FILE = "manifests/people.yaml"
 INTERNS = Address.of("group", "Summer interns 2024")
 TEAM = Address.of("group", "Team 1")
+RUNNERS, CHOIR, READERS = (Address.of("group", name) for name in ("Runners", "Choir", "Readers"))
+JOGGERS = Candidate(
+    address=Address.of("group", "Joggers"),
+    id=RemoteId("g-8"),
+    why="the same members",
+    line='previously: ["Joggers"]',
+    is_earlier_name=True,
+)
 
 NONE = Drift(
     workspace="production",
@@ -42,7 +50,10 @@ ALL = replace(
     managed=tuple(
         sorted(
             Managed(address, Where(FILE, line, 5))
-            for address, line in ((DEPARTMENT, 3), (COACHES, 12), (NORDICS, 20), (BASICS, 31), (INTERNS, 40))
+            for address, line in (
+                *((DEPARTMENT, 3), (COACHES, 12), (NORDICS, 20), (BASICS, 31), (INTERNS, 40)),
+                *((RUNNERS, 44), (CHOIR, 46), (READERS, 48)),
+            )
         )
     ),
     findings=(
@@ -94,6 +105,41 @@ ALL = replace(
             declared={"name": "Summer interns 2024"},
             restore="lmsconf apply --only 'group/Summer interns 2024'",
             accept="lmsconf drift --accept 'group/Summer interns 2024'",
+        ),
+        Finding(
+            address=RUNNERS,
+            state=State.RENAMED,
+            id=RemoteId("g-8"),
+            source=Where(FILE, 44, 5),
+            declared={"name": "Runners"},
+            live={"name": "Joggers"},
+            fields=(FieldDrift(path="name", declared="Runners", live="Joggers"),),
+            candidates=(JOGGERS,),
+            restore="lmsconf apply --only group/Runners",
+            accept="lmsconf drift --accept group/Runners",
+        ),
+        Finding(
+            address=CHOIR,
+            state=State.RENAMED,
+            source=Where(FILE, 46, 5),
+            declared={"name": "Choir", "members": ["bo.ek@acme.example", "cy.dahl@acme.example"]},
+            candidates=(JOGGERS, replace(JOGGERS, id=RemoteId("g-9"), line='id: {"production": "g-9"}')),
+        ),
+        Finding(
+            address=READERS,
+            state=State.MISSING,
+            source=Where(FILE, 48, 5),
+            declared={"name": "Readers"},
+            candidates=(
+                Candidate(
+                    address=Address.of("group", "Reader"),
+                    id=RemoteId("g-7"),
+                    why="a close name",
+                    line='previously: ["Reader"]',
+                    is_earlier_name=True,
+                ),
+            ),
+            accept="lmsconf drift --accept group/Readers",
         ),
         Finding(address=TEAM, state=State.UNMANAGED, accept=f"lmsconf {TAKE_OVER}"),
         Finding(
