@@ -139,17 +139,19 @@ class Seen:
                 break
             # What was renamed may be what tells others apart: a field, in the conditions of a smart group.
             renamed |= fresh
+        here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
             touched=touched(runs(self.settings.root), self.connection.url),
             edits=edits_of(snapshot, policy.timezone),
             broken=broken,
+            needs={one.address: all_kinds()[one.address.kind].leans_on(one) for one in here},
             renamed=renamed,
             command=policy.command,
         )
         return make_drift(
             plan,
             snapshot,
-            [one for one in manifests.declared if one.applies_in(policy.workspace)],
+            here,
             evidence,
             ignores=self.settings.ignores,
             today=policy.today,

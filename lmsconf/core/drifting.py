@@ -30,6 +30,7 @@ class Evidence:
     touched  the addresses that runs have done something to; None where no journal tells, or one is damaged
     edits    id of a live resource → who changed it last
     broken   errors of what could not be planned
+    needs    declared resource → what else must be there for it
     renamed  what the plan takes for renamed by hand → the live resource that it was renamed to
     command  how lmsconf is called for this project and workspace
     """
@@ -37,6 +38,7 @@ class Evidence:
     touched: AbstractSet[str] | None = None
     edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
+    needs: Mapping[Address, Sequence[Address]] = field(default_factory=dict)
     renamed: Mapping[Address, Candidate] = field(default_factory=dict)
     command: str = "lmsconf"
 
@@ -55,7 +57,8 @@ def make_drift(
     lost = {problem.address for problem in evidence.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost]
     renames = {one.address: one for one in plan.renames}
-    found = [_finding(change, evidence, renames.get(change.address)) for change in changes]
+    doubtful = _doubtful(changes, renames, evidence)
+    found = [_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
     strangers = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
     if count_unmanaged:
         accept = f"{evidence.command} {TAKE_OVER}"
@@ -158,7 +161,28 @@ _STATES: Final = {
 }
 
 
-def _finding(change: Change, evidence: Evidence, rename: PossibleRename | None) -> Finding:
+def _doubtful(
+    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: Evidence
+) -> AbstractSet[Address]:
+    """What an apply could make a second time, and all that it would make along with that.
+
+    Nothing tells which live resource it is, or whether it is one at all.
+    """
+    found = {
+        change.address
+        for change in changes
+        if change.address in renames or any(problem.code == CLOSE for problem in change.problems)
+    }
+    more = found
+    while more:
+        more = {address for address, needs in evidence.needs.items() if not found.isdisjoint(needs)} - found
+        found = found | more
+    return found
+
+
+def _finding(
+    change: Change, evidence: Evidence, rename: PossibleRename | None, doubtful: AbstractSet[Address]
+) -> Finding:
     state = _STATES[change.action]
     renamed = evidence.renamed.get(change.address)
     candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
@@ -170,8 +194,6 @@ def _finding(change: Change, evidence: Evidence, rename: PossibleRename | None) 
     # What goes with its group stays with it, too: there is nothing of its own to take over.
     goes_along = change.goes_with is not None
     pattern = shlex.quote(exactly(str(change.address)))
-    # Where nothing tells which it is, or whether it is one at all, an apply could make it a second time.
-    is_doubtful = renamed is None and (bool(candidates) or any(one.code == CLOSE for one in change.problems))
     return Finding(
         address=change.address,
         state=state,
@@ -185,12 +207,19 @@ def _finding(change: Change, evidence: Evidence, rename: PossibleRename | None) 
         goes_along=goes_along,
         candidates=candidates,
         edit=None if change.id is None else evidence.edits.get(change.id),
-        # What goes because it is owned goes only with a plan of everything.
-        restore=None if is_doubtful else f"{evidence.command} apply{'' if owned else f' --only {pattern}'}",
+        restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
         accept=None
         if state is State.RENAMED and renamed is None
         else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
+
+
+def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
+    """The line that makes the workspace as the manifests say. What goes because it is owned goes with everything."""
+    if not owned:
+        return f"{evidence.command} apply --only {pattern}"
+    known = sorted(address for address in doubtful if address in evidence.needs)
+    return " ".join([f"{evidence.command} apply", *(f"--except {shlex.quote(exactly(str(one)))}" for one in known)])
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:

@@ -101,13 +101,13 @@ class _Comparing:
             close = () if alike else tuple(_close(change, content, olds))
             if not alike and not close:
                 continue
-            out.found.append(
-                PossibleRename(
-                    address=change.address,
-                    alike=tuple(self._candidate(old, f"the same {content.of}") for old in alike if not old.is_absent),
-                    close=tuple(self._candidate(*one) for one in close if not one[0].is_absent),
-                )
+            one = PossibleRename(
+                address=change.address,
+                alike=tuple(self._candidate(old, f"the same {content.of}") for old in alike if not old.is_absent),
+                close=tuple(self._candidate(*one) for one in close if not one[0].is_absent),
             )
+            if one.alike or one.close:
+                out.found.append(one)
             out.problems.append(self._possible(change, content, alike) if alike else self._note(change, *close[0]))
         out.problems.extend(self._not_compared())
 

@@ -293,11 +293,11 @@ def test_an_entry_holds_before_its_day() -> None:
 
 def test_the_line_to_paste_names_one_resource(stage: Stage) -> None:
     """A star in a name stands for itself in the line that the report gives."""
-    stage.write('groups: [{name: "Team *"}]')
+    stage.write('groups: [{name: "Zebra *"}]')
     stage.options()
     assert only(drift(stage))["hint"] == {
-        "restore": f"lmsconf -C {stage.root} apply --only 'group/Team [*]'",
-        "accept": f"lmsconf -C {stage.root} drift --accept 'group/Team [*]'",
+        "restore": f"lmsconf -C {stage.root} apply --only 'group/Zebra [*]'",
+        "accept": f"lmsconf -C {stage.root} drift --accept 'group/Zebra [*]'",
     }
 
 

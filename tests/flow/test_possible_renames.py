@@ -1,0 +1,212 @@
+"""A creation beside something like it that no manifest speaks of: what is compared, how much, and what lets it pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lmsconf.core.policy import Consent
+from lmsconf.core.values import Plan
+from lmsconf.errors import Severity
+
+from .project import Project
+from .shell import lmsconf
+
+CROWD: Final = [f"p{n:03}@acme.example" for n in range(40)]
+PEOPLE: Final = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
+TWO: Final = "[p001@acme.example, p002@acme.example]"
+FIELD: Final = "custom_fields: [{name: D, type: CHOICE, choices: [X, Y]}]\n"
+POSSIBLE: Final = "guard/possible-rename"
+CLOSE: Final = "rename/close-name"
+PAGES: Final = "dialect: {paging.limit: 20}\n"
+
+
+def told(plan: Plan) -> list[tuple[str, str]]:
+    """What is said of renames: code and address."""
+    found = [one for one in plan.all_problems if one.code.startswith(("rename/", "guard/"))]
+    return [(one.code, one.address or "") for one in found]
+
+
+def members(number: int) -> str:
+    """Two people whom no other number has."""
+    first = number % len(CROWD)
+    return f"[{CROWD[first]}, {CROWD[(first + 1 + number // len(CROWD)) % len(CROWD)]}]"
+
+
+def hints(plan: Plan) -> str:
+    return " ".join(str(one.hint) for one in plan.all_problems)
+
+
+def recreates(plan: Plan) -> int:
+    return next(guard.total for guard in plan.guards if guard.name == "recreates")
+
+
+def groups(*names: str, members: str = TWO) -> str:
+    return "groups:\n" + "".join(f"  - {{name: {name}, members: {members}}}\n" for name in names)
+
+
+def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
+    """Each with its line; by its id where the name is not its own alone. Together they count once."""
+    it = Project(tmp_path, PEOPLE + groups("A", "B", "B"))
+    plan = it.plan(groups("C"))
+    assert (told(plan), recreates(plan)) == ([(POSSIBLE, "group/C")], 1)
+    ids = [row["groupId"] for row in it.ask("manual-groups.list")["groups"] if row["name"] == "B"]
+    for line in ('previously: ["A"]', *(f'id: {{"sandbox": "{id}"}}' for id in ids)):
+        assert line in hints(plan)
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
+    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
+
+
+@pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
+def test_the_line_that_is_told_makes_it_a_rename(tmp_path: Path, line: str) -> None:
+    """One call, and nothing is made."""
+    it = Project(tmp_path, PEOPLE + groups("A").replace("name: A", "name: A, id: g-7"))
+    assert it.settled(groups("C").replace("name: C", f"name: C, {line}")) == ["manual-groups.rename"]
+
+
+def test_an_owned_one_that_is_not_deleted_is_compared(tmp_path: Path) -> None:
+    """With `--additive`, with `--only`, with `--except`: what stays all the same would be there twice."""
+    it = Project(tmp_path, PEOPLE + groups("Old"), "ownership: {groups: all}\n")
+    it.write(groups("New"))
+    for more in ({}, {"additive": True}, {"only": ("group/New",)}, {"excluded": ("group/Old",)}):
+        assert told(it.plan(**more)) == [(POSSIBLE, "group/New")], more
+
+
+def test_what_is_declared_or_left_alone_is_not_compared(tmp_path: Path) -> None:
+    """The same members in two declared groups are two groups; what is left alone is somebody else's."""
+    it = Project(tmp_path, PEOPLE + groups("Old"))
+    assert told(it.plan(groups("New", "Old"))) == []
+    it.write_options("leave_alone: [group/Old]\n")
+    assert told(it.plan(groups("New"))) == []
+
+
+def test_archived_people_make_no_difference(tmp_path: Path) -> None:
+    """Who is archived in the workspace, and not declared, is not compared."""
+    people = PEOPLE.replace("p003@acme.example}", "p003@acme.example, archived: true}")
+    it = Project(tmp_path, people + groups("Old", members="[p001@acme.example, p002@acme.example, p003@acme.example]"))
+    assert told(it.plan(groups("New"))) == [(POSSIBLE, "group/New")]
+
+
+def test_members_are_read_where_a_group_with_members_comes(tmp_path: Path) -> None:
+    """Of those that no manifest speaks of; for no other plan, and of nobody's managers."""
+    it = Project(tmp_path, PEOPLE + groups("A", "B", "C", members="[p001@acme.example]"), PAGES)
+    asked = {}
+    for name, manifests in {
+        "members": groups("New") + "  - {name: A}\n",
+        "one": groups("New", members="[p001@acme.example]"),
+        "none": "groups: [{name: New}]",
+        "live": groups("A"),
+    }.items():
+        it.plan(manifests)
+        asked[name] = Counter(str(call.operation) for call in it.calls if "manual-groups.m" in str(call.operation))
+    # Everybody stands on two pages, and that is no more than two groups to ask.
+    assert asked == {
+        "members": {"manual-groups.members": 2},
+        "one": {},
+        "none": {},
+        "live": {"manual-groups.members": 1, "manual-groups.managers": 1},
+    }
+
+
+def test_conditions_are_read_where_a_smart_group_comes(tmp_path: Path) -> None:
+    """One answer each, and none where all that is declared is live."""
+    seed = (
+        PEOPLE
+        + FIELD
+        + "smart_groups: ["
+        + ", ".join(
+            f"{{name: S{n}, conditions: [{{field: D, choices: [{choice}]}}]}}" for n, choice in enumerate("XYY")
+        )
+        + "]\n"
+    )
+    it = Project(tmp_path, seed)
+    plan = it.plan("smart_groups: [{name: New, conditions: [{field: D, choices: [X]}]}]")
+    assert told(plan) == [(POSSIBLE, "smart_group/New")]
+    assert sum(call.operation == "smart-groups.get" for call in it.calls) == 3
+    it.plan("smart_groups: [{name: S0, conditions: [{field: D, choices: [X]}]}]")
+    assert sum(call.operation == "smart-groups.get" for call in it.calls) == 1
+
+
+def test_two_hundred_are_compared_and_the_rest_is_told(tmp_path: Path) -> None:
+    """The first by id; a drift report reads everything, and compares everything."""
+    old = [f"{{name: Old {n}, id: g-{n:03}, members: {members(n)}}}" for n in range(210)]
+    it = Project(tmp_path, PEOPLE + "groups: [" + ", ".join(old) + "]\n")
+    plan = it.plan(groups("A", members=members(5)) + groups("B", members=members(205)).partition("\n")[2])
+    assert told(plan) == [("rename/not-compared", ""), (POSSIBLE, "group/A")]
+    (note,) = (one for one in plan.problems if one.code == "rename/not-compared")
+    assert note.severity is Severity.NOTE
+    assert note.message.startswith("200 of the 210 groups")
+    assert note.message.endswith("and 10 were not")
+    assert "rename/not-compared" not in lmsconf(tmp_path, "drift").out
+
+
+def test_a_saved_plan_that_was_allowed_is_applied(tmp_path: Path) -> None:
+    """What it leaves unchanged is not looked at again, and is nobody's twin."""
+    it = Project(tmp_path, PEOPLE + groups("Old", "Kept"))
+    it.write(groups("New", "Kept"))
+    assert lmsconf(tmp_path, "plan", "--out", "saved.plan").code == 0
+    assert lmsconf(tmp_path, "apply", "saved.plan").code == 4
+    assert lmsconf(tmp_path, "apply", "saved.plan", "--allow", "recreates=1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("live", "said", "near"),
+    [
+        ("Trainers", "Trainer", '"Trainers"'),
+        ("Team", "Nothing like it", None),
+        ("Coache", "Nothing like it", '"Coache"'),
+    ],
+)
+def test_an_earlier_name_that_nothing_has_is_a_warning(tmp_path: Path, live: str, said: str, near: str | None) -> None:
+    """With the live name that is nearest; and no more than that: it is created."""
+    it = Project(tmp_path, PEOPLE + f"groups: [{{name: {live}}}]\n")
+    plan = it.plan(f"groups: [{{name: Coaches, previously: [{said}]}}]")
+    (problem,) = (one for one in plan.all_problems if one.code == "identity/previously-not-live")
+    assert (problem.severity, problem.address) == (Severity.WARNING, "group/Coaches")
+    assert f'"{said}"' in problem.message
+    assert str(problem.hint) == (f"The nearest live name is {near}." if near else "Correct `previously`, or delete it.")
+    assert [call.operation for call in plan.calls] == ["manual-groups.create"]
+
+
+def test_an_earlier_name_that_was_of_use_is_no_warning(tmp_path: Path) -> None:
+    """Not where one of several is live, nor where the new name is, nor for the choices of a field that comes."""
+    it = Project(tmp_path, PEOPLE + "groups: [{name: Old}, {name: Live}]\n")
+    plan = it.plan(
+        "groups: [{name: New, previously: [Older, Old]}, {name: Live, previously: [Before]}]\n"
+        "custom_fields: [{name: F, type: CHOICE, choices: [{name: A, previously: [B]}]}]\n"
+    )
+    assert "identity/previously-not-live" not in [one.code for one in plan.all_problems]
+
+
+def test_a_choice_is_told_too(tmp_path: Path) -> None:
+    """An earlier name of a choice that nothing has: the field has others, one of which is near."""
+    it = Project(tmp_path, FIELD.replace("X, Y", "Sales, Y"))
+    plan = it.plan("custom_fields: [{name: D, choices: {include: [{name: Selling, previously: [Sale]}]}}]")
+    (problem,) = (one for one in plan.all_problems if one.code == "identity/previously-not-live")
+    assert problem.hint == 'The nearest live name is "Sales".'
+
+
+SELLERS: Final = "smart_groups: [{name: S, conditions: [{field: D, choices: [Sales]}]}]\n"
+
+
+def test_a_choice_beside_others_that_nobody_declares(tmp_path: Path) -> None:
+    """Live conditions that name another where a declared one is wanted tell a likely rename; a close name is a note."""
+    it = Project(tmp_path, FIELD.replace("X, Y", "Selling, Y") + SELLERS.replace("Sales", "Selling"))
+    wanted = "custom_fields: [{name: D, choices: {include: [Sales, Y]}}]\n"
+    plan = it.plan(wanted + SELLERS)
+    assert (told(plan), recreates(plan)) == ([(POSSIBLE, "custom_field/D")], 1)
+    assert '- {name: "Sales", previously: ["Selling"]}' in hints(plan)
+    plan = it.plan(wanted.replace("Sales", "Sellings"))
+    assert (told(plan), recreates(plan)) == ([(CLOSE, "custom_field/D")], 0)
+    plan = it.plan(wanted.replace("Sales", "Engineering"))
+    assert (told(plan), recreates(plan)) == ([], 0)
+
+
+def test_consent_lets_it_pass(tmp_path: Path) -> None:
+    """The exact number, as for every guard; then both are there."""
+    it = Project(tmp_path, PEOPLE + groups("Old"))
+    report = it.apply(groups("New"), allow=[Consent(guard="recreates", number=1)])
+    assert report.converged
