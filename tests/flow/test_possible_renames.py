@@ -150,6 +150,9 @@ def test_a_saved_plan_that_was_allowed_is_applied(tmp_path: Path) -> None:
     assert lmsconf(tmp_path, "plan", "--out", "saved.plan").code == 0
     assert lmsconf(tmp_path, "apply", "saved.plan").code == 4
     assert lmsconf(tmp_path, "apply", "saved.plan", "--allow", "recreates=1").code == 0
+    it.write(groups("New", "Newer", "Old", "Kept"))
+    assert lmsconf(tmp_path, "plan", "--out", "saved.plan").code == 0
+    assert lmsconf(tmp_path, "apply", "saved.plan").code == 0
 
 
 @pytest.mark.parametrize(
