@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from lmsconf.comparing import Base, Version, compared, joined, let_go
 from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.address import Address
+from lmsconf.core.candidates import Candidate
 from lmsconf.core.drift import Drift
 from lmsconf.core.drifting import Evidence, make_drift, touched
 from lmsconf.core.drifting import outlived as ignores_outlived
@@ -18,7 +19,7 @@ from lmsconf.core.plan import Manifests, make_plan, outlived
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Candidate, Change, Plan
+from lmsconf.core.values import Change, Plan
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.journal.reading import runs
 from lmsconf.kinds import all_kinds

@@ -6,6 +6,7 @@
     identity, identify, select        which declaration speaks of which live resource, and which of them are planned
     plan, diff, additive              declarations + snapshot → changes
     calls, graph                      changes → calls in an order that works
+    renames, candidates               creations that may be live resources under a new name
     measure, guard                    what a plan takes away, and where it is stopped
     snapshot, rows                    what was read, as a value and as JSON
     planfile, reportfile, document, canonical, moments   sealed documents

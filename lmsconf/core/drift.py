@@ -18,7 +18,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.values import Candidate, Json, Unmanaged
+from lmsconf.core.candidates import Candidate
+from lmsconf.core.values import Json, Unmanaged
 from lmsconf.errors import Exit, Problem, Where
 
 

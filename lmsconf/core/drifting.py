@@ -10,13 +10,14 @@ from datetime import date
 from typing import Final
 
 from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.candidates import Candidate, PossibleRename
 from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.core.names import exactly, fits
 from lmsconf.core.recorded import RecordedRun
 from lmsconf.core.recorded import State as CallState
 from lmsconf.core.renames import CLOSE, POSSIBLE
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Action, Candidate, Change, Declared, FieldChange, Plan, PossibleRename
+from lmsconf.core.values import Action, Change, Declared, FieldChange, Plan
 from lmsconf.errors import Problem, Severity
 
 TAKE_OVER: Final = "export --into"

@@ -14,11 +14,12 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from lmsconf.core.address import Address
+from lmsconf.core.candidates import Candidate, PossibleRename
 from lmsconf.core.kind import Kind
 from lmsconf.core.names import nearest, normal, quoted
 from lmsconf.core.planning import Identified, NewParts, Planning, Sides, Similarity, Undeclared
 from lmsconf.core.policy import Policy
-from lmsconf.core.values import Action, Candidate, Change, Json, PossibleRename
+from lmsconf.core.values import Action, Change, Json
 from lmsconf.errors import Problem, Severity
 
 POSSIBLE: Final = "guard/possible-rename"

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from lmsconf.core.address import Address, Ref, RemoteId
+from lmsconf.core.candidates import PossibleRename
 from lmsconf.core.scope import EVERYTHING, Selected, Verified
 from lmsconf.errors import Problem, Where
 
@@ -269,34 +270,6 @@ class LetGo:
 
     address: Address
     absent: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A live resource that something to be created may be under a new name.
-
-    why: what they have in common. line: what to write beside the declared name, so that it is renamed. is_earlier_name:
-    that is `previously:` and its name, which no other live resource has.
-    """
-
-    address: Address
-    id: RemoteId
-    why: str
-    line: str
-    is_earlier_name: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PossibleRename:
-    """A creation that may be a live resource under a new name.
-
-    alike: live resources with the same content. close: those of close content or name, which prove nothing. What a
-    manifest wants gone is in neither.
-    """
-
-    address: Address
-    alike: tuple[Candidate, ...] = ()
-    close: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

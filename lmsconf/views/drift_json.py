@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from lmsconf.core.candidates import Candidate
 from lmsconf.core.document import TOOL, problem_json, render, texts, where_json
 from lmsconf.core.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
-from lmsconf.core.values import Candidate, Json, Unmanaged
+from lmsconf.core.values import Json, Unmanaged
 
 FORMAT: Final = "lmsconf.drift/1"
 

@@ -8,9 +8,10 @@ from datetime import date
 from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO, NORDICS
 
 from lmsconf.core.address import Address, RemoteId
+from lmsconf.core.candidates import Candidate
 from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.core.drifting import TAKE_OVER
-from lmsconf.core.values import Candidate, Unmanaged
+from lmsconf.core.values import Unmanaged
 from lmsconf.errors import Problem, Severity, Where
 
 FILE = "manifests/people.yaml"
