@@ -12,27 +12,28 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context
 from lmsconf.cli.planning import called
-from lmsconf.core import planfile, reportfile
+from lmsconf.core import planfile, problemsfile, reportfile
 from lmsconf.core.document import parse
 from lmsconf.core.values import Plan
 from lmsconf.errors import Exit, LmsconfError, UsageError
 from lmsconf.files import read_text
 from lmsconf.kinds import snapshotfile
-from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS])
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, "github"])
 @pass_context
 def show(context: Context, *, file: Path, output: Output) -> Exit:
-    """Show a saved plan, snapshot or apply report.
+    """Show a saved plan, snapshot or apply report, or the problems that were in its place.
 
-    FILE is what `plan --out` or `snapshot` wrote, or `plan` and `apply` with `--format json`. A plan or report that was
+    FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`. A plan or report that was
     changed since is refused.
 
     Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
-    that GitLab shows on a merge request as a report of the type terraform.
+    that GitLab shows on a merge request as a report of the type terraform. Of problems, `--format github` prints
+    workflow commands, by which GitHub shows each problem at its line.
     """
     text = read_text(file)
     value, views = read(text)
@@ -40,7 +41,7 @@ def show(context: Context, *, file: Path, output: Output) -> Exit:
         # The document is its own JSON; made anew it would name this version of lmsconf as the one that wrote it.
         output.write(text)
     elif output.format not in views:
-        raise UsageError(f"--format {output.format} is for plans", hint=f"Choose one of {', '.join(views)}.")
+        raise UsageError(f"--format {output.format} is not for such a file", hint=f"Choose one of {', '.join(views)}.")
     else:
         if isinstance(value, Plan):
             value = replace(value, command=f"{called(context)} apply {quote(str(file))}")
@@ -65,4 +66,5 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
     planfile.FORMAT: (planfile.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS}),
     reportfile.FORMAT: (reportfile.loads, APPLY_VIEWS),
     snapshotfile.FORMAT: (snapshotfile.loads, SNAPSHOT_VIEWS),
+    problemsfile.FORMAT: (problemsfile.loads, PROBLEMS_VIEWS),
 }

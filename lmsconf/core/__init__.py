@@ -9,7 +9,7 @@
     renames, candidates               creations that may be live resources under a new name
     measure, guard                    what a plan takes away, and where it is stopped
     snapshot, rows                    what was read, as a value and as JSON
-    planfile, reportfile, document, canonical, moments   sealed documents
+    planfile, reportfile, problemsfile, document, canonical, moments   documents
     freshness                         whether a plan still fits
     apply, interrupts, recorded       plan → outcomes; Ctrl-C; what a journal tells
     drift, drifting, explanation, network   for reports, explanations and pictures

@@ -21,6 +21,12 @@ _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y
 _SCHEMAS: Final = {"manifests": "manifest.schema.json", "project": "project.schema.json"}
 
 
+_HASHES: Final = """\
+# The jobs hold the token, so they install only what has its hash here, and fail without one. Let pip-compile or uv
+# write all that is installed, from an index of your own, with --generate-hashes.
+"""
+
+
 class Ci(StrEnum):
     """The CI systems that there is a ready workflow for."""
 
@@ -69,7 +75,7 @@ def files(answers: Answers, version: str) -> dict[str, str]:
     if answers.schemas:
         found |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
     if answers.ci is not Ci.NONE:
-        found["requirements.txt"] = f"lmsconf=={version}\n"
+        found["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
     found |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
     return {**found, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 

@@ -9,6 +9,7 @@ from lmsconf.core.drift import Drift
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Problem
+from lmsconf.views.annotations import problems_github, problems_markdown
 from lmsconf.views.drift_json import drift_json
 from lmsconf.views.drift_text import drift_text
 from lmsconf.views.extracts import plan_gitlab, plan_line
@@ -55,7 +56,12 @@ SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "html": snapshot_html,
 }
 """A snapshot's JSON is the file itself."""
-PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {"text": problems_text, "json": problems_json}
+PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
+    "text": problems_text,
+    "json": problems_json,
+    "markdown": problems_markdown,
+    "github": problems_github,
+}
 
 __all__ = [
     "APPLY_VIEWS",

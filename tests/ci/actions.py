@@ -18,9 +18,11 @@ import yaml
 HERE = Path(__file__).parent
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 _PIP = f"""#!/bin/sh
-# Installs nothing: lmsconf is here. A requirement that is not pinned would be found.
-[ "$1 $2 $3 $4" = "-m pip install --quiet" ] && [ "$5" = --requirement ] && exec grep -q "^lmsconf==" "$6"
-exec {sys.executable} "$@"
+# Installs nothing: lmsconf is here. As pip does, it refuses a requirement that is not pinned with its hash.
+[ "$1 $2 $3 $4 $5 $6" = "-m pip install --quiet --require-hashes --requirement" ] || exec {sys.executable} "$@"
+grep -q "^lmsconf==.* --hash=sha256:" "$7" && ! grep -v "^#" "$7" | grep -qv -- "--hash=sha256:" && exit 0
+echo "ERROR: Hashes are required in --require-hashes mode, but they are missing from some requirements"
+exit 1
 """
 
 
@@ -53,7 +55,7 @@ class Actions:
         self._program("python", _PIP)
         self.alerts: list[dict[str, Any]] = []
         self.unused: dict[str, set[str]] = {}
-        begun = {"comments": [], "statuses": {}, "pulls": {}, "issues": [], "labels": [], "artifacts": []}
+        begun = {"comments": [], "statuses": {}, "pulls": {}, "issues": [], "labels": [], "artifacts": [], "runs": {}}
         self._state.write_text(json.dumps({**begun, "permissions": {}, "used": {}}), encoding="utf-8")
 
     def _program(self, name: str, text: str) -> None:
@@ -74,6 +76,7 @@ class Actions:
         """Runs the jobs of a workflow whose `if` holds, at a ref of the repository. A fork has no secrets."""
         document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
         assert document["permissions"] == {}
+        self._begin(workflow, ref, event)
         found = {}
         for name, job in document["jobs"].items():
             contexts = {
@@ -82,7 +85,7 @@ class Actions:
                     "repository": "acme/lms",
                     "token": "github-token",
                     "server_url": "https://github.example",
-                    "run_id": str(self._count + 1),
+                    "run_id": str(self.runs),
                 },
                 "secrets": {} if fork else self._secrets if "environment" in job else {},
                 "inputs": event.get("inputs", {}),
@@ -91,6 +94,19 @@ class Actions:
             if holds(job.get("if", "success()"), contexts, failed=False):
                 found[name] = self._job(name, job, ref, contexts, fork)
         return found
+
+    @property
+    def runs(self) -> int:
+        """How many runs of workflows there were."""
+        return len(self.state["runs"])
+
+    def _begin(self, workflow: str, ref: str, event: Mapping[str, Any]) -> None:
+        """A run, as GitHub tells of it."""
+        pull = event.get("pull_request")
+        commit = pull["head"]["sha"] if pull else git(self._origin, "rev-parse", ref)
+        name = "pull_request" if pull else "workflow_dispatch" if event else "push"
+        run = {"path": f".github/workflows/{workflow}@{ref}", "event": name, "head_sha": commit}
+        self.write(runs={**self.state["runs"], str(self.runs + 1): run})
 
     def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> Ran:
         self._count += 1

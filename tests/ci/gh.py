@@ -53,13 +53,23 @@ def status(method: str, fields: dict[str, str], commit: str) -> object:
     assert method == "POST"
     needs("statuses", "write")
     assert len(fields["description"]) <= 140
-    STATE["statuses"].setdefault(commit, {})[fields["context"]] = fields
+    STATE["statuses"].setdefault(commit, []).insert(0, {**fields, "creator": {"login": ME}})
     return fields
 
 
 def statuses(method: str, fields: dict[str, str], commit: str) -> object:
     needs("statuses", "read")
-    return {"state": "success", "statuses": list(STATE["statuses"].get(commit, {}).values())}
+    return STATE["statuses"].get(commit, [])
+
+
+def workflow_run(method: str, fields: dict[str, str], id: str) -> object:
+    needs("actions", "read")
+    return STATE["runs"][id]
+
+
+def open_issues(method: str, fields: dict[str, str], label: str) -> object:
+    needs("issues", "read")
+    return [one for one in STATE["issues"] if one["state"] == "open" and label in one["labels"]]
 
 
 def pulls(method: str, fields: dict[str, str], commit: str) -> object:
@@ -76,7 +86,9 @@ ROUTES: Sequence[tuple[str, Callable[[str, dict[str, str], str], object]]] = [
     (r"repos/acme/lms/issues/(\d+)/comments", comments),
     (r"repos/acme/lms/issues/comments/(\d+)", comment),
     (r"repos/acme/lms/statuses/(\w{40})", status),
-    (r"repos/acme/lms/commits/(\w{40})/status", statuses),
+    (r"repos/acme/lms/commits/(\w{40})/statuses", statuses),
+    (r"repos/acme/lms/actions/runs/(\d+)", workflow_run),
+    (r"repos/acme/lms/issues\?labels=([\w-]+)&state=open", open_issues),
     (r"repos/acme/lms/commits/(\w{40})/pulls", pulls),
     (r"repos/acme/lms/actions/artifacts\?name=([\w-]+)", artifacts),
 ]
@@ -113,19 +125,15 @@ def run_download(words: argparse.Namespace) -> str:
 
 
 def issue(words: argparse.Namespace) -> str:
-    needs("issues", "read" if words.verb == "list" else "write")
+    needs("issues", "write")
     assert os.environ["GH_REPO"] == "acme/lms"
     issues = STATE["issues"]
-    if words.verb == "list":
-        found = [one for one in issues if one["state"] == "open" and words.label in one["labels"]]
-        return filtered([{"number": one["number"]} for one in found], words.jq)
     body = Path(words.body_file).read_text(encoding="utf-8") if words.body_file else ""
     assert len(body) <= 65_536
     if words.verb == "create":
         assert words.label in STATE["labels"]
-        issues.append(
-            {"number": len(issues) + 1, "state": "open", "labels": [words.label], "title": words.title, "body": body}
-        )
+        made = {"number": len(issues) + 1, "state": "open", "labels": [words.label], "user": {"login": ME}}
+        issues.append({**made, "title": words.title, "body": body})
         return ""
     (found,) = (one for one in issues if one["number"] == int(words.number))
     found |= {"body": body} if words.verb == "edit" else {"state": "closed"}
@@ -139,9 +147,6 @@ def label(words: argparse.Namespace) -> str:
     return ""
 
 
-LISTING = ("label", "state", "limit", "json", "jq")
-
-
 def command_line() -> argparse.ArgumentParser:
     """The words of gh that the workflows use."""
     parser = argparse.ArgumentParser("gh", allow_abbrev=False)
@@ -149,7 +154,7 @@ def command_line() -> argparse.ArgumentParser:
     for name, does, arguments, options, flags in (
         ("api", api, ["path"], ["method", "jq"], ["paginate", "silent"]),
         ("run", run_download, ["verb", "run"], ["name"], []),
-        ("issue", issue, ["verb", "number"], [*LISTING, "body-file", "title", "comment"], []),
+        ("issue", issue, ["verb", "number"], ["label", "body-file", "title", "comment"], []),
         ("label", label, ["verb", "name"], ["description"], ["force"]),
     ):
         command = commands.add_parser(name, allow_abbrev=False)

@@ -94,7 +94,10 @@ def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     assert pipeline("apply", **keys) == Exit.STALE  # a plan that nobody signed
 
     assert pipeline("plan-main", **keys) == Exit.OK
-    assert pipeline("apply", **keys) == Exit.OK
+    for allow in ("deletes=1; touch owned", "$(touch owned)", "deletes=1\ntouch owned"):
+        assert pipeline("apply", **keys, ALLOW=allow) == Exit.USAGE
+    assert not (pipeline.folder / "owned").exists()
+    assert pipeline("apply", **keys, ALLOW="") == Exit.OK
     assert "<html" in (pipeline.folder / "report.html").read_text(encoding="utf-8")
     assert pipeline("drift", **keys) == Exit.OK
 

@@ -115,6 +115,8 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     try:
         with serve(sandbox) as server:
             assert run(app, ["-C", str(clone), "init", "--url", server.url, "--ci", "github"]) == Exit.OK
+            pinned = (clone / "requirements.txt").read_text(encoding="utf-8")
+            (clone / "requirements.txt").write_text(pinned.rstrip() + f" --hash=sha256:{'0' * 64}\n", encoding="utf-8")
             git(clone, "add", ".")
             git(clone, "commit", "--quiet", "--message", "Begin")
             git(clone, "remote", "add", "origin", str(origin))
@@ -226,11 +228,120 @@ def test_a_plan_that_became_another_is_not_applied(team: Team) -> None:
 
 
 def test_manifests_that_cannot_be_planned_say_so_in_the_comment(team: Team) -> None:
-    """The comment does not go on showing the plan of an earlier commit, and there is no digest to apply."""
+    """The comment tells what is wrong and where, as do annotations at the lines; there is no digest to apply."""
     team.push("broken", "officers.yaml", OFFICERS)
     team.review("broken")
     team.push("broken", "officers.yaml", OFFICERS.replace("members", "memebrs"))
-    assert not team.review("broken")["plan"].success
+    ran = team.review("broken")["plan"]
+    assert not ran.success
+    said = ran.log
     (comment,) = team.actions.state["comments"]
-    assert "### No plan" in comment["body"]
+    assert "### lmsconf: no plan" in comment["body"]
+    assert 'unknown key "memebrs"' in comment["body"]
+    assert "`manifests/officers.yaml:4:5`" in comment["body"]
+    error = "::error file=manifests/officers.yaml,line=4,col=5,title=manifest/unknown-key::group/Safety officers: "
+    assert [line for line in said.splitlines() if line.startswith(error)]
     assert git(team.clone, "rev-parse", "broken") not in team.actions.state["statuses"]
+
+
+def test_a_broken_manifest_of_a_fork_is_told_in_its_run(team: Team) -> None:
+    """Nothing is written on GitHub: annotations and the summary say what is wrong."""
+    assert team.drift().success
+    team.push("broken", "officers.yaml", OFFICERS.replace("members", "memebrs"))
+    ran = team.review("broken", fork=True)["plan-fork"]
+    assert not ran.success
+    assert "\n::error file=manifests/officers.yaml,line=4,col=5," in ran.log
+    assert 'unknown key "memebrs"' in ran.summary
+    assert team.actions.state["comments"] == []
+
+
+def test_a_name_in_a_manifest_begins_no_workflow_command(team: Team) -> None:
+    """What a manifest says stands in annotations as text: no line of the log begins a command that it wrote."""
+    name = "x\\n::add-mask::y %0A::error::z"
+    team.push("broken", "officers.yaml", f'groups:\n  - {{name: "{name}", memebrs: []}}\n')
+    ran = team.review("broken")["plan"]
+    commands = [line for line in ran.log.splitlines() if line.lstrip().startswith("::")]
+    assert commands
+    assert all(line.startswith("::error file=manifests/officers.yaml,") for line in commands)
+    assert not any("%0A::" in line for line in commands)
+
+
+def test_nothing_is_installed_that_has_no_hash(team: Team) -> None:
+    """The file that `init` writes names a version alone: every job ends before it has done anything."""
+    team.push("bare", "officers.yaml", OFFICERS)
+    (team.clone / "requirements.txt").write_text("lmsconf==0.1.0\n", encoding="utf-8")
+    git(team.clone, "commit", "--quiet", "--all", "--message", "Bare")
+    git(team.clone, "push", "--quiet", "origin", "bare")
+    ran = team.review("bare")["plan"]
+    assert not ran.success
+    assert "Hashes are required" in ran.log
+    (comment,) = team.actions.state["comments"]
+    assert "### lmsconf: no plan" in comment["body"]
+    assert team.sandbox.log == []
+
+
+@pytest.mark.parametrize("forged", ["by a person", "by another workflow", "by the workflow for another commit"])
+def test_a_digest_that_the_workflow_did_not_write_is_not_taken(team: Team, forged: str) -> None:
+    """A status is taken from GitHub's own account alone, and from a run of the workflow that plans, of that commit."""
+    team.push("officers", "officers.yaml", OFFICERS)
+    assert team.review("officers")["plan"].success
+    head = git(team.clone, "rev-parse", "officers")
+    (real,) = team.actions.state["statuses"][head]
+    runs = team.actions.state["runs"]
+    own = json.loads(json.dumps(runs["1"]))
+    if forged == "by a person":
+        fake = {**real, "creator": {"login": "mallory"}}
+    else:
+        other = {"path": ".github/workflows/other.yml"} if "another workflow" in forged else {"head_sha": "0" * 40}
+        team.actions.write(runs={**runs, "99": {**own, **other}})
+        fake = {**real, "target_url": "https://github.example/acme/lms/actions/runs/99"}
+    team.actions.write(statuses={head: [fake]})
+    merged = team.merge("officers")
+    assert not merged.success
+    assert ("had no plan to review" if forged == "by a person" else "is not from the workflow") in merged.log
+    assert "Safety officers" not in team.groups
+
+
+def test_a_guard_is_allowed_by_its_number(team: Team) -> None:
+    """Started by hand with the digest and the exact number, the plan that a guard stops is applied."""
+    team.push("main", "club.yaml", "absent: {groups: [Book club]}\nx-why: guarded\n")
+    text = (team.clone / "lmsconf.yaml").read_text(encoding="utf-8")
+    (team.clone / "lmsconf.yaml").write_text(text + "guards: {deletes: {count: 0}}\n", encoding="utf-8")
+    git(team.clone, "commit", "--quiet", "--all", "--message", "Guard")
+    git(team.clone, "push", "--quiet", "origin", "main")
+    stopped = team.apply()
+    digest = json.loads((stopped.folder / "plan.json").read_text(encoding="utf-8"))["digest"]
+    for wrong in ("", "deletes=2"):
+        assert not team.apply(digest=digest, allow=wrong).success
+        assert "Book club" in team.groups
+    started = team.apply(digest=digest, allow="deletes=1")
+    assert started.success, started.log
+    assert "Book club" not in team.groups
+
+
+@pytest.mark.parametrize(
+    "allow", ["deletes=1; touch owned", "$(touch owned)", "deletes=1 --auto-approve", "deletes=1\ntouch owned", "*"]
+)
+def test_what_is_allowed_is_nothing_but_guards(team: Team, allow: str) -> None:
+    """An input that is no list of guards with their numbers ends the run before anything is applied."""
+    team.push("main", "officers.yaml", OFFICERS)
+    digest = json.loads((team.apply().folder / "plan.json").read_text(encoding="utf-8"))["digest"]
+    started = team.apply(digest=digest, allow=allow)
+    assert not started.success
+    assert "allow is written as removals=214 people=3" in started.log
+    assert not (started.folder / "owned").exists()
+    assert "Safety officers" not in team.groups
+
+
+def test_an_issue_that_somebody_else_wrote_is_left_alone(team: Team) -> None:
+    """Its label makes nobody's issue the workflow's: one of its own is opened, written anew and closed."""
+    mine = {"number": 1, "state": "open", "labels": ["lms-drift"], "user": {"login": "anna"}, "title": "x", "body": "y"}
+    bots = {**mine, "number": 2, "user": {"login": "github-actions[bot]"}, "body": "from another workflow"}
+    team.actions.write(issues=[mine, bots])
+    team.push("main", "officers.yaml", OFFICERS)
+    for _ in range(2):
+        assert team.drift().success
+    first, second, own = team.actions.state["issues"]
+    assert (first, second) == (mine, bots)
+    assert own["state"] == "open"
+    assert "group/Safety officers" in own["body"]

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from lmsconf import settings
 from lmsconf.cli import app
+from lmsconf.credential import DIRS
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CI = REPOSITORY / "examples" / "ci"
@@ -64,6 +66,44 @@ def test_actions_are_pinned(path: Path) -> None:
     used = re.findall(r"^ +(?:- )?uses: (.+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert used
     assert [one for one in used if not PINNED.fullmatch(one)] == []
+
+
+@pytest.mark.parametrize(
+    "path", [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "README.md"], ids=lambda path: path.stem
+)
+def test_nothing_is_installed_without_its_hash(path: Path) -> None:
+    """Each installation from the list of requirements wants the hash of all that it installs."""
+    installed = re.findall(r"pip install .*requirements\.txt", path.read_text(encoding="utf-8"))
+    assert installed
+    assert [line for line in installed if "--require-hashes" not in line] == []
+
+
+def test_the_pod_is_bounded_and_its_token_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image goes by its digest, has limits and a namespace; the token is mounted, and not in the environment."""
+    job = yaml.safe_load((CI / "kubernetes" / "drift.yaml").read_text(encoding="utf-8"))
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert job["metadata"]["namespace"] == "lmsconf"
+    assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
+    assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+    (mount,), (volume,), (variable,) = container["volumeMounts"], pod["volumes"], container["env"]
+    assert (mount["name"], mount["readOnly"], volume["secret"]["defaultMode"]) == (volume["name"], True, 0o440)
+    assert (variable["name"], variable["value"]) == (DIRS, mount["mountPath"])
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+
+    # A mounted secret is a link to a folder that is swapped as a whole.
+    secret, project = tmp_path / "secret", tmp_path / "project"
+    (secret / "..2026").mkdir(parents=True)
+    (secret / "..2026" / "token").write_text("sandbox\n", encoding="utf-8")
+    (secret / "..data").symlink_to("..2026")
+    (secret / "token").symlink_to("..data/token")
+    (project / "manifests").mkdir(parents=True)
+    (project / "lmsconf.yaml").write_text(
+        f"workspaces: {{s: {{url: 'https://lms.example/api', token: {{file: {secret}/token}}}}}}\n", encoding="utf-8"
+    )
+    loaded = settings.load(project, None, {DIRS: str(secret)})
+    assert loaded.workspace.token is not None
+    assert loaded.workspace.token.secret().reveal() == "sandbox"
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -78,8 +78,8 @@ def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.Ca
 def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another document is an error that says which can be shown."""
     path = tmp_path / "other.json"
-    path.write_text('{"format": "lmsconf.problems/1"}')
+    path.write_text('{"format": "lmsconf.other/1"}')
     assert run(app, ["show", str(path)]) == Exit.ERROR
     shown = capsys.readouterr().err
-    assert "lmsconf.problems/1" in shown
+    assert "lmsconf.other/1" in shown
     assert "lmsconf.plan/1 or lmsconf.apply/1" in shown

@@ -32,6 +32,20 @@ def text(found: str) -> list[str]:
     return [*RAW.findall(found), *JOINED.findall(found), *COMMAND.findall(found)]
 
 
+def annotations(found: str) -> list[str]:
+    """What a runner of GitHub Actions does: each line has to be one command, whose properties are named."""
+    commands = [_ANNOTATION.fullmatch(line) for line in found.splitlines()]
+    names = [
+        ",".join([one[1], *(pair.partition("=")[0] for pair in one[2].split(","))]) if one else "no command"
+        for one in commands
+    ]
+    data = "\n".join(one[3] for one in commands if one)
+    return [*names, *text(data), *RAW.findall(found)]
+
+
+_ANNOTATION = re.compile(r"::(error|warning|notice) ((?:\w+=[^:,]*,)*\w+=[^:,]*)::(.*)")
+
+
 def in_json(found: str) -> list[str]:
     """What acts on a terminal, in a document that is JSON. A line of it cannot begin with a name."""
     json.loads(found)
@@ -116,5 +130,6 @@ JUDGES: Mapping[str, Callable[[str], list[str]]] = {
     "html": html,
     "junit": html,
     "sarif": in_json,
+    "github": annotations,
 }
 """Format name → its judge. A format that has none here fails the tests."""
