@@ -231,6 +231,7 @@ STATUSES = [
     (404, Rejected, Rejected),
     (409, Rejected, Rejected),
     (418, Rejected, Rejected),
+    (499, Rejected, Rejected),
     (429, Unreachable, Unreachable),
     (500, Unreachable, AnswerLost),
     (501, Unreachable, AnswerLost),
@@ -385,7 +386,9 @@ def test_a_certificate_is_not_asked_for_twice() -> None:
     [
         (10, "certificate has expired", "must renew it"),
         (18, "self-signed certificate", "SSL_CERT_FILE"),
+        (19, "self-signed certificate in certificate chain", "SSL_CERT_FILE"),
         (20, "unable to get local issuer certificate", "SSL_CERT_FILE"),
+        (21, "unable to verify the first certificate", "SSL_CERT_FILE"),
         (62, "Hostname mismatch", "made out to another name"),
     ],
 )

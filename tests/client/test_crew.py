@@ -118,6 +118,17 @@ def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     assert len(network.requests) < 2_000
 
 
+def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
+    """What was cancelled is not sent later either, before what is asked for next."""
+    network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
+    with Crew(lambda: client(network=network), parallelism=1) as crew:
+        reader = Reader(crew)
+        with pytest.raises(Rejected):
+            reader.each("manual-groups.members", members(*map(str, range(2_000))))
+        reader.each("manual-groups.members", members("last"))
+        assert len(network.requests) < 2_000
+
+
 def test_jobs_run_side_by_side_and_all_end() -> None:
     """Jobs that wait for each other's answers do not block the crew; a failure is raised once all have ended."""
     ended = []

@@ -10,6 +10,7 @@ import pytest
 
 from lmsconf.client.budget import Budget
 from lmsconf.client.client import Client
+from lmsconf.client.deadline import Deadline
 from lmsconf.client.pace import Pace
 
 from .network import CANARY, Network, said
@@ -88,3 +89,14 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
     clock.run([worker] * width)
     assert clock.time - start <= 1.6 * CALLS / rate
     assert len(refused) <= CALLS / 5
+
+
+def test_a_timeout_is_the_shorter_of_itself_and_the_deadline() -> None:
+    """A step takes no longer than its own timeout, nor than what is left of the request, and begins in time."""
+    now = 100.0
+    deadline = Deadline(lambda: now)
+    deadline.set(60.0)
+    assert [deadline.left(timeout, TimeoutError) for timeout in (10.0, 90.0, None)] == [10.0, 60.0, 60.0]
+    now = 160.0
+    with pytest.raises(TimeoutError, match="no whole answer within 60 s"):
+        deadline.left(10.0, TimeoutError)

@@ -209,6 +209,17 @@ def test_a_refusal_is_an_error_of_its_own() -> None:
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize(
+    ("most", "batches"), [(1, [["a"]]), (1, [["a"], ["b"]]), (2, [["a", "b"], ["c"]]), (3, [["a", "b", "c"]])]
+)
+def test_people_are_added_in_batches(most: int, batches: list[list[str]]) -> None:
+    """As many at a time as the dialect allows, and no call without anybody in it."""
+    network = Network(*[raw(200)] * 4)
+    groups = service(network=network, dialect={"manual-groups.add.batch": most}).groups
+    groups.add_members("g", [one for batch in batches for one in batch])
+    assert [sent(request) for request in network.requests] == [{"userIds": batch} for batch in batches]
+
+
 def test_a_post_that_only_reads_is_tried_again() -> None:
     """A search may be sent again after a passing failure; a creation may not, for it could be done twice."""
     network = Network(said(503, None), said(200, {"users": []}))

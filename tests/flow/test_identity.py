@@ -87,6 +87,18 @@ def test_a_choice_that_looks_like_another_is_an_error(tmp_path: Path) -> None:
     assert problem.code == "name/look-alike"
 
 
+def test_choices_of_two_fields_may_share_their_names(tmp_path: Path) -> None:
+    """Yes of one field is not Yes of another: a condition is about the choice of its own field."""
+    both = "{name: A, type: CHOICE, choices: ['Yes', 'No']}, {name: B, type: CHOICE, choices: ['No', 'Yes']}"
+    it = project(tmp_path, f"custom_fields: [{both}]")
+    ids = {field: {one["name"]: one["choiceId"] for one in it.fields()[field]["choices"]} for field in "AB"}
+    for field, other in ("AB", "BA"):
+        plan = it.plan(f"smart_groups: [{{name: S, conditions: [{{field: {field}, choices: ['Yes']}}]}}]")
+        (call,) = plan.calls
+        assert f"'{ids[field]['Yes']}'" in str(call.body)
+        assert f"'{ids[other]['Yes']}'" not in str(call.body)
+
+
 def test_choices_may_speak_only_of_those_named(tmp_path: Path) -> None:
     """With include and exclude, what neither names stays, with its id and its place among the others."""
     it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B, C]}]")

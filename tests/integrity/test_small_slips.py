@@ -19,6 +19,7 @@ from lmsconf.core.policy import Guards
 from lmsconf.core.values import ApplyReport, Call, Plan, Status
 from lmsconf.errors import BadAnswer, Exit
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.smart_values import condition_row
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.seeing import read_manifests
 from lmsconf.sending import Sender
@@ -274,3 +275,17 @@ def test_a_likely_refusal_counts_once_a_resource(stage: Stage) -> None:
     document: Any = stage("plan", "--format", "json").document
     found = [one for one in document["measures"] if one["guard"] == "refusals"]
     assert found == [{"guard": "refusals", "of": "custom_field/D", "taken": 1, "size": 0}]
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ({}, None),
+        ({"systemCondition": None}, None),
+        ({"systemCondition": ""}, None),
+        ({"systemCondition": "IS_ANY"}, "IS_ANY"),
+    ],
+)
+def test_an_empty_system_condition_is_none(said: dict[str, str | None], read: str | None) -> None:
+    """A service may write that there is none as null, as an empty text, or not at all."""
+    assert condition_row({"customFieldId": "f", "choiceIds": ["ch"], **said}).system_condition == read
