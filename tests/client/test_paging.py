@@ -144,6 +144,7 @@ def test_a_count_that_moved_between_pages_is_not_believed(first: list[httpx.Resp
         ([users(True, total=1)], "a row of users came without its userId"),
         ([said(200, {"people": []})], "a page came without its list of users"),
         ([said(200, {"users": None})], "a page came without its list of users"),
+        ([said(200, {"users": None, "matchCount": 0})], "a page came without its list of users"),
         ([said(200, {"users": ["a"]})], "a row of users is not an object"),
     ],
 )

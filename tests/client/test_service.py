@@ -210,10 +210,11 @@ def test_a_refusal_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "batches"), [(1, [["a"]]), (1, [["a"], ["b"]]), (2, [["a", "b"], ["c"]]), (3, [["a", "b", "c"]])]
+    ("most", "batches"),
+    [(2, [[]]), (1, [["a"]]), (1, [["a"], ["b"]]), (2, [["a", "b"], ["c"]]), (3, [["a", "b", "c"]])],
 )
 def test_people_are_added_in_batches(most: int, batches: list[list[str]]) -> None:
-    """As many at a time as the dialect allows, and no call without anybody in it."""
+    """As many at a time as the dialect allows, and no call without anybody in it but for an empty list."""
     network = Network(*[raw(200)] * 4)
     groups = service(network=network, dialect={"manual-groups.add.batch": most}).groups
     groups.add_members("g", [one for batch in batches for one in batch])
