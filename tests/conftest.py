@@ -30,6 +30,23 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the cases of tests marked `sampled` that are not of this run's part, unless a test is named."""
+    if PART is None or any("::" in argument for argument in config.args):
+        return
+    cases: Counter[str] = Counter()
+    kept, left = [], []
+    for item in items:
+        turn = PART
+        if item.get_closest_marker("sampled"):
+            name = item.nodeid.partition("[")[0]
+            turn = cases[name] % PARTS
+            cases[name] += 1
+        (kept if turn == PART else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
 SIMULATED = "simulation"
 """The property under which a test tells its counts."""
 

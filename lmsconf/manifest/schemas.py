@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final, TypeAlias, cast
 
 from lmsconf.core.kind import Kind
@@ -88,10 +89,15 @@ def entry_schema(kind: Kind) -> dict[str, Json]:
     return _may_repeat(_shortened(kind.schema))
 
 
-def set_schemas(kinds: Mapping[str, Kind]) -> dict[str, Mapping[str, Json]]:
+def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
     """Section of sets → what one set of it may be, as far as any kind has a list of that sort."""
+    return _sets(tuple(kinds.values()))
+
+
+@cache
+def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
     found: dict[str, Mapping[str, Json]] = {}
-    for kind in kinds.values():
+    for kind in kinds:
         for part in _parts(kind.schema):
             if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
                 found.setdefault(PEOPLE_SETS, part)

@@ -21,9 +21,11 @@ from lmsconf.sandbox.transport import Sandbox
 
 from .actions import Actions, Ran, git
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("jq") and shutil.which("git")), reason="the stand-in for gh needs jq, and the story needs git"
-)
+_LACKS = not (shutil.which("jq") and shutil.which("git"))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(_LACKS, reason="the stand-in for gh needs jq, and the story needs git"),
+]
 SEED = """
 people:
   - {email: anna.berg@acme.example, admin: true}

@@ -94,6 +94,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
     assert wanted(project) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -146,6 +147,7 @@ def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     assert (applied.returncode, b"Apply complete!" in applied.stdout) == (Exit.OK, True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
 @pytest.mark.parametrize(
     "command",

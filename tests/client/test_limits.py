@@ -58,6 +58,7 @@ LIMITERS: dict[str, Callable[[Turns, float], Limiter]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", LIMITERS)
 @pytest.mark.parametrize("rate", [4.0, 10.0])
 @pytest.mark.parametrize("width", [4, 16])

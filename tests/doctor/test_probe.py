@@ -157,6 +157,7 @@ class _Interrupting:
             os.kill(os.getpid(), self._number)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("after", [1, 2, 3, 8, 16, 24, 30])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_leaves_nothing_behind(

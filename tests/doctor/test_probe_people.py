@@ -252,6 +252,7 @@ class _Interrupting:
                 os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("project", [PROJECT, CREATES], ids=["person", "accounts"])
 @pytest.mark.parametrize("after", [1, 2, 4, 9, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: str, after: int) -> None:

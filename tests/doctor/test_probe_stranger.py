@@ -40,6 +40,7 @@ def open_desk(
     yield from opening(tmp_path, monkeypatch, capsys)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SERVICES)
 def test_plans_settle_with_what_was_learnt(open_desk: Open, name: str) -> None:
     """A probe leaves the service as it was, and writes down what it takes for the manifests to settle there."""

@@ -193,6 +193,7 @@ def test_what_goes_along_is_told(project: Project, shell: Shell) -> None:
     assert "Accepted along" not in again.err
 
 
+@pytest.mark.slow
 def test_every_sort_of_difference_of_a_company_can_be_kept(tmp_path: Path, shell: Shell) -> None:
     """Of each sort that the example of 400 people has, the last by its address; with `--unmanaged`, of that, too."""
     root = tmp_path / "acme"

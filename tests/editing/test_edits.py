@@ -46,6 +46,7 @@ SPELT: Final = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spelt", SPELT)
 @pytest.mark.parametrize("edit", CASES, ids=lambda edit: edit.title)
 def test_an_edit_changes_only_what_it_must(stage: Stage, edit: Edit, spelt: str) -> None:

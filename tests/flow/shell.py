@@ -1,14 +1,18 @@
-"""lmsconf as a shell runs it: in a process of its own, with the environment that it is given and no other."""
+"""lmsconf as a shell runs it: in a folder, with the environment that it is given and no other, and no terminal."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
 
 
 class Ran(NamedTuple):
@@ -29,16 +33,37 @@ class Ran(NamedTuple):
 def lmsconf(
     folder: Path, *arguments: str, env: Mapping[str, str] | None = None, answer: str | None = None
 ) -> Ran:
-    """Runs one command in a folder. There is no terminal; `answer` is what stdin holds."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LMSCONF_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "lmsconf", *arguments],
-        cwd=folder,
-        env={**clean, **(env or {})},
-        input=answer or "",
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
+    with chdir(folder), _environment(env or {}), _stdin(answer or ""), redirect_stdout(out), redirect_stderr(err):
+        code = run(app, arguments)
+    return Ran(int(code), _text(out), _text(err))
+
+
+@contextmanager
+def _environment(env: Mapping[str, str]) -> Iterator[None]:
+    """The environment of this process without what is lmsconf's, and with that."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("LMSCONF_"):
+            del os.environ[name]
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _stdin(text: str) -> Iterator[None]:
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

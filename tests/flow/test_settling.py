@@ -124,6 +124,7 @@ OPERATIONS = [
 MAKING = [one for one in OPERATIONS if one.endswith(".create")]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("operation", "mishap"),
     [

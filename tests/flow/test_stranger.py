@@ -110,6 +110,7 @@ def undeclared(photo: Mapping[str, Any]) -> str:
 _FOREIGN = ("Department", "Hobby", "Badge")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_stranger_is_configured(open_desk: Open, case: Case) -> None:
     """Plan, apply and an empty plan, then a change of everything, on a service that makes its own choices."""

@@ -49,6 +49,7 @@ def counts(out: str) -> str:
     return json.dumps({key: json.loads(out)[key] for key in ("summary", "guards")})
 
 
+@pytest.mark.sampled
 def test_a_day_with_a_stranger(desk: Desk) -> None:
     """Apply under a lock, export, snapshots whole and redacted, and drift after an edit by hand."""
     desk.applies()

@@ -55,6 +55,7 @@ def told(it: Project, manifests: str) -> list[str]:
     return [problem.code for problem in found.value.problems if problem.is_error]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("said", "calls"),
     [

@@ -142,6 +142,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("refused", REFUSED)
 def test_what_is_refused(

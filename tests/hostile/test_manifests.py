@@ -187,6 +187,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", TEXTS)
 def test_controls_in_every_text(place: str, tmp_path: Path) -> None:
     """Every C0, C1 and bidi control is refused at its line and column in every text, raw and as an escape."""

@@ -168,6 +168,7 @@ def unseen(url: str, name: str, times: int) -> bool:
     return url.startswith("/content/targets") and name in SHORT and times > 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "times"),
     [*((name, 2**31) for name in SPOILS), *((name, 1) for name in (*SHORT, "repeated", "cut", "500"))],

@@ -57,6 +57,7 @@ def test_every_command_is_said_to_read_or_to_write() -> None:
     assert not READING.keys() & WRITING
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(command, arguments) for command, ways in READING.items() if command in COMMANDS for arguments in ways],

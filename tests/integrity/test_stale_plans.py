@@ -352,6 +352,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         yield stage
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", ALL)
 def test_what_was_changed_by_hand_is_refused(stage: Stage, what: str) -> None:
     """Every attribute of everything that the plan touches: exit 3, the resource is named, nothing is sent."""

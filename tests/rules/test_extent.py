@@ -54,3 +54,21 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
         ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
         taken += ran.stdout.split()
     assert sorted(map(int, taken)) == list(range(34))
+
+
+def collected(file: str, part: str) -> set[str]:
+    """The tests of a file that a run of that part would take."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", file]
+    environ = {**os.environ, "TESTS": part, "SIMULATION": ""}
+    ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    return {line for line in ran.stdout.splitlines() if "::" in line}
+
+
+def test_sampled_cases_take_turns() -> None:
+    """Two parts have none of a test's sampled cases in common, and both have every other test."""
+    file, test = "tests/planted/test_planted.py", "test_mutants_are_python_and_mean_something_else["
+    whole, one, other = (collected(file, part) for part in ("all", "1", "2"))
+    sampled = {name for name in whole if test in name}
+    assert 0 < len(one & sampled) < len(sampled) / 5
+    assert not one & other & sampled
+    assert one - sampled == other - sampled == whole - sampled
