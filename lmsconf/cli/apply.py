@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from lmsconf.core.apply import Begin
+    from lmsconf.core.blocked import Blocker
     from lmsconf.core.plan import Manifests
     from lmsconf.core.policy import Consent
     from lmsconf.core.values import ApplyReport, Call, Outcome, Plan
@@ -189,27 +190,21 @@ def _check_fresh(workspace: Workspace, plan: Plan) -> None:
 
 def _stop(plan: Plan) -> None:
     """Raises with exit 4 when a guard or a foretold refusal stands in the way; nothing has been sent."""
-    from lmsconf.core.blocked import is_blocking
+    from lmsconf.core.blocked import blockers, is_blocking
 
     refusals = [one for one in plan.all_problems if is_blocking(one)]
-    tripped = [guard for guard in plan.guards if guard.tripped]
-    if refusals or tripped:
-        raise ProblemsFound([*refusals, *_tripped(plan)], exit=Exit.STOPPED)
+    guards = [_tripped(plan, one) for one in blockers(plan) if one.allow is not None]
+    if refusals or guards:
+        raise ProblemsFound([*refusals, *guards], exit=Exit.STOPPED)
 
 
-def _tripped(plan: Plan) -> Iterator[Problem]:
-    """Each guard that stands in the way, with what stopped it and the words that would lift all of them."""
+def _tripped(plan: Plan, guard: Blocker) -> Problem:
+    """A guard that stands in the way, with what stopped it and the words that would lift all of them."""
     from lmsconf.views import wording
 
-    for guard in plan.guards:
-        if guard.tripped:
-            likely = [one for one in plan.all_problems if one.code == _EXPLAINED_BY.get(guard.name)]
-            consent = f"To allow exactly this: {wording.consent(plan.guards, plan.command)}"
-            lines = [*(f"{one.message}. {one.hint}" for one in likely), consent]
-            yield Problem(code=f"guard/{guard.name}", message=wording.guard(guard), hint="\n".join(lines))
-
-
-_EXPLAINED_BY = {"recreates": "guard/possible-rename", "refusals": "refusal/in-use"}
+    consent = f"To allow exactly this: {wording.consent(plan.guards, plan.command)}"
+    hint = "\n".join(filter(None, [guard.hint, consent]))
+    return Problem(code=f"guard/{guard.name}", message=f"{wording.stop(guard)}. Apply stops here.", hint=hint)
 
 
 def _ask(plan: Plan) -> None:

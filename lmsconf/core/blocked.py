@@ -44,7 +44,7 @@ def is_blocking(problem: Problem) -> bool:
 def blockers(plan: Plan) -> tuple[Blocker, ...]:
     """All that would stop an apply: first what nothing lifts, then guards."""
     refused = (_refusal(problem) for problem in plan.all_problems if is_blocking(problem))
-    return (*refused, *(_guard(guard) for guard in plan.guards if guard.tripped))
+    return (*refused, *(_guard(plan, guard) for guard in plan.guards if guard.tripped))
 
 
 def _refusal(problem: Problem) -> Blocker:
@@ -52,5 +52,24 @@ def _refusal(problem: Problem) -> Blocker:
     return Blocker(type=kind, name=problem.code, message=problem.message, hint=problem.hint)
 
 
-def _guard(guard: Guard) -> Blocker:
-    return Blocker(type=BlockerType.GUARD, name=guard.name, message=guard.reason or "", allow=guard.allow)
+_EXPLAINED_BY: Final = {
+    "recreates": ("guard/possible-rename",),
+    "refusals": ("refusal/in-use",),
+    "answers": ("custom-field/answers-lost", "custom-field/answers-unknown"),
+}
+"""Guard → the codes of the problems that say what exactly it counted."""
+_TOLD: Final = 5
+"""As many of those are told where apply would stop; all of them stand with their changes."""
+
+
+def _guard(plan: Plan, guard: Guard) -> Blocker:
+    codes = _EXPLAINED_BY.get(guard.name, ())
+    told = [f"{one.message}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes]
+    more = [f"… and {len(told) - _TOLD:,} more"] if len(told) > _TOLD else []
+    return Blocker(
+        type=BlockerType.GUARD,
+        name=guard.name,
+        message=guard.reason or "",
+        allow=guard.allow,
+        hint="\n".join([*told[:_TOLD], *more]) or None,
+    )

@@ -22,7 +22,7 @@ from lmsconf.kinds.names import ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.user_values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
 
 _LOSSES: Final = "fields and choices that go"
-_COUNTED: Final = "people who lose answers"
+_COUNTED: Final = "fields whose answers were read, and whether any are lost"
 _UNREADABLE: Final = "answers have a shape that cannot be read"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
@@ -109,14 +109,14 @@ def count_lost_answers(planning: Planning, people: Identified) -> None:
     everybody: set[RemoteId] = set()
     unknown: str | None = None
     for loss in losses:
-        moved = _answering(planning, people, loss)
+        moved, lost = _answering(planning, people, loss), False
         for subject, called in loss.subjects:
             who = _who(known, loss, subject, moved)
             everybody |= who.people
-            unknown = unknown or who.unknown
+            unknown, lost = unknown or who.unknown, lost or bool(who.people or who.unknown)
             _tell(planning, loss, called, who, _counted_before(planning.snapshot, subject))
-        planning.notes.setdefault(_COUNTED, {})
-        cast("dict[Address, bool]", planning.notes[_COUNTED])[loss.address] = not isinstance(known, str)
+        if not isinstance(known, str):
+            cast("dict[Address, bool]", planning.notes.setdefault(_COUNTED, {}))[loss.address] = lost
     if everybody or unknown:
         taken = None if unknown else len(everybody)
         size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
@@ -131,9 +131,11 @@ def undo_of_fields(planning: Planning, address: Address) -> Undo:
         return Undo()
     what = "the field comes back" if loss.choices is None else "dropped choices come back"
     again = f"{what} with another id" if loss.choices is None else f"{what} with other ids"
-    if cast("dict[Address, bool]", planning.notes.get(_COUNTED, {})).get(address):
-        return Undo(level=UndoLevel.PARTIAL, reason=f"{again}, and answers must be given again")
-    return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
+    counted = cast("dict[Address, bool]", planning.notes.get(_COUNTED, {}))
+    if address not in counted:
+        return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
+    answers = ", and answers must be given again" if counted[address] else ""
+    return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{answers}")
 
 
 def _known(snapshot: Snapshot) -> Answers | str:

@@ -40,6 +40,8 @@ def change_lines(change: Change) -> Iterator[str]:
     if change.origin is not None:
         yield f"      {change.origin.value}"
     yield from (safe(f"      about {line}") for line in wording.about(change))
+    if (undo := wording.undo(change)) is not None:
+        yield safe(f"      {undo}")
     yield from _details(change)
     for problem in change.problems:
         yield from problem_lines(problem, indent="      ", inside=change.address)

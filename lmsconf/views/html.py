@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Change, Outcome, Plan, Status
-from lmsconf.views import wording
+from lmsconf.views import settings_words, wording
 from lmsconf.views.html_calls import ACTIONS, call_list, calls_of, graph
 from lmsconf.views.html_page import Child, Markup, join, page, tag
 from lmsconf.views.html_parts import (
@@ -18,12 +18,13 @@ from lmsconf.views.html_parts import (
     change_row,
     contents,
     facts,
-    guards,
     hint,
+    lines_below,
     named,
     note,
     rows,
     section,
+    stops,
 )
 from lmsconf.views.telling import Risk, apply_command, by_risk, kinds, present, removals, taken, worst_first
 
@@ -42,14 +43,19 @@ def plan_html(plan: Plan) -> str:
     ]
     top = header("plan", plan.workspace, wording.first_line(plan.workspace, plan.url, plan.people))
     verdict = [
+        list(stops(plan)),
         tag("p", wording.closing(plan), class_="verdict"),
         [tag("p", line, class_="scope") for line in wording.scope(plan)],
+        lines_below(settings_words.CHANGED, settings_words.changed(plan)),
+        lines_below(settings_words.RELAXED, settings_words.relaxed(plan)),
+        lines_below(settings_words.CONSENTS, settings_words.consents(plan)),
         _plan_cards(plan),
     ]
     command = apply_command(plan, digest)
     footer = facts(
         [
             ("Made", plan.created_at),
+            ("Can be applied until", plan.expires_at),
             ("Digest", tag("code", digest)),
             *([("To apply exactly this plan", tag("code", command))] if command else []),
             ("Manifests", f"{wording.count(len(plan.manifests_files), 'file')}, sha256 {plan.manifests_digest}"),
@@ -123,7 +129,7 @@ def _plan_cards(plan: Plan) -> Markup:
 
 
 def _attention(plan: Plan) -> list[Child]:
-    return [*guards(plan), *(note(problem) for problem in worst_first(plan.problems))]
+    return [note(problem) for problem in worst_first(plan.problems)]
 
 
 def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:

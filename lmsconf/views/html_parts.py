@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmsconf.core.address import Address
+from lmsconf.core.blocked import blockers
 from lmsconf.core.values import Action, Change, Plan
 from lmsconf.errors import Problem, Where
 from lmsconf.views import wording
@@ -146,8 +147,10 @@ def change_row(anchor: str, change: Change, calls: Child = None) -> Row:
 
 def change_body(change: Change) -> list[Child]:
     """A resource of a plan in full: what becomes of it and why, and key by key what goes and comes."""
+    undo = wording.undo(change)
     return [
         tag("p", _lead(change), class_="lead"),
+        None if undo is None else tag("p", undo),
         about(list(wording.about(change))),
         [note(problem, inside=change.address) for problem in change.problems],
         diff(told(change)),
@@ -229,16 +232,24 @@ def hint(text: str | None) -> Child:
     return tag("p", [(line, Markup("\n")) for line in lines], class_="hint") if text else None
 
 
-def guards(plan: Plan) -> Iterator[Child]:
-    """What stops the plan, or would without a consent, and the line that lets it pass."""
-    shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
-    for guard in shown:
-        word = tag("span", "Stop" if guard.tripped else "Allowed", class_="kind")
-        yield tag("div", tag("p", word, " · ", wording.guard(guard)), class_=f"note{' stop' * guard.tripped}")
-    line = wording.consent(shown, plan.command)
+def stops(plan: Plan) -> Iterator[Child]:
+    """What would stop an apply, why, and what to do."""
+    found = blockers(plan)
+    if found:
+        yield tag("p", tag("b", f"{wording.STOPS}:"))
+    for one in found:
+        word = tag("span", "Stop", class_="kind")
+        yield tag("div", tag("p", word, " · ", wording.stop(one)), hint(one.hint), class_="note stop")
+    line = wording.consent(plan.guards, plan.command)
     if line is not None:
         yield tag("p", "To allow exactly this:")
         yield tag("pre", line)
+
+
+def lines_below(heading: str, lines: Iterable[str]) -> Child:
+    """Lines below their heading; nothing where there are none."""
+    items = [tag("li", line) for line in lines]
+    return [tag("p", tag("b", f"{heading}:")), tag("ul", items)] if items else None
 
 
 def named(heading: str, addresses: Sequence[Address]) -> Markup:

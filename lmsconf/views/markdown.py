@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
+from lmsconf.core.blocked import Blocker, blockers
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Action, ApplyReport, Change, Outcome, Plan, Status, Unmanaged
 from lmsconf.errors import Problem
-from lmsconf.views import wording
+from lmsconf.views import settings_words, wording
 from lmsconf.views.escape import code, fence, md
 from lmsconf.views.ladder import WHOLE, Budget, size
 from lmsconf.views.markdown_parts import (
@@ -32,10 +33,13 @@ def plan_markdown(plan: Plan, *, limit: Budget = WHOLE) -> str:
     head = paragraphs(
         marker("plan", plan.workspace, limit),
         f"### lmsconf plan: {within(plan.workspace, code)}",
+        _stops(plan),
         f"**{wording.closing(plan)}**",
         first_line(plan.workspace, plan.url, plan.people),
         *map(md, wording.scope(plan)),
-        _guards(plan),
+        _listed(settings_words.CHANGED, settings_words.changed(plan)),
+        _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
+        _listed(settings_words.CONSENTS, settings_words.consents(plan)),
         _counts(plan.changes),
     )
     errors = [problem for problem in plan.problems if problem.is_error]
@@ -113,14 +117,33 @@ def first_line(workspace: str, url: str, people: int | None) -> str:
     return within(wording.first_line(workspace, url, people), md, 2 * NAME_SIZE)
 
 
-def _guards(plan: Plan) -> str:
-    """The guards that stop the plan, or would without a consent, and the line that lets it pass."""
-    shown = [guard for guard in plan.guards if guard.tripped or guard.allowed_by]
-    lines = [f"- {'⛔ ' * guard.tripped}{within(wording.guard(guard), md, 2 * NAME_SIZE)}" for guard in shown]
-    line = wording.consent(shown, plan.command)
+_MOST_STOPS = 6
+"""As many reasons to stop stand at the top; the others are counted, and stand with their changes."""
+
+
+def _stops(plan: Plan) -> str:
+    """What would stop an apply, why, and what to do."""
+    found = blockers(plan)
+    if not found:
+        return ""
+    lines = [f"**⛔ {wording.STOPS}:**", "", *map(_stop, found[:_MOST_STOPS])]
+    if len(found) > _MOST_STOPS:
+        lines.append(f"- … and {wording.count(len(found) - _MOST_STOPS, 'more reason')}")
+    line = wording.consent(plan.guards, plan.command)
     if line is not None:
         lines += ["", "To allow exactly this:", "", fence(line, "sh")]
     return "\n".join(lines)
+
+
+def _stop(one: Blocker) -> str:
+    lines = [wording.stop(one), " ".join((one.hint or "").split("\n"))]
+    return "- " + "\n  ".join(within(line, md, 2 * NAME_SIZE) for line in lines if line)
+
+
+def _listed(heading: str, lines: Iterable[str]) -> str:
+    """Lines below their heading; nothing where there are none."""
+    rows = [f"- {within(line, md, 2 * NAME_SIZE)}" for line in lines]
+    return "\n".join([f"**{heading}:**", "", *rows]) if rows else ""
 
 
 _COLUMNS: tuple[tuple[Action | str, str], ...] = (

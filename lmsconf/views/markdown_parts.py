@@ -148,6 +148,7 @@ def _body(change: Change, most: int | None) -> Iterator[str]:
     yield " · ".join(filter(None, (wording.WILL_BE[change.action].capitalize(), origin, place(change.source))))
     yield "" if change.reason is None else md(change.reason or wording.NOTHING)
     yield "".join(f"- about {md(line)}\n" for line in wording.about(change))
+    yield md(wording.undo(change) or "")
     yield "".join(problem_text(problem, inside=change.address) for problem in change.problems)
     yield diff(told(change), most)
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from lmsconf.core.address import Address
+from lmsconf.core.blocked import blockers
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Outcome, Plan, Status
 from lmsconf.errors import Problem
-from lmsconf.views import wording
+from lmsconf.views import settings_words, wording
 from lmsconf.views.blocks import change_lines, listed, page, paragraph, problem_lines
 from lmsconf.views.escape import safe
 
@@ -20,13 +21,16 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
     return page(
         [
             [safe(wording.first_line(plan.workspace, plan.url, plan.people)), *map(safe, wording.scope(plan))],
+            _listed(settings_words.CHANGED, settings_words.changed(plan)),
+            _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
+            _listed(settings_words.CONSENTS, settings_words.consents(plan)),
             _problems(plan.problems),
             *(change_lines(change) for change in plan.changes),
             _left_out(plan.left_out),
             _let_go(plan),
             _unmanaged(plan),
-            _guards(plan),
             [wording.closing(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
+            _stops(plan),
         ],
         color,
     )
@@ -91,10 +95,22 @@ def _unmanaged(plan: Plan) -> Iterator[str]:
             yield from listed(group.addresses)
 
 
-def _guards(plan: Plan) -> Iterator[str]:
-    for guard in plan.guards:
-        if guard.tripped or guard.allowed_by:
-            yield safe(wording.guard(guard))
+def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines below their heading; nothing where there are none."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield f"{heading}:"
+        yield safe(f"  {line}")
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    """What would stop an apply, why, and what to do: the last that is read."""
+    found = blockers(plan)
+    if found:
+        yield f"{wording.STOPS}:"
+    for one in found:
+        yield safe(f"  {wording.stop(one)}")
+        yield from paragraph(one.hint, indent="    ")
     line = wording.consent(plan.guards, plan.command)
     if line is not None:
         yield "To allow exactly this:"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from lmsconf.core.address import Address, unescape
+from lmsconf.core.blocked import Blocker, BlockerType
 from lmsconf.core.recorded import RecordedCall
 from lmsconf.core.scope import Verify
 from lmsconf.core.snapshot import Listing
@@ -23,6 +24,7 @@ from lmsconf.core.values import (
     Outcome,
     Plan,
     Status,
+    UndoLevel,
     Unmanaged,
 )
 from lmsconf.errors import Exit, Problem, Severity
@@ -189,7 +191,7 @@ def origins(plan: Plan) -> str:
     counts = Counter(change.origin for change in plan.changes)
     verbs = {one: _FROM[one] if counts[one] == 1 else _FROM_SEVERAL[one] for one in Origin}
     said = [f"{counts[one]:,} {verbs[one]}" for one in Origin if counts[one]]
-    return f"Compared with {_base(plan)}: {', '.join(said) or 'nothing changes'}."
+    return f"Compared with {base_name(plan)}: {', '.join(said) or 'nothing changes'}."
 
 
 _FROM = {
@@ -204,14 +206,15 @@ _FROM_SEVERAL = {
 }
 
 
-def _base(plan: Plan) -> str:
+def base_name(plan: Plan) -> str:
     """What the base is called, as far as its characters mean nothing in any format."""
     return re.sub(r"[^\w./~^+ -]", "?", plan.base or "")
 
 
 def let_go(plan: Plan) -> str:
     """What stands above the things that a change lets go of."""
-    return f"{_base(plan)} declares these, and the manifests do not any more. They stay; the line below deletes each:"
+    name = base_name(plan)
+    return f"{name} declares these, and the manifests do not any more. They stay; the line below deletes each:"
 
 
 def closing(plan: Plan) -> str:
@@ -258,11 +261,21 @@ def call(value: Outcome | RecordedCall) -> str:
     return f"{value.operation}: {', '.join(value.people[:_FEW])}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def guard(value: Guard) -> str:
-    """Where a guard stops the plan, or would stop it without a consent, and why."""
-    if value.allowed_by:
-        return f"Guard {value.name}: {value.reason}. Allowed by {value.allowed_by}."
-    return f"Guard {value.name}: {value.reason}. Apply would stop here."
+STOPS = "Apply would stop here"
+"""What stands above all that would stop it."""
+
+
+def stop(value: Blocker) -> str:
+    """One reason for which apply would stop."""
+    return f"Guard {value.name}: {value.message}" if value.type is BlockerType.GUARD else value.message
+
+
+def undo(change: Change) -> str | None:
+    """What of a change cannot be taken back; None where all of it can."""
+    if change.undo.level is UndoLevel.FULL:
+        return None
+    how = "Can be undone in part" if change.undo.level is UndoLevel.PARTIAL else "Cannot be undone"
+    return f"{how}: {change.undo.reason}."
 
 
 def consent(guards: Iterable[Guard], command: str) -> str | None:

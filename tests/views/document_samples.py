@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import date
 
 from lmsconf.core.address import Address, Ref, RemoteId
-from lmsconf.core.policy import Policy
+from lmsconf.core.policy import Guards, Limit, Policy
 from lmsconf.core.scope import Selected, Verified, Verify
 from lmsconf.core.values import (
+    FULL_UNDO,
     Action,
     ApplyReport,
     Call,
@@ -19,7 +20,10 @@ from lmsconf.core.values import (
     Measure,
     Outcome,
     Plan,
+    SettingChange,
     Status,
+    Undo,
+    UndoLevel,
     Unmanaged,
 )
 from lmsconf.errors import Problem, Severity, Where
@@ -41,6 +45,7 @@ def change(
     problems: tuple[Problem, ...] = (),
     about: dict[str, Json] | None = None,
     defaults: tuple[str, ...] = (),
+    undo: Undo = FULL_UNDO,
 ) -> Change:
     return Change(
         address=address,
@@ -53,6 +58,7 @@ def change(
         fields=fields,
         problems=problems,
         defaults=defaults,
+        undo=undo,
     )
 
 
@@ -293,9 +299,22 @@ UPDATE = replace(
     left_out=(INTRO,),
 )
 
+RELAXED = replace(
+    POLICY,
+    guards=Guards(removals=None, updates=Limit(count=500, share=0.3), min_admins=1),
+    create_people=True,
+    settle=0,
+)
 DELETE = replace(
     EMPTY,
     people=None,
+    policy=RELAXED.normalised(),
+    base="main",
+    settings_changed=(
+        SettingChange(path="guards.removals", base={"count": 50, "share": 0.1}, now="off", weaker=True),
+        SettingChange(path="leave_alone", base=[], now=["group/UI *"], weaker=False),
+        SettingChange(path="settle", base=30.0, now=0.0, weaker=True),
+    ),
     offline=True,
     changes=(
         change(INTRO, Action.DELETE, id="t-9", before={"mandatory": True, "visible_until": None}),
@@ -308,6 +327,7 @@ DELETE = replace(
                 "members": [f"intern{n:02}@acme.example" for n in range(25)],
                 "managers": ["anna.berg@acme.example"],
             },
+            undo=Undo(level=UndoLevel.PARTIAL, reason="the group comes back with another id"),
         ),
     ),
     calls=(
@@ -352,6 +372,8 @@ DELETE = replace(
 EVIL = "\x1b[31mred\x07\u202egnp.exe\u2028\r\n::error::pwned ##[set-env] /\\ -> <b>@all</b> | `x` \x9b2J\ud800"
 HOSTILE = replace(
     EMPTY,
+    base=EVIL,
+    settings_changed=(SettingChange(path=f"vars.{EVIL}", base=EVIL, now=[EVIL], weaker=False),),
     workspace=EVIL,
     url="https://lms.example/\x1b]0;title\x07",
     changes=(

@@ -116,8 +116,9 @@ def test_without_its_script_all_can_be_read() -> None:
 def test_risk_comes_first() -> None:
     """Guards and errors stand above the changes, and deletions above the rest."""
     words = Page(PAGES["plan-mixed"]).words
-    marks = ["Stop · Guard deletes", "Error · refusal/protected", "Deleted: 1 assignment, 1 group",
-             "Taken away: 1 item from 1 group", "Created: 1 custom field, 1 assignment"]  # fmt: skip
+    marks = ["Apply would stop here:", "Stop · Guard deletes", "Error · refusal/protected",
+             "Deleted: 1 assignment, 1 group", "Taken away: 1 item from 1 group",
+             "Created: 1 custom field, 1 assignment"]  # fmt: skip
     places = [words.index(mark) for mark in marks]
     assert places == sorted(places)
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in Page(PAGES["plan-delete"]).words

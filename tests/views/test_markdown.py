@@ -116,8 +116,8 @@ def folded(text: str, sign: str) -> int:
 def test_order_of_reading() -> None:
     """Guards stand before errors, then deletions, what is taken away, warnings, and last what harms nobody."""
     text = plan_markdown(MIXED)
-    marks = ["⛔ Guard", "#### 1 error", "#### Deleted", "#### Taken away", "#### 1 warning", "Changed:", "Created:",
-             "not managed", "Digest"]  # fmt: skip
+    marks = ["⛔ Apply would stop here", "Guard deletes", "**Plan: ", "#### 1 error", "#### Deleted",
+             "#### Taken away", "#### 1 warning", "Changed:", "Created:", "not managed", "Digest"]  # fmt: skip
     places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
 

@@ -1,0 +1,126 @@
+"""What would stop an apply, and the settings that let more pass than the default, are seen at once in every format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmsconf.errors import Exit
+
+from .project import Project
+from .shell import lmsconf
+
+CROWD = [f"p{n:02}@acme.example" for n in range(20)]
+SEED = (
+    "people: [{email: root@acme.example, admin: true}, "
+    + ", ".join(f"{{email: {one}}}" for one in CROWD)
+    + "]\ncustom_fields: ["
+    + ", ".join(f"{{name: F{n}, type: TEXT}}" for n in range(10))
+    + f"]\ngroups: [{{name: A, members: [{', '.join(CROWD)}]}}]\n"
+)
+ELEVENTH = "custom_fields: [{name: One more, type: TEXT}]\n"
+EMPTIED = "groups: [{name: A, members: []}]\n"
+LOCKED_OUT = "users: [{email: root@acme.example, admin: false}]\n"
+
+
+def blocked(folder: Path) -> list[tuple[str, str, str | None]]:
+    summary = lmsconf(folder, "plan", "--format", "json").document["summary"]
+    assert isinstance(summary, dict)
+    return [(one["type"], one["name"], one["allow"]) for one in summary["blocked"]]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "expected", "why"),
+    [
+        (ELEVENTH, ("refusal", "refusal/too-many-fields", None), "a workspace holds at most 10 custom fields"),
+        (EMPTIED, ("guard", "removals", "removals=20"), "20 of 20 in group/A members, and the limit is 10%"),
+        (LOCKED_OUT, ("lockout", "refusal/lock-out", None), "the plan would leave 0 admins"),
+    ],
+    ids=["refusal", "guard", "lock-out"],
+)
+def test_what_stops_an_apply_is_seen(
+    tmp_path: Path, manifests: str, expected: tuple[str, str, str | None], why: str
+) -> None:
+    """The end of the text, the first lines of the comment and the top of the page say it, why, and what to do."""
+    Project(tmp_path, SEED, "").write(manifests)
+    assert blocked(tmp_path) == [expected]
+    text = lmsconf(tmp_path, "plan").out
+    footer = text[text.index("Plan: ") :]
+    assert "Apply would stop here:" in footer
+    assert why in footer
+    comment = lmsconf(tmp_path, "plan", "--format", "markdown").out
+    assert "Apply would stop here" in "\n".join(comment.splitlines()[:6])
+    page = lmsconf(tmp_path, "plan", "--format", "html").out
+    assert page.index("Apply would stop here") < page.index("Plan: ")
+    allow = expected[2]
+    assert ("To allow exactly this" in footer) is (allow is not None)
+    if allow is not None:
+        assert all(f"--allow {allow}" in seen for seen in (footer, comment, page))
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == Exit.STOPPED
+
+
+def test_nothing_stops_a_plan_that_can_be_applied(tmp_path: Path) -> None:
+    """So nothing of the kind is said, and the list is empty."""
+    Project(tmp_path, SEED, "").write("groups: [{name: B}]")
+    assert blocked(tmp_path) == []
+    for format in ("text", "markdown", "html"):
+        assert "Apply would stop here" not in lmsconf(tmp_path, "plan", "--format", format).out
+
+
+RELAXED = """
+guards: {removals: off, updates: {count: 900}, deletes: {share: 5%}, min_admins: 1}
+people: {create: true, unknown: skip}
+settle: 0s
+allow: [{answers: 4, reason: Field is empty, until: 2999-01-01}]
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "html"])
+def test_settings_weaker_than_the_default_are_told(tmp_path: Path, format: str) -> None:
+    """Each with the default beside it; what is as strict as the default or stricter is not."""
+    Project(tmp_path, SEED, RELAXED).write("groups: [{name: B}]")
+    seen = lmsconf(tmp_path, "plan", "--format", format).out.replace("\\", "")
+    for line in (
+        "guards.removals: off (default: 50 or 10%)",
+        "guards.updates: 900 or 30% (default: 200 or 30%)",
+        "guards.min_admins: 1 (default: 2)",
+        "people.create: true (default: false)",
+        "people.unknown: skip (default: error)",
+        "settle: 0 s (default: 30 s)",
+    ):
+        assert line in seen
+    assert "guards.deletes" not in seen
+
+
+def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
+    """Normalised, with the defaults, without consents and dates."""
+    options = RELAXED + "leave_alone: [group/UI *, 'group/A*']\nignore: [{address: group/X, reason: y}]\n"
+    Project(tmp_path, SEED, options + "ownership: {groups: ['B*']}\n").write("groups: [{name: B}]")
+    limits = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "recreates": {"count": 0}}
+    more = {"refusals": {"count": 0}, "answers": {"count": 0}, "updates": {"count": 900, "share": 0.3}}
+    assert lmsconf(tmp_path, "plan", "--format", "json").document["policy"] == {
+        "guards": {**limits, **more},
+        "protect": [],
+        "ownership": {"group": ["B*"]},
+        "leave_alone": ["group/A*", "group/UI *"],
+        "ignore": ["group/X"],
+        "min_admins": 1,
+        "people": {"unknown": "skip", "create": True},
+        "settle": 0.0,
+    }
+
+
+def test_guards_that_are_all_off_are_one_line(tmp_path: Path) -> None:
+    """And it is always said."""
+    it = Project(tmp_path, SEED, "guards: off\n")
+    it.write(EMPTIED)
+    assert "  guards: off\n" in lmsconf(tmp_path, "plan").out
+
+
+def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path) -> None:
+    """The guard keeps its reason, and says who allowed it."""
+    Project(tmp_path, SEED, "allow: [{removals: 20, reason: Leavers, until: 2999-01-01}]\n").write(EMPTIED)
+    line = "Guard removals: 20 of 20 in group/A members, and the limit is 10%. Allowed by Leavers."
+    for format in ("text", "markdown", "html"):
+        assert line in lmsconf(tmp_path, "plan", "--format", format).out.replace("\\", "")
