@@ -58,6 +58,14 @@ def test_the_whole_run_is_written_down(scene: Scene) -> None:
     assert (run.ending.exit, run.ending.converged, run.damaged) == (0, True, 0)
 
 
+def test_whoever_listens_hears_each_outcome_too(scene: Scene) -> None:
+    """What is written down is told as well, each outcome once."""
+    plan, heard = scene.plan(), list[Outcome]()
+    with scene.begin(plan) as journal:
+        report = scene.workspace.apply(plan, meta={}, tell=heard.append, journal=journal)
+    assert sorted(one.call for one in heard) == sorted(one.call for one in report.outcomes)
+
+
 def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: Scene) -> None:
     """Files have the mode 0600, folders 0700, and the folder tells Git to ignore all of it."""
     _, _, path = scene.applied()
