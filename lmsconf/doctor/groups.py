@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
 
@@ -16,7 +17,8 @@ RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
 BATCH: Final = "manual-groups.add.batch"
-KEYS: Final = (MEMBERS, MANAGERS, BATCH)
+WHO: Final = "manual-groups.who-can-manage"
+KEYS: Final = (MEMBERS, MANAGERS, WHO, BATCH)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -36,12 +38,51 @@ def learn_rename(lab: Lab, scratch: Scratch, group: str) -> None:
     lab.learn(RENAME, works)
 
 
-def learn_people(lab: Lab, group: str, person: str) -> None:
-    """The names of lists of user ids: the one person is added, seen, and taken out again."""
-    for key in _LISTS:
-        lab.learn(key, _adds(lab, key, group, person))
-        _take_out(lab, key, group, person)
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Somebody who can be made manager for a try.
+
+    rights: what the person has, by the name of the right; None where the service does not show it.
+    grant: gives the manager right; None for somebody whose rights may not be touched.
+    """
+
+    id: str
+    rights: Mapping[str, bool] | None
+    grant: Callable[[], object] | None = None
+
+
+def learn_people(lab: Lab, group: str, person: str, manager: Candidate) -> None:
+    """The names of lists of user ids: the one person is added, seen, and taken out again; and who can manage."""
+    lab.learn(MEMBERS, _adds(lab, MEMBERS, group, person))
+    _take_out(lab, MEMBERS, group, person)
+    _learn_managers(lab, group, manager)
     _learn_batch(lab, group, person)
+
+
+def _learn_managers(lab: Lab, group: str, one: Candidate) -> None:
+    """The name of the list, with somebody who lacks the manager right if possible, since some services ask for it."""
+    works, rights = _adds(lab, MANAGERS, group, one.id), one.rights
+    found = lab.first(MANAGERS, works)
+    lacks = rights is not None and not rights.get("manager")
+    granted = found is None and lacks and one.grant is not None
+    if granted and one.grant is not None:
+        one.grant()
+        found = lab.first(MANAGERS, works)
+    _take_out(lab, MANAGERS, group, one.id)
+    if found is None:
+        why = lab.why_not(MANAGERS)
+        if lacks and not granted:
+            why += "; the person tried lacks the manager right, which some services ask for: name somebody who has it"
+        lab.unknown(MANAGERS, why)
+        lab.unknown(WHO, "nobody could be made manager")
+        return
+    lab.settle(MANAGERS, found, "seen in what was read back")
+    if granted:
+        lab.settle(WHO, "with-right", "refused for somebody without the manager right, and taken with it")
+    elif lacks and rights is not None and not rights.get("admin"):
+        lab.settle(WHO, "anybody", "somebody without the manager right was taken")
+    else:
+        lab.unknown(WHO, "the person tried may manage in any case; name somebody without the manager right")
 
 
 def _learn_batch(lab: Lab, group: str, person: str) -> None:

@@ -86,17 +86,25 @@ class Lab:
 
     def learn(self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back") -> bool:
         """Tries one value after the other until one works. Says what is not learnt, and gives whether it is."""
+        value = self.first(key, works)
+        if value is None:
+            self.unknown(key, self.why_not(key))
+        else:
+            self.settle(key, value, reason)
+        return value is not None
+
+    def first(self, key: str, works: Callable[[Value], bool]) -> Value | None:
+        """The first value that works."""
         self._last = ""
+        return next(filter(works, candidates(key, self.said.behaviour(key))), None)
+
+    def why_not(self, key: str) -> str:
+        """That nothing worked, with the last refusal."""
         tried = candidates(key, self.said.behaviour(key))
-        for value in tried:
-            if works(value):
-                self.settle(key, value, reason)
-                return True
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
         last = f"; the last refusal was: {self._last}" if self._last else ""
-        self.unknown(key, f"none of {shown}{more} had an effect{last}")
-        return False
+        return f"none of {shown}{more} had an effect{last}"
 
     def settle(self, key: str, value: Value, reason: str) -> None:
         """Keeps what was learnt, and uses it from now on."""

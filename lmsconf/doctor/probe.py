@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lmsconf.core.kind import Api
@@ -16,7 +17,7 @@ from lmsconf.doctor.fields import KEYS as FIELD_KEYS
 from lmsconf.doctor.fields import learn_fields
 from lmsconf.doctor.findings import Probed
 from lmsconf.doctor.groups import KEYS as LIST_KEYS
-from lmsconf.doctor.groups import RENAME, learn_people, learn_rename
+from lmsconf.doctor.groups import RENAME, Candidate, learn_people, learn_rename
 from lmsconf.doctor.keepsake import DATE, Keepsake
 from lmsconf.doctor.lab import Lab
 from lmsconf.doctor.pages import MOST, largest, page_limits
@@ -75,6 +76,7 @@ class Probe:
         self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
         self._accounts = accounts and self._of_people
         self._scratch = Scratch(lab, secrets.token_hex(3), settle, accounts=self._accounts)
+        self._account: str | None = None
         self._before: Keepsake | None = None
         self._leftovers: list[str] | None = None
 
@@ -130,7 +132,7 @@ class Probe:
             self._skip(LIST_KEYS, "no person was named; say --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(LIST_KEYS, lambda: learn_people(self._lab, group, person))
+            self._guarded(LIST_KEYS, lambda: learn_people(self._lab, group, person, self._manager(person)))
 
     def _learn_on_group(self, group: str) -> None:
         """How the group is renamed, and how content is assigned to it."""
@@ -151,7 +153,8 @@ class Probe:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._lab, self._scratch)
             self._guarded(ACCOUNT_KEYS, lessons.learn)
-            subject = self._remember(lessons.account) or subject
+            self._account = lessons.account
+            subject = self._remember(self._account) or subject
         else:
             self._skip(ACCOUNT_KEYS, "the project file does not allow to create people, so no account is made")
         if subject is None:
@@ -163,6 +166,14 @@ class Probe:
         self._guarded((DATE,), on_person.learn_date)
         self._guarded((MODE,), on_person.learn_mode)
         self._guarded(ANSWER_KEYS, on_person.learn_answers)
+
+    def _manager(self, person: str) -> Candidate:
+        """Who is made manager of the scratch group: the scratch account, which may be given rights, or the person."""
+        account = self._remember(self._account)
+        if account is None:
+            return Candidate(person, None if self._before is None else self._before.rights)
+        path = {"userId": account.id, "endow": "true"}
+        return Candidate(account.id, account.rights, partial(self._lab.send, "user-access.make-manager", path=path))
 
     def _why_nobody(self) -> str:
         """Why nothing could be learnt on a person."""

@@ -19,7 +19,15 @@ from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, n
 from lmsconf.kinds.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import GROUP, RESERVED
 from lmsconf.kinds.people import People, parse_people, people_schema
-from lmsconf.kinds.roster import addresses, check_people, not_read, note_unknown, roster, shown_people
+from lmsconf.kinds.roster import (
+    addresses,
+    check_people,
+    foretell_managers,
+    not_read,
+    note_unknown,
+    roster,
+    shown_people,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,8 @@ class ManualGroups:
         for key, said in _lists(cast(ManualGroup, declared.spec)):
             after[key] = wanted = check_people(planning, declared, key, said)
             if row is None:
+                if key == "managers":
+                    foretell_managers(planning, declared, wanted.include)
                 continue
             ids = _ids(row, key)
             if ids is None:
@@ -107,6 +117,8 @@ class ManualGroups:
             note_unknown(planning, declared, key, ids)
             before[key] = seen = roster(planning).seen(ids, wanted)
             sizes[key] = len(ids)
+            if key == "managers":
+                foretell_managers(planning, declared, wanted.include - seen.include)
             if key == "members":
                 planning.leaving.update(seen.include - wanted.include)
         if row is None:

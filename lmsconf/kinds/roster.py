@@ -14,7 +14,7 @@ from lmsconf.core.values import Declared
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds.names import USER
 from lmsconf.kinds.people import People
-from lmsconf.kinds.user_values import Person, PersonRow
+from lmsconf.kinds.user_values import RIGHTS, Person, PersonRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,46 @@ def roster(planning: Planning) -> Roster:
     return cast(Roster, planning.notes[USER])
 
 
+WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
+_MANAGING: Final = "who will have a right by which somebody can manage"
+
+
+def foretell_managers(planning: Planning, declared: Declared, coming: Iterable[str]) -> None:
+    """Tells who cannot be made manager, where the service asks for a right that they will not have."""
+    if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
+        return
+    people, later = roster(planning), cast("Mapping[str, bool]", planning.notes.get(_MANAGING, {}))
+    for one in sorted(coming):
+        row = people.by_email.get(one)
+        # Of whom nothing was read, as in an old snapshot, nothing is said.
+        able = one not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
+        if not later.get(one, able):
+            planning.problem(
+                "refusal/manager-right",
+                f"{declared.address}: {one} cannot be made manager, because the service asks for the manager right",
+                hint="Say `manager: true` for the person under `users:`, give the right by hand, or take the address "
+                f"out. Who can manage is said by the dialect key {WHO_CAN_MANAGE}.",
+                at=declared.places.find(one, "managers"),
+                address=declared.address,
+            )
+
+
+def _able_later(found: Identified, planning: Planning) -> dict[str, bool]:
+    """Of those whose rights this plan may change, who can manage once it is carried out."""
+    able: dict[str, bool] = {}
+    for match in found.matches:
+        said = {right: cast(Person, match.declared.spec).flag(right) for right in RIGHTS}
+        if planning.chosen(match.address) and not planning.policy.additive and set(said.values()) != {None}:
+            live = {right: bool(getattr(match.row, right, False)) for right in RIGHTS}
+            able[match.address.name] = any(live[right] if flag is None else flag for right, flag in said.items())
+    return able
+
+
 def know_people(planning: Planning, found: Identified) -> None:
     """Everybody as they will be, when manifests speak of people too: new, under another e-mail, archived or back."""
     listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
     later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
+    planning.notes[_MANAGING] = _able_later(found, planning)
     new = frozenset(match.address.name for match in found.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     planning.notes[USER] = Roster.of(people, new if planning.policy.create_people else frozenset())

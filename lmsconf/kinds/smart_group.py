@@ -48,7 +48,15 @@ from lmsconf.kinds.field_values import CustomField
 from lmsconf.kinds.moves import awaited, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.people import NOBODY, People, parse_people, people_schema
-from lmsconf.kinds.roster import addresses, check_people, not_read, note_unknown, roster, shown_people
+from lmsconf.kinds.roster import (
+    addresses,
+    check_people,
+    foretell_managers,
+    not_read,
+    note_unknown,
+    roster,
+    shown_people,
+)
 from lmsconf.kinds.smart_values import Condition, SmartGroup, SmartRow
 
 _CONDITION: dict[str, Json] = {
@@ -165,6 +173,8 @@ class SmartGroups:
                 note_unknown(planning, declared, "managers", row.managers)
                 before["managers"] = roster(planning).seen(row.managers, managers)
                 sizes["managers"] = len(row.managers)
+            held = cast("People | None", before.get("managers"))
+            foretell_managers(planning, declared, managers.include - (held.include if held else frozenset()))
         if row is None:
             return Sides(before=None, after=after, defaults=() if "managers" in after else ("managers",))
         return Sides(before=before, after=after, sizes=sizes)

@@ -65,7 +65,8 @@ def read_declared(
         spec = specs[RemoteId(id)]
         details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    whole = Listing(rows=tuple(_with(row, details.get(row.id, {})) for row in people), incomplete=listing.incomplete)
+    told = (with_details(row, details.get(row.id, {})) for row in people)
+    whole = Listing(rows=tuple(told), incomplete=listing.incomplete)
     if everybody is None and not enough_admins(planning, _again(found, whole)):
         everybody = extended.rows()
     return whole, None if everybody is None else admins(everybody, people)
@@ -76,7 +77,7 @@ def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listi
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
+    told = (with_details(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
@@ -90,7 +91,7 @@ def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
         for id, answer in zip(wanted, answers, strict=True)
     }
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
+    return replace(listing, rows=tuple(with_details(row, details.get(row.id, {})) for row in people))
 
 
 def _all_listed(data: Data) -> dict[str, object]:
@@ -118,5 +119,6 @@ def _again(found: Identified, listing: Listing) -> Identified:
     return Identified(matches=matches)
 
 
-def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
+def with_details(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
+    """The person with more of what was read."""
     return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them

@@ -20,6 +20,7 @@ OTHER: dict[str, str | int] = {
     **{key: f"their-{key.rpartition('.')[2]}" for one in Wire.default().operations.values() for key in one.leans_on},
     "paging.limit": 2,
     "manual-groups.add.batch": 2,
+    "manual-groups.who-can-manage": "anybody",
     "custom-fields.in-use": "never",
     "custom-fields.clear-description": "null",
     "content-targets.everyone": "ALL",
@@ -34,7 +35,7 @@ OTHER: dict[str, str | int] = {
     "users.update-custom-field-choice.clear-text": "null",
     "users.update-metadata.mode": "merge",
 }
-"""Every name and every behaviour other than assumed."""
+"""Every name and every behaviour other than assumed, but for one that forbids what nearly every test does."""
 
 
 class Checked(Client):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from jsonschema import Draft202012Validator
-from wire.second_dialect import second_dialect
+from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.resources import schema_text
 from lmsconf.sandbox.faults import Fault, Faults
@@ -46,7 +46,7 @@ def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
     before = held(clinic.service)
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in OTHERWISE.items()}.items() <= lessons.items()
-    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE.keys()
+    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE.keys() | FORBIDDING
     assert held(clinic.service) == before
     assert said(clinic) == OTHERWISE
     assert clinic.project.startswith(PROJECT)
@@ -273,3 +273,33 @@ def test_the_document_fits_its_schema(open_clinic: Open) -> None:
     for options in ((), ("--probe", "--yes", *BOTH), ()):
         _, out = clinic.run("doctor", "--format", "json", *options)
         assert [error.message for error in Draft202012Validator(rules).iter_errors(json.loads(out))] == []
+
+
+RIGHT = "manual-groups.who-can-manage"
+MANAGERS = "manual-groups.add-managers.userIds"
+ROOT = "anna.berg@acme.example"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "user", "managers", "right", "said"),
+    [
+        ({}, BO, "confirmed", "confirmed", "somebody without the manager right was taken"),
+        ({}, ROOT, "confirmed", "unknown", "name somebody without the manager right"),
+        ({RIGHT: "with-right"}, ROOT, "confirmed", "unknown", "name somebody without the manager right"),
+        ({RIGHT: "with-right"}, BO, "unknown", "unknown", "nobody could be made manager"),
+    ],
+)
+def test_who_can_manage_is_learnt_with_the_person(
+    open_clinic: Open, dialect: dict[str, str | int], user: str, managers: str, right: str, said: str
+) -> None:
+    """Only somebody without the right tells whether it is asked for; where the person was refused, that may be why."""
+    clinic = open_clinic(dialect)
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", "--user", user)
+    assert code == 0, out
+    lessons = {one["key"]: one for one in json.loads(out)["probe"]["lessons"]}
+    assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
+    assert said in lessons[RIGHT]["reason"]
+    lacks = "the person tried lacks the manager right, which some services ask for: name somebody who has it"
+    assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")
+    assert held(clinic.service) == before

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 import pytest
-from wire.second_dialect import second_dialect
+from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.sandbox.service import Answer, Logged, Service, json_answer
 from lmsconf.settings import load
@@ -80,9 +80,10 @@ def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> No
     clinic = declaring(open_clinic(SECOND), CREATES)
     before, keys = held(clinic.service), assumed(clinic)
     lessons = clinic.probe(*BOTH)
-    found = {key: SECOND[key] for key in keys - NOT_LEARNABLE.keys()}
+    found = {key: SECOND[key] for key in keys - NOT_LEARNABLE.keys() - FORBIDDING}
     unknown = dict.fromkeys(NOT_LEARNABLE, ("unknown", None))
-    assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown}
+    as_assumed = {"manual-groups.who-can-manage": ("confirmed", "anybody")}
+    assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown, **as_assumed}
     assert held(clinic.service) == before
     assert load(clinic.folder, None, dict(os.environ)).dialect == found
     assert clinic.project.startswith(CREATES)
@@ -262,3 +263,15 @@ def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: 
     code, _ = clinic.run("doctor", "--probe", "--yes", *BOTH)
     assert code == 130, clinic.err
     assert held(clinic.service) == before
+
+
+def test_who_can_manage_is_learnt_with_a_scratch_account(open_clinic: Open) -> None:
+    """An account of the probe's own is refused without the right and taken with it; the person is not touched."""
+    clinic = declaring(open_clinic({"manual-groups.who-can-manage": "with-right"}), CREATES)
+    before = held(clinic.service)
+    lessons = clinic.probe(*BOTH)
+    assert lessons["manual-groups.who-can-manage"] == ("found", "with-right")
+    assert lessons["manual-groups.add-managers.userIds"][0] == "confirmed"
+    assert held(clinic.service) == before
+    person = held(clinic.service)["/users"][1]["userId"]
+    assert [one for one in clinic.service.log if one.writes and f"/users/{person}/" in one.path] == []

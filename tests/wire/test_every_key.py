@@ -27,7 +27,8 @@ from lmsconf.wire.operations import description
 from .second_dialect import second_dialect
 
 Call = Callable[[Service], object]
-OTHER = {**second_dialect(), "paging.limit": 1, "manual-groups.add.batch": 1}
+WHO = "manual-groups.who-can-manage"
+OTHER = {**second_dialect(), "paging.limit": 1, "manual-groups.add.batch": 1, WHO: "with-right"}
 """Each key's other value."""
 ANSWERS = "users.update-custom-field-choice"
 BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
@@ -114,6 +115,7 @@ THE_SERVICES_OWN = {
     f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
     "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
     "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
+    WHO: "it decides what is refused, and a refusal is raised as it comes",
     "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
 }
 """Key → why the typed client sends the same whatever it says."""
@@ -267,7 +269,7 @@ def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
 @pytest.mark.parametrize("key", planned())
 def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
     """With another value the plan says something else and converges; the calls of before do not have its effect."""
-    if key == "users.update-metadata.mode":
+    if key in ("users.update-metadata.mode", WHO):
         pytest.skip("it has a test of its own, since nothing converges")
     manifest = IN_USE if key == "custom-fields.in-use" else MANIFEST
     assumed, otherwise, stale = (Project(tmp_path / name, SEED, OPTIONS) for name in ("assumed", "otherwise", "stale"))
@@ -288,6 +290,20 @@ def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
     report = otherwise.apply(manifest)
     assert (report.exit, report.converged) == (Exit.OK, True)
     assert otherwise.plan().changes == ()
+
+
+@pytest.mark.parametrize(("who", "codes"), [("anybody", []), ("with-right", ["refusal/manager-right"])])
+def test_managers_are_planned_as_the_service_takes_them(tmp_path: Path, who: str, codes: list[str]) -> None:
+    """Who lacks the right that the service asks for is told before anything is sent; the sandbox does either."""
+    it = Project(tmp_path, SEED, f"{OPTIONS}dialect: {{{WHO}: {who}}}\n")
+    plan = it.plan("groups: [{name: Coaches, managers: [bo@acme.example]}]")
+    assert [problem.code for problem in plan.all_problems if problem.is_error] == codes
+    call = partial(it.send, "manual-groups.add-managers", {"groupId": "g-1"}, {"userIds": ["u-bo"]})
+    if codes:
+        with pytest.raises(Rejected, match="manager right"):
+            call()
+    else:
+        call()
 
 
 def _send(it: Project, plan: Plan) -> None:

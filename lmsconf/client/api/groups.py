@@ -43,7 +43,7 @@ class Groups(Group):
         manager_ids  Initial managers, user ids
 
         POST /groups
-        Assumed: manual-groups.create.memberIds, manual-groups.create.managerIds
+        Assumed: manual-groups.create.memberIds, manual-groups.create.managerIds, manual-groups.who-can-manage
         """
         return cast(
             "ManualGroupsCreateAnswer",
@@ -85,7 +85,7 @@ class Groups(Group):
         group_id  A manual group's id
 
         POST /groups/{groupId}/managers
-        Assumed: manual-groups.add-managers.userIds, manual-groups.add.batch
+        Assumed: manual-groups.add-managers.userIds, manual-groups.add.batch, manual-groups.who-can-manage
         """
         self._in_batches("manual-groups.add-managers", path={"groupId": group_id}, body={"userIds": user_ids})
 

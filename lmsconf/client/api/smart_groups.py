@@ -53,6 +53,7 @@ class SmartGroups(Group):
         managers  User ids
 
         POST /smart-groups
+        Assumed: manual-groups.who-can-manage
         """
         return cast(
             "SmartGroupsCreateAnswer",
@@ -122,7 +123,7 @@ class SmartGroups(Group):
         smart_group_id  A smart group's id
 
         POST /smart-groups/{smartGroupId}/managers
-        Assumed: manual-groups.add.batch
+        Assumed: manual-groups.add.batch, manual-groups.who-can-manage
         """
         self._in_batches("smart-groups.add-managers", path={"smartGroupId": smart_group_id}, body={"userIds": user_ids})
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from lmsconf.sandbox.desk import Desk, Entry, Page, Request
 from lmsconf.sandbox.refusal import bad_request
-from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.store import Value, ids_text
 
 
 def named(desk: Desk, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
@@ -59,10 +59,19 @@ def coming(desk: Desk, request: Request) -> list[str]:
 
 
 def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
-    """Adds people to one of a group's lists. Who is there already stays."""
+    """Adds people to one of a group's lists. Who is there already stays. The dialect says who can be a manager."""
     known = desk.known_people(people)
+    if table == "managers" and desk.behaviour("manual-groups.who-can-manage") == "with-right":
+        _check_rights(desk, known)
     rows = [(id, person) for person in known]
     desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
+
+
+def _check_rights(desk: Desk, people: list[str]) -> None:
+    listed = "SELECT id FROM people WHERE (admin OR manager) AND id IN (SELECT value FROM json_each(?))"
+    able = set(desk.ledger.column(listed, ids_text(people)))
+    if unable := [id for id in people if id not in able]:
+        raise bad_request(f"user {', '.join(map(repr, unable[:5]))} cannot manage a group without the manager right")
 
 
 def remove(desk: Desk, table: str, id: str, person: str) -> None:
