@@ -51,8 +51,8 @@ from lmsconf.kinds.roster import WHO_CAN_MANAGE
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_reading import Found, Known, count_on, read_again, read_targets
 from lmsconf.kinds.target_values import Assignment
-from lmsconf.kinds.user_reading import holders, read_declared, read_everybody, read_singly, with_details
-from lmsconf.kinds.user_values import Person, PersonRow, person_row, rights
+from lmsconf.kinds.user_reading import holders, read_declared, read_everybody, read_manager_rights, read_singly
+from lmsconf.kinds.user_values import Person, person_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,9 @@ class _Reading:
             self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
             listing, self.aside[ADMIN] = read_everybody(listing, rows, self.extended.rows())
             return read_singly(self.api, self._identified(USER, {USER: listing})[1], listing)
-        listing = self._with_manager_rights(listing)
+        if self.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
+            chosen = [one for one in self.declared if self.chosen(one.address)]
+            listing = read_manager_rights(listing, chosen, self.policy.workspace, self.extended)
         if not self._speaks(USER):
             return listing if self._needs_people() else None
         planning, found = self._identified(USER, {USER: listing})
@@ -212,26 +214,6 @@ class _Reading:
         if admins is not None:
             self.aside[ADMIN] = admins
         return listing
-
-    def _with_manager_rights(self, listing: Listing) -> Listing:
-        """The listing with the rights of those whom lists of managers name, where the service asks for a right."""
-        if self.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
-            return listing
-        specs = (one.spec for one in self.declared if self.chosen(one.address))
-        lists = (spec.managers for spec in specs if isinstance(spec, ManualGroup | SmartGroup))
-        named = {one for people in lists if people is not None for one in people.include}
-        if not named:
-            return listing
-        mine = [one for one in self.declared if one.address.kind == USER and one.address.name in named]
-        named.update(old for one in mine for old in one.previously)
-        pinned = {one.pin(self.policy.workspace) for one in mine}
-        held = {str(row["userId"]): rights(row) for row in self.extended.rows().rows}
-        rows = cast("tuple[PersonRow, ...]", listing.rows)
-        asked = {row.id for row in rows if email(row.email) in named or row.id in pinned} & held.keys()
-        return replace(
-            listing,
-            rows=tuple(with_details(row, held[row.id]) if row.id in asked else row for row in rows),
-        )
 
     @cached_property
     def _answers_go(self) -> bool:

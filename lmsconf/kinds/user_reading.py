@@ -13,11 +13,15 @@ from typing import cast
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.kind import Api, Rows
+from lmsconf.core.names import email
 from lmsconf.core.planning import Identified, Planning
 from lmsconf.core.snapshot import Listing
-from lmsconf.core.values import Json
+from lmsconf.core.values import Declared, Json
 from lmsconf.kinds.answers import an_object
 from lmsconf.kinds.extended import Extended
+from lmsconf.kinds.manual_group import ManualGroup
+from lmsconf.kinds.names import USER
+from lmsconf.kinds.smart_values import SmartGroup
 from lmsconf.kinds.user_rights import enough_admins
 from lmsconf.kinds.user_values import (
     AdminRow,
@@ -65,7 +69,7 @@ def read_declared(
         spec = specs[RemoteId(id)]
         details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    told = (with_details(row, details.get(row.id, {})) for row in people)
+    told = (_with(row, details.get(row.id, {})) for row in people)
     whole = Listing(rows=tuple(told), incomplete=listing.incomplete)
     if everybody is None and not enough_admins(planning, _again(found, whole)):
         everybody = extended.rows()
@@ -77,7 +81,7 @@ def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listi
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    told = (with_details(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
+    told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
@@ -91,7 +95,24 @@ def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
         for id, answer in zip(wanted, answers, strict=True)
     }
     people = cast("tuple[PersonRow, ...]", listing.rows)
-    return replace(listing, rows=tuple(with_details(row, details.get(row.id, {})) for row in people))
+    return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
+
+
+def read_manager_rights(
+    listing: Listing, declared: Sequence[Declared], workspace: str, extended: Extended
+) -> Listing:
+    """The listing with the rights of everybody whom a list of managers names, under an old e-mail too."""
+    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroup | SmartGroup))
+    named = {one for people in lists if people is not None for one in people.include}
+    if not named:
+        return listing
+    mine = [one for one in declared if one.address.kind == USER and one.address.name in named]
+    named.update(old for one in mine for old in one.previously)
+    pinned = {one.pin(workspace) for one in mine}
+    held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    asked = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
+    return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in asked else row for row in people))
 
 
 def _all_listed(data: Data) -> dict[str, object]:
@@ -119,6 +140,5 @@ def _again(found: Identified, listing: Listing) -> Identified:
     return Identified(matches=matches)
 
 
-def with_details(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
-    """The person with more of what was read."""
+def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
     return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them
