@@ -26,10 +26,10 @@ from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, "github"])
 @pass_context
 def show(context: Context, *, file: Path, output: Output) -> Exit:
-    """Show a saved plan, snapshot or apply report, or the problems that were in its place.
+    """Show a saved plan, snapshot or apply report.
 
-    FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`. A plan or report that was
-    changed since is refused.
+    FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`, also where that are
+    problems. A plan or report that was changed since is refused.
 
     Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
     that GitLab shows on a merge request as a report of the type terraform. Of problems, `--format github` prints

@@ -74,7 +74,8 @@ def test_answers_are_the_same_byte_for_byte(open_workspace):
 def test_a_connection_is_kept(served):
     """Many requests go over one connection, and none waits for a delayed acknowledgement."""
     address = served.base_url.host, served.base_url.port
-    request = b"GET /groups HTTP/1.1\r\nauthorization: Bearer sandbox\r\n\r\n"
+    host = "{}:{}".format(*address)
+    request = f"GET /groups HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer sandbox\r\n\r\n".encode()
     with socket.create_connection(address, timeout=HANGS) as connection:
         for _ in range(50):
             connection.sendall(request)
