@@ -111,11 +111,18 @@ class _History:
 
 
 def base_of(
-    said: str, settings: Settings, policy: Policy, environ: Mapping[str, str], *, trusted: Collection[str]
+    said: str,
+    settings: Settings,
+    policy: Policy,
+    environ: Mapping[str, str],
+    *,
+    trusted: Collection[str],
+    with_older: bool = True,
 ) -> Base:
     """What `--base` names, and the one place where it is decided whether the workspace may be asked at all.
 
-    trusted: what `--trust-project` names, or all parts where no request will be sent. Raises UsageError where the text
+    trusted: what `--trust-project` names, or all parts where no request will be sent. with_older: also the versions
+    before it, which tell what is pending. Raises UsageError where the text
     names nothing, GitFailed where git cannot tell, and ProblemsFound for a url, token, command or dialect that the base
     does not have.
     """
@@ -126,7 +133,8 @@ def base_of(
         if history is not None and commit:
             latest, *others = history.versions(commit)
             found = _at(history, latest, settings, policy, environ)
-            older = [_at(history, one, settings, policy, environ).version for one in others]
+            before = others if with_older else []
+            older = [_at(history, one, settings, policy, environ).version for one in before]
         else:
             found = _version(_folder(said, settings.root), settings, policy, environ)
     mine, name = settings.destination, settings.workspace.name

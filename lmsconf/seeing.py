@@ -12,7 +12,7 @@ from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.address import Address
 from lmsconf.core.candidates import Candidate
 from lmsconf.core.drift import Drift
-from lmsconf.core.drifting import Evidence, make_drift, touched
+from lmsconf.core.drifting import Applied, Evidence, make_drift
 from lmsconf.core.drifting import outlived as ignores_outlived
 from lmsconf.core.moments import utc_text
 from lmsconf.core.plan import Manifests, make_plan, outlived
@@ -21,7 +21,6 @@ from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Change, Plan
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.journal.reading import runs
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.edits import edits_of
 from lmsconf.kinds.pseudonyms import comparable, recognised
@@ -115,19 +114,34 @@ class Seen:
         snapshot = self.read(wanted, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
-    def drift(self, manifests: Manifests, *, count_unmanaged: bool = False, progress: Reading | None = None) -> Drift:
+    def drift(
+        self,
+        manifests: Manifests,
+        *,
+        base: Base | None = None,
+        count_unmanaged: bool = False,
+        progress: Reading | None = None,
+    ) -> Drift:
         """What differs between manifests and workspace, as far as it can be told; the rest is an error in it.
 
-        Raises ProblemsFound where nothing can be told at all.
+        base: manifests that are taken to be applied, which tell what was changed by hand. Raises ProblemsFound where
+        nothing can be told at all.
         """
         refuse_errors(manifests)
-        return self.drift_from(self.compared(manifests, progress), manifests, count_unmanaged=count_unmanaged)
+        snapshot = self.compared(manifests, base, progress)
+        return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged)
 
-    def compared(self, manifests: Manifests, progress: Reading | None = None) -> Snapshot:
-        """All that manifests are compared with when drift is looked for."""
-        return self.read(replace(wanted_for(manifests, self.settings.policy), everything=True, edits=True), progress)
+    def compared(
+        self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None
+    ) -> Snapshot:
+        """All that manifests, and those of a base, are compared with when drift is looked for."""
+        policy = self.settings.policy
+        both, wide = (manifests, policy) if base is None else _both(manifests, policy, base.version)
+        return self.read(replace(wanted_for(both, wide), everything=True, edits=True), progress)
 
-    def drift_from(self, snapshot: Snapshot, manifests: Manifests, *, count_unmanaged: bool = False) -> Drift:
+    def drift_from(
+        self, snapshot: Snapshot, manifests: Manifests, base: Base | None = None, *, count_unmanaged: bool = False
+    ) -> Drift:
         """What differs between manifests and what was read."""
         refuse_errors(manifests)
         # All that is compared was read, so that nothing is gained by comparing less.
@@ -142,7 +156,7 @@ class Seen:
             renamed |= fresh
         here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
-            touched=touched(runs(self.settings.root), self.connection.url),
+            applied=None if base is None else self._applied(base, snapshot),
             edits=edits_of(snapshot, policy.timezone),
             broken=broken,
             needs={one.address: all_kinds()[one.address.kind].leans_on(one) for one in here},
@@ -158,6 +172,16 @@ class Seen:
             today=policy.today,
             count_unmanaged=count_unmanaged,
         )
+
+    def _applied(self, base: Base, snapshot: Snapshot) -> Applied:
+        """What the manifests of a base would change in what was read."""
+        manifests, policy = base.version
+        try:
+            refuse_errors(manifests)
+            plan, broken = self.told_apart(manifests, replace(policy, compares=None), snapshot)
+        except ProblemsFound:
+            return Applied(name=base.name, changes=None)
+        return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """The plan against a workspace as it once was; it can be shown, not applied."""
@@ -180,11 +204,9 @@ class Seen:
         snapshot: what both are planned against; left out, the workspace is read for both at once.
         """
         refuse_errors(manifests)
-        theirs = base.version.manifests
-        both = replace(manifests, declared=joined(manifests, theirs), absent=(*manifests.absent, *theirs.absent))
+        both, wide = _both(manifests, policy, base.version)
         if snapshot is None:
-            owned = {**base.version.policy.ownership, **policy.ownership}
-            seen = self.read(wanted_for(both, replace(policy, ownership=owned)), progress)
+            seen = self.read(wanted_for(both, wide), progress)
         else:
             seen = recognised(snapshot, both, all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
@@ -257,6 +279,13 @@ def refuse_errors(manifests: Manifests) -> None:
     """Raises ProblemsFound when the manifests have errors; nothing is read for manifests that cannot be planned."""
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
+
+
+def _both(manifests: Manifests, policy: Policy, base: Version) -> tuple[Manifests, Policy]:
+    """What has to be read for manifests and for those of a base, in one go."""
+    theirs = base.manifests
+    both = replace(manifests, declared=joined(manifests, theirs), absent=(*manifests.absent, *theirs.absent))
+    return both, replace(policy, ownership={**base.policy.ownership, **policy.ownership})
 
 
 def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context, say
-from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
+from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of, trust_project
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.comparing import Base
     from lmsconf.core.plan import Manifests
     from lmsconf.editing.together import Project
     from lmsconf.seeing import Reading, Seen
+    from lmsconf.settings import Settings
 
 
 @click.command()
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="Edit the manifests to say what the workspace has, and show the lines that change; * fits any text.",
 )
+@click.option(
+    "--base",
+    metavar="DIR|REF",
+    help="The manifests that were applied last: what differs from them, too, was changed by hand; only that counts.",
+)
+@trust_project
 @click.option("--unmanaged", "count_unmanaged", is_flag=True, help="Count also what no manifest speaks of.")
 @parallelism
 @max_rate
@@ -33,6 +42,8 @@ def drift(
     context: Context,
     *,
     accepted: tuple[str, ...],
+    base: str | None,
+    trust_project: str | None,
     count_unmanaged: bool,
     parallelism: int,
     max_rate: float | None,
@@ -44,11 +55,22 @@ def drift(
     what lmsconf owns and no manifest declares. What `ignore:` in the project file fits is listed and does not count.
     Exit 2 when there is drift, else 0; 1 when something could not be compared.
 
+    With --base, the manifests that were applied last are compared with the same workspace. Where it is as they say,
+    only the manifests at hand have changed: that is not applied yet, is listed, and does not count. What differs from
+    both was changed by hand, and counts. Without --base a difference is a difference.
+
     With --accept, what fits is taken over instead, and with it what else differs and cannot stay as it is without:
     the manifests are edited in place, comments and order stay, and the changed lines go to stdout. Where one cannot be
     edited safely, that is told and no file is written.
     """
+    from lmsconf.trust import trusted_parts
+
+    if trust_project is not None and base is None:
+        raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
+    trusted = trusted_parts(trust_project)
     if accepted:
+        if base is not None:
+            raise UsageError("--accept compares with the manifests at hand only", hint="Leave --base out.")
         return _accept(context, accepted, parallelism, max_rate, output)
     from lmsconf.seeing import read_manifests, refuse_errors
     from lmsconf.views import DRIFT_VIEWS
@@ -56,13 +78,27 @@ def drift(
     settings = settings_of(context)
     manifests = read_manifests(settings)
     refuse_errors(manifests)
+    applied = None if base is None else _base_of(base, settings, context, trusted)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        found = _compared(workspace, manifests, tell, count_unmanaged=count_unmanaged).passable()
+        found = _compared(workspace, manifests, tell, applied, count_unmanaged=count_unmanaged).passable()
     output.show(DRIFT_VIEWS, found)
     return found.exit
 
 
-def _compared(workspace: Seen, manifests: Manifests, tell: Reading, *, count_unmanaged: bool = False) -> Project:
+def _base_of(said: str, settings: Settings, context: Context, trusted: Collection[str]) -> Base:
+    from lmsconf.basis import base_of
+
+    return base_of(said, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
+
+
+def _compared(
+    workspace: Seen,
+    manifests: Manifests,
+    tell: Reading,
+    base: Base | None = None,
+    *,
+    count_unmanaged: bool = False,
+) -> Project:
     """What differs, with all that is needed to take it over. The workspace is read once."""
     from lmsconf.editing.together import Project
     from lmsconf.kinds import all_kinds
@@ -70,9 +106,9 @@ def _compared(workspace: Seen, manifests: Manifests, tell: Reading, *, count_unm
 
     refuse_errors(manifests)
     settings = workspace.settings
-    snapshot = workspace.compared(manifests, tell)
+    snapshot = workspace.compared(manifests, base, tell)
     return Project(
-        drift=workspace.drift_from(snapshot, manifests, count_unmanaged=count_unmanaged),
+        drift=workspace.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged),
         manifests=manifests,
         root=settings.root,
         timezone=settings.policy.timezone,

@@ -28,7 +28,6 @@ class State(StrEnum):
 
     changed        it is live, and not as the manifests say
     missing        it is declared, and not live
-    never_applied  the same, and no run that was written down here has ever made it
     renamed        it is declared, not live, and what no manifest speaks of is the same under another name
     undeclared     it is live, and the manifests want it gone: it stands under `absent`, or is owned and not declared
     unmanaged      it is live, and no manifest speaks of it; found only where such things count
@@ -36,10 +35,20 @@ class State(StrEnum):
 
     CHANGED = "changed"
     MISSING = "missing"
-    NEVER_APPLIED = "never_applied"
     RENAMED = "renamed"
     UNDECLARED = "undeclared"
     UNMANAGED = "unmanaged"
+
+
+class Cause(StrEnum):
+    """Who made a difference, where manifests that were applied before are at hand to tell.
+
+    by_hand      the workspace is not as those say either: somebody changed it
+    not_applied  the workspace is as those say: only the manifests have changed since
+    """
+
+    BY_HAND = "changed by hand"
+    NOT_APPLIED = "not applied yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +102,8 @@ class Finding:
     candidates  what it may be under another name: one, or several where content does not tell which; of what is
                 missing, what has a close name or mostly the same content
     edit        who changed it last; None where the service does not say
+    cause       who made the difference; None where no base was given, or it does not tell
+    unapplied   the keys in which only the manifests have changed since the base
     restore     the line for the shell that makes the workspace as the manifests say; None where there is none
     accept      the line that makes the manifests say what the workspace has
     """
@@ -109,6 +120,8 @@ class Finding:
     goes_along: bool = False
     candidates: tuple[Candidate, ...] = ()
     edit: Edit | None = None
+    cause: Cause | None = None
+    unapplied: tuple[str, ...] = ()
     restore: str | None = None
     accept: str | None = None
 
@@ -148,6 +161,8 @@ class Drift:
     managed        all that the manifests declare for this workspace, by address
     findings       what counts, by address
     ignored        what would, but for the project file
+    base           the manifests that are taken to be applied, None where none were named
+    not_applied    what differs from the manifests at hand only, and does not count
     unmanaged      what no manifest speaks of; `counts_unmanaged`: each of these is a finding, too
     problems       an error says that something could not be compared; it is in none of the lists above
     """
@@ -166,6 +181,8 @@ class Drift:
     unmanaged: tuple[Unmanaged, ...]
     counts_unmanaged: bool
     problems: tuple[Problem, ...]
+    base: str | None = None
+    not_applied: tuple[Finding, ...] = ()
 
     def count(self, state: State) -> int:
         """How many findings are in that state."""

@@ -1,4 +1,4 @@
-"""A plan of everything, the snapshot that it was made from, and what journals tell → Drift. A pure function."""
+"""A plan of everything, the snapshot that it was made from, and the plan of a base → Drift. A pure function."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Final
 
 from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.candidates import Candidate, PossibleRename
-from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.core.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.core.names import exactly, fits
-from lmsconf.core.recorded import RecordedRun
-from lmsconf.core.recorded import State as CallState
 from lmsconf.core.renames import CLOSE, POSSIBLE
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Action, Change, Declared, FieldChange, Plan
@@ -25,10 +23,22 @@ TAKE_OVER: Final = "export --into"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """Manifests that are taken to be applied, and what they would change: in that the workspace was changed by hand.
+
+    changes: None where they cannot be planned. lost: the addresses of which that cannot be told.
+    """
+
+    name: str
+    changes: tuple[Change, ...] | None
+    lost: frozenset[str | None] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What is known beside manifests and workspace.
 
-    touched  the addresses that runs have done something to; None where no journal tells, or one is damaged
+    applied  the manifests that were applied before, where they are named
     edits    id of a live resource → who changed it last
     broken   errors of what could not be planned
     needs    declared resource → what else must be there for it
@@ -36,7 +46,7 @@ class Evidence:
     command  how lmsconf is called for this project and workspace
     """
 
-    touched: AbstractSet[str] | None = None
+    applied: Applied | None = None
     edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
     needs: Mapping[Address, Sequence[Address]] = field(default_factory=dict)
@@ -69,6 +79,7 @@ def make_drift(
         )
     holding = [one for one in ignores if one.holds(today)]
     counted, ignored = _sorted_out(found, holding)
+    applied = evidence.applied
     idle = () if evidence.broken else _idle(holding, [*(one.address for one in found), *strangers])
     return Drift(
         workspace=plan.workspace,
@@ -79,29 +90,15 @@ def make_drift(
         manifests_digest=plan.manifests_digest,
         manifests_files=plan.manifests_files,
         managed=tuple(sorted(Managed(one.address, one.source) for one in declared)),
-        findings=tuple(counted),
+        findings=tuple(one for one in counted if one.cause is not Cause.NOT_APPLIED),
         ignored=tuple(ignored),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
-        problems=(*evidence.broken, *_comparing(plan), *outlived(ignores, today), *idle),
+        problems=(*evidence.broken, *_comparing(plan), *_unplannable(applied), *outlived(ignores, today), *idle),
+        base=None if applied is None else applied.name,
+        not_applied=tuple(one for one in counted if one.cause is Cause.NOT_APPLIED),
     )
-
-
-def touched(runs: Iterable[RecordedRun], url: str) -> frozenset[str] | None:
-    """The addresses that runs on that workspace have done something to, or may have.
-
-    None where that is not known: there was no run, or something of a journal cannot be read.
-    """
-    found: set[str] = set()
-    told = False
-    for run in runs:
-        if run.opening is None or run.damaged:
-            return None
-        if run.opening.url == url:
-            told = True
-            found.update(call.address for call in run.calls if call.state in (CallState.DONE, CallState.IN_FLIGHT))
-    return frozenset(found) if told else None
 
 
 def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
@@ -189,8 +186,12 @@ def _finding(
     candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
     if renamed or (rename and rename.alike):
         state = State.RENAMED
-    if state is State.MISSING and evidence.touched is not None and str(change.address) not in evidence.touched:
-        state = State.NEVER_APPLIED
+    before = _before(change, evidence.applied)
+    cause = None if before is None else Cause.BY_HAND if before else Cause.NOT_APPLIED
+    known = {one.path for each in before or () for one in each.fields}
+    # Of what is there on one side only, no keys are told.
+    keys = before and all(each.fields for each in before)
+    unapplied = tuple(one.path for one in change.fields if keys and one.path not in known)
     owned = state is State.UNDECLARED and change.source is None
     # What goes with its group stays with it, too: there is nothing of its own to take over.
     goes_along = change.goes_with is not None
@@ -208,11 +209,35 @@ def _finding(
         goes_along=goes_along,
         candidates=candidates,
         edit=None if change.id is None else evidence.edits.get(change.id),
+        cause=cause,
+        unapplied=unapplied,
         restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
         accept=None
-        if state is State.RENAMED and renamed is None
+        if unapplied or cause is Cause.NOT_APPLIED or (state is State.RENAMED and renamed is None)
         else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
+
+
+def _before(change: Change, applied: Applied | None) -> Sequence[Change] | None:
+    """What manifests that were applied before would change in the same resource; None where that is not known."""
+    if applied is None or applied.changes is None or str(change.address) in applied.lost:
+        return None
+    return [one for one in applied.changes if one.address == change.address or _is_of_one_row(one, change)]
+
+
+def _is_of_one_row(one: Change, other: Change) -> bool:
+    """Whether two changes are of the same live resource, by whatever names."""
+    return one.id is not None and (one.address.kind, one.id) == (other.address.kind, other.id)
+
+
+def _unplannable(applied: Applied | None) -> Iterator[Problem]:
+    if applied is not None and applied.changes is None:
+        yield Problem(
+            code="base/not-planned",
+            message=f"the manifests of {applied.name} cannot be planned, so all that differs counts as drift",
+            severity=Severity.WARNING,
+            hint="See what is wrong with them: check them out and run `lmsconf plan`.",
+        )
 
 
 def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:

@@ -23,9 +23,11 @@ def drift_json(drift: Drift) -> str:
             "people": drift.people,
             "timezone": drift.timezone,
             "manifests": {"digest": drift.manifests_digest, "files": list(drift.manifests_files)},
+            "base": drift.base,
             "counts_unmanaged": drift.counts_unmanaged,
             "summary": _summary(drift),
             "findings": [_finding(one) for one in drift.findings],
+            "not_applied": [_finding(one) for one in drift.not_applied],
             "ignored": [_ignored(one) for one in drift.ignored],
             "coverage": [_coverage(one) for one in drift.coverage],
             "unmanaged": [_unmanaged(one) for one in drift.unmanaged],
@@ -42,6 +44,7 @@ def _summary(drift: Drift) -> Json:
         "findings": len(drift.findings),
         **states,
         State.UNMANAGED.value: unmanaged,
+        "not_applied": len(drift.not_applied),
         "ignored": len(drift.ignored),
     }
 
@@ -53,6 +56,8 @@ def _finding(finding: Finding) -> dict[str, Json]:
         "kind": finding.address.kind,
         "name": finding.address.name,
         "state": finding.state.value,
+        "cause": finding.cause.value if finding.cause else None,
+        "unapplied": list(finding.unapplied),
         "id": finding.id,
         "about": None if finding.about is None else dict(finding.about),
         "source": where_json(finding.source),

@@ -14,9 +14,10 @@ def drift_text(drift: Drift, *, color: bool = False) -> str:
     """What differs, what is ignored, what nobody manages, and how much the manifests speak of."""
     return page(
         [
-            [safe(wording.first_line(drift.workspace, drift.url, drift.people))],
+            [safe(wording.first_line(drift.workspace, drift.url, drift.people)), *drift_words.compared(drift)],
             (line for problem in drift.problems for line in problem_lines(problem)),
             *map(_finding, drift.findings),
+            _not_applied(drift),
             _ignored(drift),
             _unmanaged(drift),
             _coverage(drift),
@@ -40,6 +41,13 @@ def _field(field: FieldDrift) -> Iterator[str]:
     yield safe(f"      ~ {drift_words.field(field)}")
     yield from item_lines(field.missing, "-")
     yield from item_lines(field.extra, "+")
+
+
+def _not_applied(drift: Drift) -> Iterator[str]:
+    if drift.not_applied:
+        yield f"{drift_words.NOT_APPLIED}:"
+    for one in drift.not_applied:
+        yield safe(f"    {drift_words.headline(one)}{f' ({one.source})' if one.source else ''}")
 
 
 def _ignored(drift: Drift) -> Iterator[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmsconf.core.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.core.drift import Cause, Coverage, Drift, FieldDrift, Finding, Ignored, State
 from lmsconf.core.values import Json
 from lmsconf.views import wording
 
 SIGNS: Final = {
     State.CHANGED: "~",
     State.MISSING: "-",
-    State.NEVER_APPLIED: "-",
     State.RENAMED: "~",
     State.UNDECLARED: "+",
     State.UNMANAGED: "+",
@@ -22,7 +21,6 @@ SIGNS: Final = {
 IS: Final = {
     State.CHANGED: "is not as the manifests say",
     State.MISSING: "is declared and not live",
-    State.NEVER_APPLIED: "is declared and not live; no run from this folder has made it",
     State.RENAMED: "was renamed by hand",
     State.UNDECLARED: "is live and should not be",
     State.UNMANAGED: "is live and not declared",
@@ -31,17 +29,25 @@ IS: Final = {
 COUNTED: Final = {
     State.CHANGED: "changed",
     State.MISSING: "missing",
-    State.NEVER_APPLIED: "never applied from here",
     State.RENAMED: "renamed by hand",
     State.UNDECLARED: "undeclared",
     State.UNMANAGED: "unmanaged",
 }
 
+TO_COME: Final = {
+    State.CHANGED: "is to change",
+    State.MISSING: "is to be created",
+    State.RENAMED: "is to be created, or renamed",
+    State.UNDECLARED: "is to be deleted",
+}
+"""What the manifests want since they were applied last. What no manifest speaks of has nothing to come."""
+
+NOT_APPLIED: Final = "Not applied yet"
+"""What stands above that."""
+
 MEANS: Final = {
     State.CHANGED: "It is live, and differs from what the manifests say.",
     State.MISSING: "The manifests declare it, and the workspace does not have it.",
-    State.NEVER_APPLIED: "The manifests declare it, and the workspace does not have it. No run that was written down "
-    "in this folder has made it; somebody else may have.",
     State.RENAMED: "The manifests declare it and nothing of that name is live, while something that no manifest speaks "
     "of has the same members, conditions or choices under another name.",
     State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
@@ -52,6 +58,8 @@ MEANS: Final = {
 
 def headline(finding: Finding) -> str:
     """`group/Coaches is not as the manifests say`."""
+    if finding.cause is Cause.NOT_APPLIED:
+        return f"{wording.title(finding.address)} {TO_COME[finding.state]}"
     return f"{wording.title(finding.address)} {IS[finding.state]}"
 
 
@@ -70,6 +78,10 @@ def why(finding: Finding) -> Iterator[str]:
     elif finding.state is State.UNDECLARED:
         yield "it stands under `absent`"
     yield from _known_as(finding)
+    if finding.cause is Cause.BY_HAND:
+        yield "changed by hand"
+    if finding.unapplied:
+        yield f"not applied yet: {', '.join(finding.unapplied)}"
     if finding.edit is not None:
         by = f" by {finding.edit.by}" if finding.edit.by else ""
         at = f" at {finding.edit.at}" if finding.edit.at else ""
@@ -133,12 +145,25 @@ def coverage(one: Coverage) -> str:
     return f"{one.managed:,} of {wording.count(one.live, wording.noun(one.kind))}{share}{alone}{rest}"
 
 
+def compared(drift: Drift) -> Iterator[str]:
+    """With which manifests the report was compared beside those at hand, and what that tells."""
+    if drift.base is not None:
+        yield (
+            f"{wording.base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
+            "what differs from the manifests at hand only is not applied yet, and does not count."
+        )
+
+
 def closing(drift: Drift) -> str:
     """The sentence that everybody reads."""
     counts = [f"{number:,} {COUNTED[state]}" for state in State if (number := drift.count(state))]
-    rest = f" {len(drift.ignored):,} more ignored." if drift.ignored else ""
+    others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
+    others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
+    rest = f" Beside that: {', '.join(others)}." if others else ""
     if counts:
         return f"Drift: {', '.join(counts)}.{rest}"
     if any(problem.is_error for problem in drift.problems):
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
-    return f"No drift. The workspace matches the manifests.{rest}"
+    if others:
+        return f"No drift. What differs does not count: {', '.join(others)}."
+    return "No drift. The workspace matches the manifests."

@@ -15,7 +15,6 @@ _STATES = {state.value: drift_words.COUNTED[state].capitalize() for state in Sta
 _COLOURS = {
     State.CHANGED: "update",
     State.MISSING: "delete",
-    State.NEVER_APPLIED: "delete",
     State.RENAMED: "update",
     State.UNDECLARED: "replace",
     State.UNMANAGED: "create",
@@ -27,6 +26,7 @@ def drift_html(drift: Drift) -> str:
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(drift.problems)]),
         ("findings", "Findings", rows(list(_groups(drift)), _STATES, word="finding") if drift.findings else None),
+        ("not-applied", drift_words.NOT_APPLIED, _not_applied(drift)),
         ("ignored", "Ignored by the project file", _ignored(drift)),
         ("unmanaged", "Not managed", _unmanaged(drift)),
         ("coverage", "Managed by the manifests", _coverage(drift)),
@@ -34,6 +34,7 @@ def drift_html(drift: Drift) -> str:
     top = [
         header("drift", drift.workspace, wording.first_line(drift.workspace, drift.url, drift.people)),
         tag("p", drift_words.closing(drift), class_="verdict"),
+        [tag("p", line, class_="scope") for line in drift_words.compared(drift)],
         cards(_counts(drift)),
     ]
     manifests = f"{wording.count(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
@@ -82,6 +83,11 @@ def _legend(finding: Finding) -> Child:
     if not finding.fields:
         return None
     return tag("p", "− as the manifests say, + as the workspace has it", class_="soft")  # noqa: RUF001  # as wide as +
+
+
+def _not_applied(drift: Drift) -> Child:
+    items = [tag("li", drift_words.headline(one)) for one in drift.not_applied]
+    return tag("ul", items, class_="plain") if items else None
 
 
 def _ignored(drift: Drift) -> Child:

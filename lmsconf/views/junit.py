@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmsconf.core.address import Address
-from lmsconf.core.drift import Drift, Finding, Ignored
+from lmsconf.core.drift import Drift, Finding
 from lmsconf.errors import Problem, Where
 from lmsconf.views import drift_words, wording
 from lmsconf.views.escape import xml
@@ -53,8 +53,10 @@ def _cases(drift: Drift) -> Iterator[_Case]:
     found: dict[Address, list[_Case]] = defaultdict(list)
     for finding in drift.findings:
         found[finding.address].append(_failure(finding))
+    for finding in drift.not_applied:
+        found[finding.address].append(_skipped(finding, f"{drift_words.NOT_APPLIED}: {drift_words.headline(finding)}"))
     for one in drift.ignored:
-        found[one.finding.address].append(_skipped(one))
+        found[one.finding.address].append(_skipped(one.finding, drift_words.ignored(one)))
     declared = {str(one.address): one.address for one in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
@@ -84,13 +86,9 @@ def _told(finding: Finding) -> Iterator[str]:
     yield from drift_words.ways_out(finding)
 
 
-def _skipped(one: Ignored) -> _Case:
-    finding = one.finding
+def _skipped(finding: Finding, message: str) -> _Case:
     return _Case(
-        kind=finding.address.kind,
-        name=wording.title(finding.address),
-        outcome="skipped",
-        message=drift_words.ignored(one),
+        kind=finding.address.kind, name=wording.title(finding.address), outcome="skipped", message=message
     )
 
 

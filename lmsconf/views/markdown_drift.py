@@ -39,6 +39,7 @@ def drift_markdown(drift: Drift, *, limit: Budget = WHOLE) -> str:
         f"### lmsconf drift: {within(drift.workspace, code)}",
         f"**{drift_words.closing(drift)}**",
         first_line(drift.workspace, drift.url, drift.people),
+        *map(md, drift_words.compared(drift)),
         _coverage(drift),
         "`-` is what the manifests say, `+` what the workspace has." if drift.findings else "",
     )
@@ -47,6 +48,7 @@ def drift_markdown(drift: Drift, *, limit: Budget = WHOLE) -> str:
         *problem_section([problem for problem in problems if problem.is_error]),
         *_findings(drift, limit),
         *problem_section([problem for problem in problems if not problem.is_error]),
+        *section_of(drift_words.NOT_APPLIED, map(_to_come, drift.not_applied), folded=limit.folds),
         *section_of("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
         *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
     ]
@@ -103,6 +105,11 @@ def _body(finding: Finding, most: int | None) -> Iterator[str]:
     yield diff(differs(finding), most)
     ways = [part for does, line in ways_out(finding) for part in (f"# {does}", line.replace("\n", "\\n"))]
     yield fence("\n".join(ways), "sh") if ways else ""
+
+
+def _to_come(finding: Finding) -> Entry:
+    noun = wording.noun(finding.address.kind)
+    return Entry(noun, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
 
 
 def _ignored(one: Ignored) -> Entry:

@@ -28,7 +28,6 @@ PROJECT: Final = Where("lmsconf.yaml", 1, 1)
 _LEVELS: Final = {
     State.CHANGED: "warning",
     State.MISSING: "warning",
-    State.NEVER_APPLIED: "warning",
     State.RENAMED: "warning",
     State.UNDECLARED: "warning",
     State.UNMANAGED: "note",
@@ -38,7 +37,8 @@ _LEVELS: Final = {
 def drift_sarif(drift: Drift) -> str:
     """The report as one run, with a rule for each state."""
     counted: list[Json] = [_result(drift, finding) for finding in drift.findings]
-    results = [*counted, *(_suppressed(drift, one) for one in drift.ignored)]
+    to_come: list[Json] = [_not_applied(drift, finding) for finding in drift.not_applied]
+    results = [*counted, *to_come, *(_suppressed(drift, one) for one in drift.ignored)]
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(drift, results)]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -99,6 +99,11 @@ def _told(finding: Finding) -> Iterable[str]:
     yield from drift_words.why(finding)
     yield from map(drift_words.field_items, finding.fields)
     yield from drift_words.ways_out(finding)
+
+
+def _not_applied(drift: Drift, finding: Finding) -> Json:
+    said: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
+    return {**_result(drift, finding), "suppressions": [said]}
 
 
 def _suppressed(drift: Drift, one: Ignored) -> Json:

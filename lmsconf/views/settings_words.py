@@ -39,7 +39,7 @@ def plan_guards(plan: Plan) -> list[str]:
 def changed(plan: Plan) -> Iterator[str]:
     """Each setting that the change alters, weaker ones first."""
     for one in sorted(plan.settings_changed, key=lambda one: not one.weaker):
-        yield f"{_line(one, wording.base_name(plan))}{', which is weaker' if one.weaker else ''}"
+        yield f"{_line(one, wording.base_name(plan.base))}{', which is weaker' if one.weaker else ''}"
 
 
 def _line(one: SettingChange, base: str) -> str:

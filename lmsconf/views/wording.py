@@ -191,7 +191,7 @@ def origins(plan: Plan) -> str:
     counts = Counter(change.origin for change in plan.changes)
     verbs = {one: _FROM[one] if counts[one] == 1 else _FROM_SEVERAL[one] for one in Origin}
     said = [f"{counts[one]:,} {verbs[one]}" for one in Origin if counts[one]]
-    return f"Compared with {base_name(plan)}: {', '.join(said) or 'nothing changes'}."
+    return f"Compared with {base_name(plan.base)}: {', '.join(said) or 'nothing changes'}."
 
 
 _FROM = {
@@ -206,14 +206,14 @@ _FROM_SEVERAL = {
 }
 
 
-def base_name(plan: Plan) -> str:
-    """What the base is called, as far as its characters mean nothing in any format."""
-    return re.sub(r"[^\w./~^+ -]", "?", plan.base or "")
+def base_name(name: str | None) -> str:
+    """What a base is called, as far as its characters mean nothing in any format."""
+    return re.sub(r"[^\w./~^+ -]", "?", name or "")
 
 
 def let_go(plan: Plan) -> str:
     """What stands above the things that a change lets go of."""
-    name = base_name(plan)
+    name = base_name(plan.base)
     return f"{name} declares these, and the manifests do not any more. They stay; the line below deletes each:"
 
 

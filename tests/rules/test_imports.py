@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "settling": {"core", "errors", "kinds"},
     "granting": {"client", "core", "errors", "kinds", "settling"},
     "sending": {"client", "core", "errors", "granting", "kinds", "settling"},
-    "seeing": {"comparing", "connect", "core", "errors", "journal", "kinds", "manifest", "project", "settings"},
+    "seeing": {"comparing", "connect", "core", "errors", "kinds", "manifest", "project", "settings"},
     "readback": {"core", "errors", "settling"},
     "workspace": {"core", "errors", "granting", "journal", "kinds", "readback", "seeing", "sending", "settling"},
     "locking": {"connect", "core", "errors", "kinds", "settings", "settling"},

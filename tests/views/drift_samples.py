@@ -9,7 +9,7 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO,
 
 from lmsconf.core.address import Address, RemoteId
 from lmsconf.core.candidates import Candidate
-from lmsconf.core.drift import Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.core.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.core.drifting import TAKE_OVER
 from lmsconf.core.values import Unmanaged
 from lmsconf.errors import Problem, Severity, Where
@@ -101,7 +101,7 @@ ALL = replace(
         ),
         Finding(
             address=INTERNS,
-            state=State.NEVER_APPLIED,
+            state=State.MISSING,
             source=Where(FILE, 40, 5),
             declared={"name": "Summer interns 2024"},
             restore="lmsconf apply --only 'group/Summer interns 2024'",
@@ -243,4 +243,17 @@ HOSTILE = replace(
     problems=(Problem(code="x", message=EVIL, hint=f"{EVIL}\n::stop-commands::x", source=Where(EVIL, 4)),),
 )
 
-DRIFTS = {"none": NONE, "all": ALL, "broken": BROKEN, "hostile": HOSTILE}
+BASED = replace(
+    ALL,
+    base="origin/main",
+    findings=(
+        replace(ALL.findings[2], cause=Cause.BY_HAND, unapplied=("members",), accept=None),
+        replace(ALL.findings[1], cause=Cause.BY_HAND),
+    ),
+    not_applied=tuple(
+        replace(one, cause=Cause.NOT_APPLIED, accept=None) for one in (ALL.findings[0], ALL.findings[3])
+    ),
+    counts_unmanaged=False,
+)
+
+DRIFTS = {"none": NONE, "all": ALL, "based": BASED, "broken": BROKEN, "hostile": HOSTILE}

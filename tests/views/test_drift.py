@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from document_samples import EVIL
-from drift_samples import ALL, BROKEN, DRIFTS, HOSTILE, NONE
+from drift_samples import ALL, BASED, BROKEN, DRIFTS, HOSTILE, NONE
 from jsonschema import Draft4Validator, Draft202012Validator
 from junitparser import JUnitXml
 from sarif_pydantic import Sarif
@@ -56,6 +56,7 @@ def test_the_summary_counts_what_stands_there(name: str) -> None:
         state: states.count(state) for state in State if state is not State.UNMANAGED
     }
     assert summary["ignored"] == len(document["ignored"])
+    assert summary["not_applied"] == len(document["not_applied"])
     assert summary["unmanaged"] == sum(len(group["addresses"]) for group in document["unmanaged"])
 
 
@@ -64,6 +65,7 @@ def test_what_a_report_comes_to() -> None:
     assert (NONE.exit, ALL.exit, BROKEN.exit) == (Exit.OK, Exit.CHANGES, Exit.ERROR)
     assert replace(ALL, problems=BROKEN.problems).exit == Exit.ERROR
     assert replace(NONE, ignored=ALL.ignored).exit == Exit.OK
+    assert replace(BASED, findings=()).exit == Exit.OK
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_real_consumer_reads_the_junit_file(name: str) -> None:
     found = JUnitXml.fromroot(ET.fromstring(DRIFT_VIEWS["junit"](drift)))
     results = [(type(result).__name__, result.type) for suite in found for case in suite for result in case.result]
     assert sorted(kind for name, kind in results if name == "Failure") == sorted(one.state for one in drift.findings)
-    assert sum(name == "Skipped" for name, _ in results) == len(drift.ignored)
+    assert sum(name == "Skipped" for name, _ in results) == len(drift.ignored) + len(drift.not_applied)
     assert sum(name == "Error" for name, _ in results) == sum(problem.is_error for problem in drift.problems)
     said = {suite.name: (suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found}
     for suite in found:
@@ -106,7 +108,8 @@ def test_a_model_of_the_standard_reads_the_sarif_file(name: str) -> None:
     (run,) = log.runs
     rules = [rule.id for rule in run.tool.driver.rules or []]
     results = run.results or []
-    assert len(results) == len(DRIFTS[name].findings) + len(DRIFTS[name].ignored)
+    drift = DRIFTS[name]
+    assert len(results) == len(drift.findings) + len(drift.not_applied) + len(drift.ignored)
     assert all(rules[result.rule_index or 0] == result.rule_id for result in results)
 
 

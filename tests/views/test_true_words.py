@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -136,19 +135,3 @@ def test_a_snapshot_shows_no_name_of_ours(stage: Stage, view: str) -> None:
     assert "1 choice that somebody holds" in ran.out
     assert "1 person with administrator rights" in ran.out
     assert "holders" not in ran.out
-
-
-def test_what_is_gone_and_was_made_elsewhere_is_not_said_to_be_new(stage: Stage) -> None:
-    """A group that was there, was declared, and was deleted by hand: only what this folder's runs know is told."""
-    stage.write("groups: [{name: Old}, {name: New}]")
-    assert stage("apply", "--auto-approve").code == 0
-    groups = json.loads(stage("api", "GET", "/groups").out)["groups"]
-    for group in groups:
-        stage.hand("manual-groups.delete", {"groupId": group["groupId"]})
-    told = stage("drift").out
-    assert "group/Old is declared and not live; no run from this folder has made it" in told
-    assert "group/New is declared and not live\n" in told
-    [log] = json.loads(stage("drift", "--format", "sarif").out)["runs"]
-    levels = {result["ruleId"]: result["level"] for result in log["results"]}
-    assert levels == {"drift/missing": "warning", "drift/never-applied": "warning"}
-    assert stage("drift", "--format", "junit").out.count("<failure ") == 2
