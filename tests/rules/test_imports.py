@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "cli": {
         *("basis", "client", "connect", "core", "credential", "doctor", "editing", "endpoint", "errors", "exporting"),
         *("files", "journal", "kinds", "locking", "manifest", "offline", "project", "redact", "sandbox", "seeing"),
-        *("settings", "settling", "starting", "trust", "views", "wire", "workspace"),
+        *("comparing", "settings", "settling", "starting", "trust", "views", "wire", "workspace"),
     },
 }
 """Package or module → what else of ours it may import. The core knows neither the kinds nor HTTP."""
