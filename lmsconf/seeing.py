@@ -15,7 +15,7 @@ from lmsconf.core.drift import Drift
 from lmsconf.core.drifting import Applied, Evidence, make_drift
 from lmsconf.core.drifting import outlived as ignores_outlived
 from lmsconf.core.moments import utc_text
-from lmsconf.core.plan import Manifests, make_plan, outlived
+from lmsconf.core.plan import Manifests, left_alone, make_plan, outlived
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
@@ -59,8 +59,10 @@ def read_manifests(
 def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
     """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
     found = read_manifests(settings, keep)
-    late = (*outlived(found.absent, settings.policy), *ignores_outlived(settings.ignores, settings.policy.today))
-    return replace(found, problems=(*dialect_problems(settings), *found.problems, *late))
+    policy = settings.policy
+    late = (*outlived(found.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    alone = left_alone(found.declared, policy)
+    return replace(found, problems=(*dialect_problems(settings), *found.problems, *alone, *late))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

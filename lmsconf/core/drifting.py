@@ -66,7 +66,7 @@ def make_drift(
 ) -> Drift:
     """What differs. `declared` is what the manifests declare for the workspace, also what could not be planned."""
     lost = {problem.address for problem in evidence.broken}
-    changes = [change for change in plan.changes if str(change.address) not in lost]
+    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {one.address: one for one in plan.renames}
     doubtful = _doubtful(changes, renames, evidence)
     found = [_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
@@ -270,7 +270,7 @@ def _coverage(
     for kind in _kinds(plan, declared):
         listing = snapshot.of(kind)
         mine = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
-        changes = [one for one in plan.changes if one.address.kind == kind]
+        changes = [one for one in plan.changes if one.address.kind == kind and not one.is_effect]
         mine -= {one.address for one in changes if one.action is Action.CREATE}
         going = sum(one.action is Action.DELETE for one in changes)
         yield Coverage(

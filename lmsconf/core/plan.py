@@ -18,8 +18,8 @@ from lmsconf.core.guard import judge, protected
 from lmsconf.core.kind import Kind
 from lmsconf.core.measure import measure
 from lmsconf.core.moments import utc_text
-from lmsconf.core.names import exactly, normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Terms
+from lmsconf.core.names import exactly, matches, normal
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.renames import possible_renames
 from lmsconf.core.rows import row_json
@@ -52,7 +52,7 @@ class Item:
     """One resource that changes, on its way to being a Change and its calls."""
 
     address: Address
-    subject: Match | Gone
+    subject: Match | Gone | Effect
     sides: Sides
     action: Action
     steps: list[Step] = field(default_factory=list)
@@ -85,9 +85,11 @@ def make_plan(
         _refuse_what_goes_along(planning, selection, found[name])
     for name, identified in found.items():
         kinds[name].conclude(planning, identified)
+    items = _with_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
         planning.problems.extend(selection.problems(_known(here, gone, found, snapshot)))
-    planning.problems.extend(outlived(gone, policy))
+    planning.problems.extend([*outlived(gone, policy), *left_alone(here, policy)])
+    planning.problems.extend(_renamed_though_left_alone(found.values(), policy))
     _refuse_names_to_come(kinds, planning, items, found)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
@@ -139,6 +141,32 @@ def outlived(absent: Iterable[Absent], policy: Policy) -> Iterator[Problem]:
             )
 
 
+def left_alone(declared: Iterable[Declared], policy: Policy) -> Iterator[Problem]:
+    """Declarations of what the project file leaves alone."""
+    for one in declared:
+        if one.applies_in(policy.workspace) and matches(str(one.address), policy.leave_alone):
+            yield _left_alone(one, one.address)
+
+
+def _renamed_though_left_alone(found: Iterable[Identified], policy: Policy) -> Iterator[Problem]:
+    """Declarations of something live that is left alone by the name that it has now."""
+    for match in (match for identified in found for match in identified.matches):
+        if match.row is not None and normal(match.row.name) != match.address.name:
+            now = Address.of(match.address.kind, normal(match.row.name))
+            if matches(str(now), policy.leave_alone) and not matches(str(match.address), policy.leave_alone):
+                yield _left_alone(match.declared, now)
+
+
+def _left_alone(declared: Declared, name: Address) -> Problem:
+    return Problem(
+        code="identity/left-alone",
+        message=f"{declared.address}: it is declared, and `leave_alone` of the project file fits {name}",
+        hint="Take the entry out, or narrow the pattern under `leave_alone`.",
+        source=declared.source,
+        address=str(declared.address),
+    )
+
+
 def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Address]) -> list[Item]:
     """The resources of one kind that change, by address."""
     out: list[Item] = []
@@ -168,17 +196,33 @@ def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Add
     return sorted(out, key=lambda item: (item.address, item.action))
 
 
+def _with_effects(
+    planning: Planning, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
+) -> list[Item]:
+    """The items with what the service itself changes because of them, each in its place."""
+    effects = [
+        Item(address=one.address, subject=one, sides=one.sides, action=Action.UPDATE) for one in planning.effects
+    ]
+    for one in planning.effects:
+        if selection.leaves_out(one.address):
+            _refuse_alone(planning, one.with_, one.address)
+    return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
+
+
 def _refuse_what_goes_along(planning: Planning, selection: Selection, found: Identified) -> None:
     """What goes with a group cannot stay without it."""
     for gone in found.gone:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
-            planning.problem(
-                "select/goes-along",
-                f"{gone.with_}: {gone.address} goes with it, and --except leaves that out",
-                hint=f"Leave both out: --except {shlex.quote(exactly(str(gone.with_)))}.",
-                at=None,
-                address=gone.with_,
-            )
+            _refuse_alone(planning, gone.with_, gone.address)
+
+
+def _refuse_alone(planning: Planning, cause: Address, along: Address) -> None:
+    planning.problem(
+        "select/goes-along",
+        f"{cause}: {along} goes with it, and --except leaves that out",
+        hint=f"Leave both out: --except {shlex.quote(exactly(str(cause)))}.",
+        address=cause,
+    )
 
 
 def _refuse_names_to_come(
@@ -207,6 +251,8 @@ def _refuse_names_to_come(
 
 
 def _steps(kind: Kind, planning: Planning, item: Item) -> list[Step]:
+    if isinstance(item.subject, Effect):
+        return []
     if isinstance(item.subject, Gone):
         return kind.delete_steps(planning, item.subject)
     return kind.steps(planning, item.subject, item.sides)
@@ -229,13 +275,15 @@ def _change(kind: Kind, planning: Planning, item: Item) -> Change:
         fields=differences(sides.before or {}, sides.after or {}) if both else (),
         defaults=sides.defaults,
         reason=_reason(subject),
-        goes_with=subject.with_ if isinstance(subject, Gone) else None,
+        goes_with=None if isinstance(subject, Match) else subject.with_,
         undo=kind.lost_on(planning, subject, sides),
     )
 
 
-def _reason(subject: Match | Gone) -> str | None:
-    """Why something goes that no manifest names."""
+def _reason(subject: Match | Gone | Effect) -> str | None:
+    """Why something goes, or changes, that no manifest names."""
+    if isinstance(subject, Effect):
+        return subject.reason
     if isinstance(subject, Match) or subject.absent is not None:
         return None
     return f"it goes with {subject.with_}" if subject.with_ else OWNED

@@ -167,6 +167,17 @@ class NewParts:
     likely: dict[str, set[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A live thing that the service itself changes because of another change, `with_`; no call is about it."""
+
+    address: Address
+    row: HasName
+    with_: Address
+    reason: str
+    sides: Sides
+
+
 class Planning:
     """The state of one planning: inputs, what the kinds found out for each other, and problems on the way.
 
@@ -175,6 +186,7 @@ class Planning:
     shifts    for each live thing that leans elsewhere later: what it leaves, and what it turns to
     leaving   compared e-mails of people who leave some group
     measures  what kinds count for guards, beside what shows in changes
+    effects   what the service itself changes because of the plan's own changes
     parts     for each live resource, the parts that come beside others that no manifest speaks of
     notes     a kind's own, under names of its own
     """
@@ -188,6 +200,7 @@ class Planning:
         self.shifts: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
         self.leaving: set[str] = set()
         self.measures: list[Measure] = []
+        self.effects: list[Effect] = []
         self.parts: dict[Address, NewParts] = {}
         self.notes: dict[str, object] = {}
 
@@ -264,7 +277,7 @@ class Planner(Protocol):
         """What else must be there for it."""
         ...
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
         """How much of the change a later plan can take back. Asked when every kind has concluded."""
         ...
 

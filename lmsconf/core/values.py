@@ -157,6 +157,11 @@ class Change:
     origin: Origin | None = None
     undo: Undo = FULL_UNDO
 
+    @property
+    def is_effect(self) -> bool:
+        """Whether the service itself makes it because of another change, so that no call is about it."""
+        return self.action is Action.UPDATE and self.goes_with is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:

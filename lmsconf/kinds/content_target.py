@@ -16,7 +16,7 @@ from lmsconf.core.forms import Form
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import email, normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Places, Step, Undo
 from lmsconf.errors import Problem, Where
 from lmsconf.kinds.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, absent, entry_schema, partial_undo, pins, texts
@@ -210,7 +210,7 @@ class ContentTargets:
         """One POST; a replacement deletes first, which interrupts access."""
         return target_steps(planning, match)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
         """An assignment that is deleted, if only to be made again, comes back without progress."""
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE

@@ -17,7 +17,7 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import (
@@ -232,7 +232,7 @@ class CustomFields:
         """Create, or replace once or twice."""
         return field_steps(planning, match, sides)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
         """A field and its choices come back with other ids, and without answers."""
         return undo_of_fields(planning, subject.address)
 

@@ -5,7 +5,7 @@ They are counted by person over everybody, archived people too. Where they are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -91,6 +91,11 @@ def note_losses(planning: Planning, found: Identified) -> None:
     planning.notes[_LOSSES] = losses
 
 
+def losses_of(planning: Planning) -> Sequence[Loss]:
+    """Which live fields the plan deletes, and which choices it drops, once the fields have concluded."""
+    return cast("list[Loss]", planning.notes.get(_LOSSES, []))
+
+
 def answers_go(planning: Planning, found: Identified) -> bool:
     """Whether the plan deletes a field or drops a choice, so that everybody's answers must be known."""
     note_losses(planning, found)
@@ -102,7 +107,7 @@ def count_lost_answers(planning: Planning, people: Identified) -> None:
 
     people: those whom manifests declare. Who is given another answer before a choice goes loses none with it.
     """
-    losses = cast("list[Loss]", planning.notes.get(_LOSSES, []))
+    losses = losses_of(planning)
     if not losses:
         return
     known = _known(planning.snapshot)
@@ -125,8 +130,7 @@ def count_lost_answers(planning: Planning, people: Identified) -> None:
 
 def undo_of_fields(planning: Planning, address: Address) -> Undo:
     """How much of the loss of a field, or of its choices, can be taken back."""
-    losses = cast("list[Loss]", planning.notes.get(_LOSSES, []))
-    loss = next((one for one in losses if one.address == address), None)
+    loss = next((one for one in losses_of(planning) if one.address == address), None)
     if loss is None:
         return Undo()
     what = "the field comes back" if loss.choices is None else "dropped choices come back"

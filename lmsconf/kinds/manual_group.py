@@ -12,7 +12,7 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
@@ -178,7 +178,7 @@ class ManualGroups:
                 steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
         return steps
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
         """A deleted group comes back with another id."""
         return partial_undo("the group comes back with another id") if isinstance(subject, Gone) else Undo()
 

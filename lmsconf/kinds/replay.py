@@ -35,6 +35,9 @@ def as_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
     absent: list[Absent] = []
     choices = dict(_choice_ids(plan))
     for change in plan.changes:
+        if change.is_effect:
+            # Nobody wants it: it comes of another change, or does not.
+            continue
         kind = kinds[change.address.kind]
         body = _body(change, choices.get(change.address, {}))
         entry = Entry(body=body, places=_Source(change), timezone=None, report=_refuse)

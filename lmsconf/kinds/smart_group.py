@@ -15,7 +15,7 @@ from lmsconf.core.identify import identify_named
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, normal
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import (
@@ -30,6 +30,7 @@ from lmsconf.kinds.common import (
     partial_undo,
     texts,
 )
+from lmsconf.kinds.condition_losses import note_condition_losses
 from lmsconf.kinds.conditions import (
     Like,
     Repeated,
@@ -193,7 +194,9 @@ class SmartGroups:
     def conclude(self, planning: Planning, identified: Identified) -> None:
         """Notes which fields and choices each live smart group keeps naming, and which it leaves."""
         find_detours(planning, identified)
-        note_usage(planning, frozenset(gone.row.id for gone in identified.gone if planning.chosen(gone.address)))
+        gone = frozenset(gone.row.id for gone in identified.gone if planning.chosen(gone.address))
+        note_usage(planning, gone)
+        note_condition_losses(planning, identified, gone)
 
     def action(self, planning: Planning, match: Match) -> Action:
         """A smart group is changed in place."""
@@ -257,8 +260,10 @@ class SmartGroups:
             frees=named_refs(conditions_of(before)) - now,
         )
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
-        """A deleted smart group comes back with another id."""
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """A deleted smart group comes back with another id, and a condition that went with its field by hand."""
+        if isinstance(subject, Effect):
+            return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Gone) else Undo()
 
     def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:

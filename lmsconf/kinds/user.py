@@ -18,7 +18,7 @@ from lmsconf.core.identify import hint_on_missing, match_declared, refuse_taken
 from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, email
-from lmsconf.core.planning import Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, partial_undo, pins, texts
@@ -195,7 +195,7 @@ class Users:
         """Create or change; give before taking; archive last."""
         return person_steps(planning, match, sides)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone, sides: Sides) -> Undo:
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
         """An account that was created stays; it can be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 

@@ -65,10 +65,33 @@ def test_what_is_owned_and_gone_can_be_left_out(tmp_path: Path) -> None:
 
 def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
     """`all` is `*`; what `leave_alone` names is counted only, and never owned."""
-    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*"]\n')
+    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*", "!group/LMS a"]\n')
     plan = it.plan("groups: [{name: LMS a}]")
     assert acts(plan) == ["delete group/lms c"]
     assert unmanaged(plan)["group"] == ([], 3)
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    ["groups: [{name: LMS a}]", "groups: [{name: New, previously: [LMS a]}]"],
+    ids=["by its name", "by the name it has now"],
+)
+def test_what_is_left_alone_cannot_be_declared(tmp_path: Path, manifests: str) -> None:
+    """One of the two is a mistake, so nothing is planned; the error stands at the entry, with the pattern's file."""
+    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/LMS*"]\n')
+    with pytest.raises(ProblemsFound) as caught:
+        it.plan(manifests)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.source and problem.source.line) == ("identity/left-alone", 1)
+    assert "`leave_alone`" in problem.message
+
+
+def test_validate_knows_what_is_left_alone(tmp_path: Path) -> None:
+    """The project file says it, so no workspace is needed to see that a declaration speaks of it."""
+    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/LMS*"]\n')
+    it.write("groups: [{name: LMS a}]")
+    ran = lmsconf(tmp_path, "validate")
+    assert (ran.code, "identity/left-alone" in ran.err) == (1, True)
 
 
 def test_ownership_deletes_a_kind_that_no_manifest_mentions(tmp_path: Path) -> None:
@@ -121,7 +144,7 @@ def test_absent_declares_no_content(tmp_path: Path, name: str) -> None:
 
 def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
     """Also those of content that no manifest names."""
-    it = owning(tmp_path, "content_targets: all", 'leave_alone: ["content_target/X -> *"]\n')
+    it = owning(tmp_path, "content_targets: all", 'leave_alone: ["content_target/X -> group/*"]\n')
     plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
     assert acts(plan) == [
         "delete content_target/Y -> group/LMS b",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from laws.worlds import TYPES, Dice, Entry, Field, Group, World, condition, worlds
 from lmsconf.core.address import Address
-from lmsconf.core.names import email, look, normal
+from lmsconf.core.names import email, exactly, look, normal
 from lmsconf.kinds.field_values import MOST_FIELDS
 from lmsconf.kinds.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 
@@ -84,6 +84,7 @@ class _Wishing:
         self.fields: dict[str, list[str]] = {}
         self.shaky: set[str] = set()
         self.numbers = count(1)
+        self.declared: list[Address] = []
 
     def run(self) -> Wish:
         self._own()
@@ -91,6 +92,7 @@ class _Wishing:
         groups = self._groups()
         smart = self._smart_groups()
         self._content_targets(groups, smart)
+        self._leave_nothing_declared_alone()
         return self.wish
 
     def _own(self) -> None:
@@ -100,10 +102,29 @@ class _Wishing:
         if self.dice.chance(5):
             self.wish.ownership[CONTENT_TARGET] = (self.dice.pick(("declared_content", "all")),)
         if self.dice.chance(4):
-            patterns = ["group/*S*", "smart_group/*"]
-            if CONTENT_TARGET not in self.wish.ownership:
-                patterns.append("content_target/*everyone")
-            self.wish.leave_alone = (self.dice.pick(patterns),)
+            patterns = {GROUP: "group/*S*", SMART_GROUP: "smart_group/*", CONTENT_TARGET: "content_target/*everyone"}
+            lives = {GROUP: self.world.groups, SMART_GROUP: self.world.smart_groups}
+            for kind in self.wish.ownership:
+                # What has the name of a declaration is not left alone, and may be its owned twin.
+                if len({normal(one.name) for one in lives.get(kind, ())}) < len(lives.get(kind, ("",))):
+                    del patterns[kind]
+            if patterns:
+                self.wish.leave_alone = (self.dice.pick(list(patterns.values())),)
+
+    def _leave_nothing_declared_alone(self) -> None:
+        """Takes all that is declared, by its name and by the one that it has now, out of what is left alone."""
+        wish = self.wish
+        for kind in (GROUP, SMART_GROUP):
+            named = (str(entry["name"]) for entry in wish.sections.get(SECTIONS[kind], ()))
+            self.declared += [Address.of(kind, normal(name)) for name in named]
+        exceptions = {f"!{exactly(str(address))}" for address in self.declared}
+        for entry in wish.sections.get(SECTIONS[CONTENT_TARGET], ()):
+            said = entry["content"]
+            for content in said if isinstance(said, list) else [said]:
+                name = normal(str(content["name"] if isinstance(content, dict) else content))
+                exceptions.add(f"!content_target/{exactly(Address.of(GROUP, name).text)} -> everyone")
+        if wish.leave_alone:
+            wish.leave_alone = (*wish.leave_alone, *sorted(exceptions))
 
     # Names
 
@@ -137,6 +158,7 @@ class _Wishing:
         self._swap(still)
         self._chain([fate for fate in fates if fate.changed], still, times)
         looks = Counter(look(Address.of(kind, fate.name).text) for fate in fates if fate.entry is not None)
+        self.declared += [Address.of(kind, normal(fate.live)) for fate in fates if fate.entry is not None]
         for fate in fates:
             if fate.entry is not None and looks[look(Address.of(kind, fate.name).text)] > 1:
                 self._pin(fate)
