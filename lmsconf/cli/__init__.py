@@ -86,16 +86,24 @@ class LazyGroup(click.Group):
     help="The project's folder, where lmsconf.yaml is; without it, this folder.",
 )
 @click.option("--workspace", metavar="NAME", help="The workspace to work on, as lmsconf.yaml names it.")
+@click.option(
+    "--mask-people",
+    "masks",
+    is_flag=True,
+    envvar="LMSCONF_MASK_PEOPLE",
+    help="Show nobody: each person is `person 1` and so on, in all that is told. For public logs and comments.",
+)
 @click.version_option(__version__, prog_name="lmsconf", message="%(prog)s %(version)s")
 @click.pass_context
-def app(ctx: click.Context, directory: str, workspace: str | None) -> None:
+def app(ctx: click.Context, directory: str, workspace: str | None, masks: bool) -> None:
     """Configuration as code for a learning platform's workspace.
 
     Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows
     what differs, `lmsconf apply` changes it.
     """
-    from lmsconf.cli.frame import Context
+    from lmsconf.cli.frame import Context, mask_people
 
+    mask_people(masks)
     ctx.obj = Context.of(directory, workspace)
 
 

@@ -18,6 +18,7 @@ from lmsconf.cli.frame import (
     cut_short,
     emit,
     interrupted,
+    masked,
     output_options,
     pass_context,
     progress,
@@ -172,7 +173,7 @@ def _from_file(workspace: Workspace, path: Path, consents: tuple[Consent, ...], 
 def _shown(plan: Plan) -> str:
     from lmsconf.views.text import plan_text
 
-    return plan_text(plan)
+    return plan_text(masked(plan))
 
 
 def _expect(plan: Plan, digest: str | None) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+    from lmsconf.cli.masking import Mask
     from lmsconf.cli.progress import Tell
     from lmsconf.views.ladder import Budget
 
 P = ParamSpec("P")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,37 @@ class Context:
             hint = "Name the folder that holds lmsconf.yaml."
             raise UsageError(f"-C {directory}: there is no such folder", hint=hint)
         return cls(folder, workspace, dict(os.environ))
+
+
+_mask: list[Mask] = []
+"""What hides people from all that this run shows; empty where nothing does."""
+
+
+def mask_people(on: bool) -> None:
+    """Whether people are hidden from all that is shown from now on."""
+    _mask.clear()
+    if on:
+        from lmsconf.cli.masking import Mask
+
+        _mask.append(Mask())
+
+
+def masks_people() -> bool:
+    """Whether people are hidden."""
+    return bool(_mask)
+
+
+def masked(value: Value) -> Value:
+    """A value as it may be shown. Whatever is worded goes through here first."""
+    return _mask[0].value(value) if _mask else value
+
+
+def _leaving(text: str) -> str:
+    """A text as it may leave: without the tokens that are known and, where they are hidden, without people."""
+    from lmsconf.redact import without_tokens
+
+    text = without_tokens(text)
+    return _mask[0].lines(text) if _mask else text
 
 
 pass_context = click.make_pass_decorator(Context)
@@ -86,7 +119,7 @@ class Output:
 
     def worded(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
         """The text that `show` would write."""
-        view = views[self.format]
+        view, value = views[self.format], masked(value)
         return view(value) if self._limit is None else view(value, limit=self._limit)
 
     def write(self, text: str) -> None:
@@ -99,9 +132,8 @@ class Output:
             from pathlib import Path
 
             from lmsconf.files import write_atomically
-            from lmsconf.redact import without_tokens
 
-            write_atomically(Path(self.path), without_tokens(text))
+            write_atomically(Path(self.path), _leaving(text))
 
     def fail(self, problems: Sequence[Problem]) -> None:
         """The problems as the document that a script waits for, unless the result went there, or could not."""
@@ -174,6 +206,7 @@ def _budget(format: str, limit: object) -> Budget | None:
 
 def run(app: click.Command, arguments: list[str]) -> int:
     """Runs the command line and gives its exit code. Errors of ours, of the command line and of pipes are messages."""
+    mask_people(False)
     try:
         with _terminable():
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
@@ -304,7 +337,7 @@ def _clean(problem: Problem) -> Problem:
     from lmsconf.redact import redacted
 
     hint = None if problem.hint is None else redacted(problem.hint)
-    return replace(problem, message=redacted(problem.message), hint=hint)
+    return masked(replace(problem, message=redacted(problem.message), hint=hint))
 
 
 def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -313,7 +346,7 @@ def crashed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
     from lmsconf.redact import redacted
 
-    sys.stderr.write(redacted("".join(format_exception(kind, error, trace))))
+    sys.stderr.write(_leaving(redacted("".join(format_exception(kind, error, trace)))))
 
 
 def say(text: str) -> None:
@@ -331,9 +364,7 @@ def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False,
     written; there is nobody to tell it of stderr.
     """
     if not whole:
-        from lmsconf.redact import without_tokens
-
-        text = without_tokens(text)
+        text = _leaving(text)
     if color:
         from lmsconf.views.paint import paint
 
@@ -399,4 +430,4 @@ def progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[T
 
     where = sys.stderr if stream is None else stream
     with bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else lines(where) as tell:
-        yield tell
+        yield lambda done, total, label: tell(done, total, masked(label))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
 from lmsconf.cli.planning import (
     applying,
     declared,
@@ -87,6 +87,8 @@ def plan(
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
     trusted = trusted_parts(trust_project)
+    if out is not None and masks_people():
+        raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
     settings = settings_of(context)
     policy = policy_of(settings, only, excluded, additive)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)

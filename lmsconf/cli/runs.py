@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.frame import Context, Output, masked, output_options, pass_context
 from lmsconf.errors import Exit
 from lmsconf.journal.reading import named
 from lmsconf.journal.reading import runs as recorded_runs
@@ -26,9 +26,9 @@ def runs(context: Context, *, run: str | None, output: Output) -> Exit:
     """
     root = Path(context.directory)
     if run is not None:
-        output.write(RUN_VIEWS[output.format](named(root, run)))
+        output.write(RUN_VIEWS[output.format](masked(named(root, run))))
         return Exit.OK
     chosen = context.workspace
     found = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-    output.write(RUNS_VIEWS[output.format](found))
+    output.write(RUNS_VIEWS[output.format](masked(found)))
     return Exit.OK

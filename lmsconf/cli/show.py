@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
 from lmsconf.cli.planning import called
 from lmsconf.core import planfile, problemsfile, reportfile
 from lmsconf.core.document import parse
@@ -37,7 +37,11 @@ def show(context: Context, *, file: Path, output: Output) -> Exit:
     """
     text = read_text(file)
     value, views = read(text)
-    if output.format == "json":
+    if output.format == "json" and masks_people():
+        if "json" not in views:
+            raise UsageError("a snapshot holds people", hint="Take it with --redact, or leave --mask-people out.")
+        output.show(views, value)
+    elif output.format == "json":
         # The document is its own JSON; made anew it would name this version of lmsconf as the one that wrote it.
         output.write(text)
     elif output.format not in views:

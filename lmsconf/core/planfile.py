@@ -45,6 +45,8 @@ _OURS = frozenset({"$ref", PAIRS})
 def dumps(plan: Plan, key: bytes | None = None) -> str:
     """The plan as the text of a plan file, signed where there is a key."""
     document = _document(plan, TOOL)
+    if plan.masked_digest is not None:
+        return render_canonical(document)
     return _text(document if key is None else {**document, "hmac": _signature(document, key)})
 
 
@@ -59,7 +61,7 @@ def _signature(document: Mapping[str, Json], key: bytes) -> str:
 
 def plan_digest(plan: Plan) -> str:
     """What a plan would do, in one number: equal for equal plans, whenever and from whichever files they were made."""
-    return _digest(_document(plan, TOOL))
+    return plan.masked_digest or _digest(_document(plan, TOOL))
 
 
 def loads(text: str, key: bytes | None = None) -> Plan:
@@ -69,6 +71,9 @@ def loads(text: str, key: bytes | None = None) -> Plan:
     """
     document = parse(text)
     _expect_format(document)
+    if document.get("masked") is True:
+        hint = "Save the plan itself with: lmsconf plan --out FILE, without --mask-people"
+        raise StalePlan("the file shows a plan without its people, and cannot be applied", hint=hint)
     expect_seal(document)
     if key is not None:
         _expect_signature(document, key)
@@ -144,6 +149,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         gone: list[Json] = [{"address": str(one.address), "absent": one.absent} for one in plan.let_go]
         settings: list[Json] = [_setting_json(one) for one in plan.settings_changed]
         document |= {"base": plan.base, "let_go": gone, "settings_changed": settings}
+    if plan.masked_digest is not None:
+        return {**document, "digest": plan.masked_digest, "masked": True}
     return {**document, "digest": _digest(document)}
 
 

@@ -306,6 +306,7 @@ class Plan:
     settings_changed: in what the project file differs from the base's.
     command: the words that would apply it, for whoever reads it here; no part of what is saved. renames: what may be
     renamed instead of created; its problems are saved.
+    masked_digest: the digest of the plan that is shown here without people, which cannot be applied; else None.
     """
 
     workspace: str
@@ -332,6 +333,7 @@ class Plan:
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
     renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
+    masked_digest: str | None = None
 
     @property
     def partial(self) -> bool:

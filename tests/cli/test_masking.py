@@ -1,0 +1,232 @@
+"""`--mask-people`: nobody is shown, in any format of any view, on stdout, on stderr and in files."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from flow.project import Project
+from jsonschema import Draft202012Validator
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run
+from lmsconf.resources import schema_text
+
+SEED = """
+people:
+  - {email: Anna.Canary@canary.example, id: u-canary-1, first_name: Canaryanna, last_name: Canaryberg, admin: true,
+     metadata: {badge: canarybadge}, answers: {Country: SE, Nickname: canarynick}}
+  - {email: bo.canary@canary.example, id: u-canary-2, first_name: Canarybo, last_name: Ek, admin: true}
+  - {email: "o'cy.canary@canary.example", id: u-canary-3, archived: true}
+  - {email: di.canary@canary.example, id: u-canary-4}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO]}
+  - {name: Nickname, type: TEXT}
+groups:
+  - name: Coaches
+    members: [Anna.Canary@canary.example, bo.canary@canary.example]
+    managers: [bo.canary@canary.example]
+  - {name: Team of di.canary@canary.example, members: [di.canary@canary.example, bo.canary@canary.example]}
+smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}], managers: [di.canary@canary.example]}]
+content: [{name: GDPR basics}, {name: Old intro}]
+content_targets:
+  - {content: GDPR basics, assign_to: [{user: bo.canary@canary.example}]}
+  - {content: Old intro, assign_to: [{user: di.canary@canary.example}, everyone]}
+"""
+MANIFESTS = """
+groups:
+  - name: Coaches
+    members:
+      include: [di.canary@canary.example, "o'cy.canary@canary.example"]
+      exclude: [Anna.Canary@canary.example]
+    managers: []
+  - name: New group of di.canary@canary.example
+    members: {file: ../hr.csv, column: email}
+    about: {owner: bo.canary@canary.example}
+smart_groups: [{name: Nordics, managers: [bo.canary@canary.example]}]
+content_targets:
+  - {content: GDPR basics, assign_to: [{user: di.canary@canary.example}], mandatory: true}
+users:
+  - email: anna.canary@canary.example
+    first_name: Canarynew
+    metadata: {badge: canaryother}
+    answers: {Nickname: canarysaid, Country: "NO"}
+    about: {owner: di.canary@canary.example}
+  - {email: bo.canary@canary.example, manager: true}
+absent:
+  groups: [Team of di.canary@canary.example]
+  content_targets: [{content: Old intro, assign_to: [{user: di.canary@canary.example}]}]
+"""
+OPTIONS = (
+    "timezone: UTC\nownership: {content_targets: declared_content}\n"
+    "guards: {protect: ['user/nobody.canary@canary.example'], min_admins: 1}\n"
+    "ignore: [{address: 'user/bo.canary@canary.example', reason: as di.canary@canary.example says}]\n"
+)
+WRONG = """
+groups:
+  - {name: Coaches, members: [ana.canary@canary.example]}
+  - {name: Nobody, members: {file: ../bad.csv, column: email}}
+  - {name: Both, members: {include: [bo.canary@canary.example], exclude: [bo.canary@canary.example]}}
+content_targets: [{content: GDPR basics, assign_to: [{user: canary.di@canary.example}]}]
+users: [{email: nobody.canary@canary.example, id: u-canary-99}]
+"""
+FORMATS = {
+    "plan": ("text", "json", "markdown", "html"),
+    "drift": ("text", "json", "markdown", "html", "junit", "sarif"),
+    "show": ("text", "json", "markdown", "html"),
+}
+NAMES = re.compile(r"canary(?!\.example/api)", re.IGNORECASE)
+
+
+VIEWS = [pair for one in ("plan", "drift") for pair in product([one], FORMATS[one])]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path, SEED, OPTIONS)
+    (tmp_path / "hr.csv").write_text("email,name\ndi.canary@canary.example,Canarydi\n")
+    (tmp_path / "bad.csv").write_text("email,name\nCanarybo Ek,x\nnot a canary,x\n")
+    made.write(MANIFESTS)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+class Told:
+    """What a command wrote, on both streams."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        code = run(app, [*arguments])
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def shows_nobody(self) -> None:
+        found = NAMES.search(self.out + self.err)
+        assert found is None, (self.out + self.err)[max(0, found.start() - 200) : found.end() + 80]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Told:
+    return Told(capsys)
+
+
+@pytest.mark.parametrize(
+    ("command", "format"), [pair for one in ("plan", "drift") for pair in product([one], FORMATS[one])]
+)
+def test_a_view_shows_nobody(project: Project, told: Told, command: str, format: str) -> None:
+    """E-mails, ids, names, metadata and answers, wherever they stand; people are told apart by number."""
+    told("--mask-people", command, "--format", format)
+    told.shows_nobody()
+    assert "person 1" in told.out
+    assert len(told.out) > 500
+
+
+def test_a_file_shows_nobody(project: Project, told: Told) -> None:
+    """`--output` writes what stdout would show."""
+    assert told("--mask-people", "plan", "--format", "html", "--output", "plan.html") == 0
+    assert not NAMES.search((project.root / "plan.html").read_text())
+
+
+@pytest.mark.parametrize("format", FORMATS["show"])
+def test_a_saved_plan_and_report_show_nobody(project: Project, told: Told, format: str) -> None:
+    """`show` masks what was saved whole; `apply` masks the plan that it asks about, its progress and its report."""
+    assert told("plan", "--out", "whole.json") == 0
+    told("--mask-people", "show", "whole.json", "--format", format)
+    told.shows_nobody()
+    assert "person 1" in told.out
+    told("--mask-people", "apply", "--auto-approve", "--format", "json", "--output", "unseen.json")
+    told.shows_nobody()
+    if format == "json":
+        told("--mask-people", "apply", "--auto-approve", "--allow", "deletes=1", "--format", format)
+        told.shows_nobody()
+
+
+@pytest.mark.parametrize("format", ["text", "json", "markdown", "html"])
+def test_a_report_shows_nobody(project: Project, told: Told, format: str) -> None:
+    """What an apply did, and what every run did that is written down here."""
+    told("--mask-people", "apply", "--auto-approve", "--format", format, "--meta", "approver=di.canary@canary.example")
+    told.shows_nobody()
+    assert told.out
+    told("--mask-people", "runs", "latest")
+    told.shows_nobody()
+
+
+@pytest.mark.parametrize(
+    ("command", "format"), [("plan", "text"), ("plan", "json"), ("validate", "json"), ("drift", "sarif")]
+)
+def test_a_problem_shows_nobody(project: Project, told: Told, command: str, format: str) -> None:
+    """The nearest e-mail, quoted cells of a CSV file, pinned ids: none is told; places and codes stay."""
+    project.write(WRONG)
+    assert told("--mask-people", command, "--format", format) == 1
+    told.shows_nobody()
+    assert "manifests/all.yaml" in told.err
+
+
+def test_an_address_of_the_command_line_shows_nobody(project: Project, told: Told) -> None:
+    """An address that is not there is told without the person in it."""
+    assert told("--mask-people", "plan", "--only", "user/eve.canary@canary.example") == 1
+    told.shows_nobody()
+
+
+def test_a_label_is_the_same_person_everywhere(project: Project, told: Told) -> None:
+    """In all of one output, in spite of case; and different people have different labels."""
+    told("plan", "--format", "json")
+    whole = json.loads(told.out)
+    told("--mask-people", "plan", "--format", "json")
+    hidden = json.loads(told.out)
+    pairs = set()
+    for before, after in zip(whole["calls"], hidden["calls"], strict=True):
+        pairs |= set(zip(before["people"], after["people"], strict=True))
+    assert len(pairs) > 2
+    assert len({one for one, _ in pairs}) == len({one for _, one in pairs}) == len(pairs)
+    assert hidden["digest"] == whole["digest"]
+    assert hidden["summary"] == whole["summary"]
+
+
+def test_a_masked_plan_cannot_be_applied(project: Project, told: Told) -> None:
+    """It has no seal and says so; --out is refused, and so is the JSON of a snapshot."""
+    assert told("--mask-people", "plan", "--out", "plan.json") == 64
+    assert not (project.root / "plan.json").exists()
+    assert told("--mask-people", "plan", "--format", "json", "--output", "masked.json") == 0
+    document = json.loads((project.root / "masked.json").read_text())
+    assert document["masked"] is True
+    assert document["seal"] == ""
+    assert document["fingerprints"] == {}
+    Draft202012Validator(json.loads(schema_text("plan.schema.json"))).validate(document)
+    assert told("apply", "masked.json") == 3
+    assert "without its people, and cannot be applied" in told.err
+    assert told("snapshot", "all.json") == 0
+    assert told("--mask-people", "show", "all.json", "--format", "json") == 64
+    assert told("--mask-people", "show", "all.json") == 0
+
+
+def test_the_environment_masks_too(project: Project, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LMSCONF_MASK_PEOPLE=1 is the flag for every command of a pipeline; 0 and nothing are none."""
+    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
+    told("plan")
+    told.shows_nobody()
+    for off in ("0", ""):
+        monkeypatch.setenv("LMSCONF_MASK_PEOPLE", off)
+        told("plan")
+        assert "di.canary@canary.example" in told.out
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "html"])
+def test_what_is_about_nobody_stays_as_it_is(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """Without people in it, a view is the same to the letter: pages keep their script and their styles."""
+    project = Project(tmp_path, "content: [{name: GDPR basics}]\n", "timezone: UTC\n")
+    project.write("groups: [{name: 'Sales @ night', members: []}]\n")
+    monkeypatch.chdir(tmp_path)
+    told("plan", "--format", format)
+    plain = told.out
+    told("--mask-people", "plan", "--format", format)
+    moment = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
+    assert moment.sub("", told.out) == moment.sub("", plain)
