@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lmsconf.core.apply import Run
-from lmsconf.core.scope import Verified, Verify
+from lmsconf.core.scope import Verified, Verify, skipped
 from lmsconf.core.values import Change, Plan, is_unseen
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.settling import Settling
@@ -68,7 +68,7 @@ def read_back(
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in mine)
                 others = tuple(change for change in now.changes if change.address not in mine)
-                verified = replace(verified, left_out=len(now.left_out))
+                verified = replace(verified, skipped=skipped(now.all_problems), left_out=len(now.left_out))
             looked = True
         except ProblemsFound as found:
             wrong = tuple(problem for problem in found.problems if problem.is_error)

@@ -14,7 +14,7 @@ from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.policy import Consent, Guards, Policy
-from lmsconf.core.scope import Verified, Verify
+from lmsconf.core.scope import Verified, Verify, skipped
 from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.granting import awaited_grants
@@ -201,7 +201,12 @@ class Workspace(Seen):
         """How to look at the workspace when the run has ended. The manifests are read before it begins."""
         if made_from is not None and not plan.changes:
             # It was read for this very plan, and nothing is sent.
-            verified = Verified(scope=Verify.ALL, partial=plan.partial, left_out=len(plan.left_out))
+            verified = Verified(
+                scope=Verify.ALL,
+                partial=plan.partial,
+                skipped=skipped(plan.all_problems),
+                left_out=len(plan.left_out),
+            )
             return lambda run, settling: ReadBack(verified=verified, converged=True)
         manifests, reason = (None, TOUCHED_ONLY) if verify is not Verify.ALL else self._manifests_of(plan, made_from)
         if manifests is None and not plan.changes:

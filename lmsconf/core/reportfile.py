@@ -96,6 +96,7 @@ def _verified_json(report: ApplyReport) -> Json:
         "scope": verified.scope.value,
         "resources": verified.resources,
         "partial": verified.partial,
+        "skipped": verified.skipped,
         "left_out": verified.left_out,
         "others": texts(change.address for change in report.others),
         "reason": verified.reason,
@@ -107,6 +108,7 @@ def _verified_value(at: Reader) -> Verified:
         scope=Verify(at.text("scope")),
         resources=at.number("resources"),
         partial=at.flag("partial"),
+        skipped=at.number("skipped"),
         left_out=at.number("left_out"),
         reason=at.maybe("reason", at.text),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from lmsconf.errors import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class Verified:
     """What was looked at after a run, so that no report says more.
 
     resources: how many the plan changes. partial: of everything declared and owned, what the plan looks at only.
+    skipped: how often the manifests name somebody who is not live, where the project skips such people.
     left_out: in how many resources there is more to change, which a plan that only adds leaves out.
     reason: why it was not everything, as a sentence.
     """
@@ -43,5 +47,11 @@ class Verified:
     scope: Verify = Verify.NONE
     resources: int = 0
     partial: bool = False
+    skipped: int = 0
     left_out: int = 0
     reason: str | None = None
+
+
+def skipped(problems: Iterable[Problem]) -> int:
+    """How often manifests name somebody who is not live and is skipped."""
+    return sum(problem.code == "person/unknown" and not problem.is_error for problem in problems)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.core.drift import Cause, Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.core.scope import skipped
 from lmsconf.core.values import Json
 from lmsconf.views import wording
 
@@ -166,4 +167,4 @@ def closing(drift: Drift) -> str:
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
         return f"No drift. What differs does not count: {', '.join(others)}."
-    return "No drift. The workspace matches the manifests."
+    return f"No drift. The workspace matches the manifests{wording.but_for(skipped(drift.problems))}."

@@ -11,7 +11,7 @@ from shlex import quote
 from lmsconf.core.address import Address, unescape
 from lmsconf.core.blocked import Blocker, BlockerType
 from lmsconf.core.recorded import RecordedCall
-from lmsconf.core.scope import Verify
+from lmsconf.core.scope import Verify, skipped
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import (
     Action,
@@ -226,12 +226,17 @@ def closing(plan: Plan) -> str:
         return f"No changes. This plan only adds, and leaves out {count(len(plan.left_out), 'change')}."
     if not counts.changes:
         looked_at = "What this plan looks at" if plan.partial else "The snapshot" if plan.offline else "The workspace"
-        return f"No changes. {looked_at} matches the manifests."
+        return f"No changes. {looked_at} matches the manifests{but_for(skipped(plan.all_problems))}."
     replaced = f", {counts.replace:,} to replace" if counts.replace else ""
     return (
         f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
         f"({count(counts.calls, 'API call')})."
     )
+
+
+def but_for(number: int) -> str:
+    """What a workspace lacks that matches otherwise: people who are not live, where the project skips them."""
+    return f", but for {count(number, 'mention')} of people who are not live" if number else ""
 
 
 def unmanaged(group: Unmanaged) -> str:
@@ -322,7 +327,7 @@ def outcome_counts(report: ApplyReport) -> str:
 
 
 def ending(report: ApplyReport) -> str:
-    """The last line of a run. It is complete only where the workspace was read back and is as planned."""
+    """The last line of a run. It is complete only where nothing is known to be otherwise than it should be."""
     done, total = report.count(Status.DONE), len(report.outcomes)
     calls = count(total, "API call")
     if not done and _may_have_acted(report):
@@ -335,7 +340,10 @@ def ending(report: ApplyReport) -> str:
         return f"Apply complete! {count(resources, 'resource')} changed ({calls})."
     if report.converged is None:
         return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
-    return f"Apply ended, and the workspace is not as planned: {_unlike(report)} ({calls} done)."
+    told = f"{_unlike(report)} ({calls} done)"
+    if report.residue and not report.left and report.verified.scope is Verify.ALL:
+        return f"Apply ended, and the workspace is not as the manifests say: {told}."
+    return f"Apply ended, and the workspace is not as planned: {told}."
 
 
 _MAY_HAVE_ACTED = (Exit.PARTIAL, Exit.INTERRUPTED, Exit.TERMINATED)
@@ -362,9 +370,8 @@ def convergence(report: ApplyReport) -> str:
     if verified.left_out:
         more = f"{count(verified.left_out, 'change')} left out, because this plan only adds"
         return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
-    if not report.outcomes:
-        return f"Nothing was sent: {looked_at} matches the manifests."
-    return f"Read back: {looked_at} matches the manifests."
+    begin = "Read back" if report.outcomes else "Nothing was sent"
+    return f"{begin}: {looked_at} matches the manifests{but_for(verified.skipped)}."
 
 
 def _touched(report: ApplyReport) -> str:

@@ -170,8 +170,8 @@ def test_only_the_touched_are_looked_at_where_that_is_asked(stage: Stage, others
 def test_what_a_run_looked_at_stands_in_its_report(stage: Stage) -> None:
     """All that the plan was made of, by default, and how many resources it changed."""
     found = verified(stage("apply", "--auto-approve", "--format", "json"))
-    expected = {"scope": "all", "resources": 2, "partial": False, "left_out": 0, "others": [], "reason": None}
-    assert found == expected
+    counts = {"resources": 2, "skipped": 0, "left_out": 0}
+    assert found == {"scope": "all", "partial": False, **counts, "others": [], "reason": None}
 
 
 @pytest.mark.parametrize("how", ["others", "none", "broken"])
@@ -275,3 +275,19 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: Stage, others: Oth
     problems = cast("list[dict[str, Any]]", ran.document["problems"])
     assert "group/Team" in [one["address"] for one in problems]
     assert "smart_group/Sellers" in verified(ran)["others"]
+
+
+def test_people_who_are_skipped_are_no_match(stage: Stage) -> None:
+    """Where the project skips people who are not live, no sentence says that the workspace matches without that."""
+    for n in range(12):
+        person = {"email": f"p{n}@acme.example", "firstName": "P", "lastName": str(n), "language": "en"}
+        stage.hand("users.create", body=person)
+    stage.options("timezone: UTC\npeople: {unknown: skip}\n")
+    members = ", ".join(f"p{n}@acme.example" for n in range(13))
+    stage.write(f"groups: [{{name: Crew, members: [{members}]}}]")
+    but = "matches the manifests, but for 1 mention of people who are not live."
+    ran = stage("apply", "--auto-approve")
+    assert ran.code == Exit.OK, ran.err
+    assert f"Read back: the workspace {but}" in ran.out
+    assert f"No changes. The workspace {but}" in stage("plan").out
+    assert f"No drift. The workspace {but}" in stage("drift").out

@@ -1,0 +1,225 @@
+"""Every sentence by which a plan, a run or a report says how workspace and manifests stand, with what it rests on."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+from document_samples import COMPLETE, DIVERGED, DOUBLED, EDITED, EMPTY, HOSTILE, STOPPED, TOUCHED, UNREAD
+from drift_samples import ALL, BASED, BROKEN, NONE
+from test_runs import BEGAN
+from test_runs import COMPLETE as RUN
+
+from lmsconf.core.address import Address
+from lmsconf.core.recorded import Ending
+from lmsconf.core.scope import Selected, Verified, Verify
+from lmsconf.errors import Problem, Severity
+from lmsconf.views import drift_words, wording
+from lmsconf.views.runs import run_text
+
+ROOT: Final = Path(__file__).parent.parent.parent / "lmsconf"
+CLAIM: Final = re.compile(
+    r"match(es)? the manifests|as planned|as the manifests sa[iy]|No drift|No changes|Apply complete|read back\."
+    r"|is left to"
+)
+SKIPPED: Final = Problem(code="person/unknown", message="x@acme.example", severity=Severity.WARNING)
+LEFT_OUT: Final = (Address.of("group", "A"),)
+PARTIAL: Final = Selected(only=("group/A",))
+ALL_OF: Final = COMPLETE.verified
+NOTHING_SENT: Final = replace(COMPLETE, outcomes=(), verified=Verified(scope=Verify.ALL))
+SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
+    # a plan
+    "No changes. The workspace matches the manifests.": (
+        "a whole plan on what was just read: it is empty",
+        lambda: wording.closing(EMPTY),
+    ),
+    "No changes. The workspace matches the manifests, but for 1 mention of people who are not live.": (
+        "the same, where the project skips people who are not live",
+        lambda: wording.closing(replace(EMPTY, problems=(SKIPPED,))),
+    ),
+    "No changes. What this plan looks at matches the manifests.": (
+        "an empty plan of a part, by --only or --except",
+        lambda: wording.closing(replace(EMPTY, selection=PARTIAL)),
+    ),
+    "No changes. The snapshot matches the manifests.": (
+        "an empty plan on a saved snapshot: nobody has looked at the workspace",
+        lambda: wording.closing(replace(EMPTY, offline=True)),
+    ),
+    "No changes. This plan only adds, and leaves out 1 change.": (
+        "an empty plan with --additive, beside which more differs",
+        lambda: wording.closing(replace(EMPTY, selection=Selected(additive=True), left_out=LEFT_OUT)),
+    ),
+    "No changes could be planned: the errors above stand in the way.": (
+        "errors of what was to be planned",
+        lambda: wording.closing(replace(EMPTY, problems=HOSTILE.problems)),
+    ),
+    # a run, read back
+    "Read back: the workspace matches the manifests.": (
+        "everything declared and owned was planned again: nothing is left",
+        lambda: wording.convergence(COMPLETE),
+    ),
+    "Read back: what this plan looks at matches the manifests.": (
+        "the same part was planned again",
+        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
+    ),
+    "Read back: the workspace matches the manifests, but for 2 mentions of people who are not live.": (
+        "everything was planned again, and people who are not live were skipped",
+        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, skipped=2))),
+    ),
+    "Read back: nothing of the workspace is left to create or to add; "
+    "1 change left out, because this plan only adds.": (
+        "everything was planned again with --additive, which leaves something out",
+        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, left_out=1))),
+    ),
+    "Nothing was sent: the workspace matches the manifests.": (
+        "everything was planned in this very run, and no call was made",
+        lambda: wording.convergence(NOTHING_SENT),
+    ),
+    "Nothing was sent, and the workspace was not read back.": (
+        "a saved plan without calls, whose manifests are not at hand",
+        lambda: wording.convergence(replace(NOTHING_SENT, verified=Verified(), converged=None)),
+    ),
+    "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).": (
+        "the plan's own resources were planned again",
+        lambda: wording.convergence(TOUCHED),
+    ),
+    "The 2 resources of this plan are as planned.": (
+        "the same, without more to say",
+        lambda: wording.convergence(replace(TOUCHED, verified=replace(TOUCHED.verified, reason=None))),
+    ),
+    "The 2 resources of this plan are not all as planned: 1 resource differs.": (
+        "the same: one is still wanted",
+        lambda: wording.convergence(replace(DIVERGED, verified=Verified(scope=Verify.TOUCHED, resources=2))),
+    ),
+    "Read back: the workspace does not match the manifests; 1 resource differs.": (
+        "everything was planned again: a resource of the plan is still wanted",
+        lambda: wording.convergence(DIVERGED),
+    ),
+    "Read back: the workspace does not match the manifests; 2 resources differ, 1 of them not part of this plan.": (
+        "everything was planned again: one that the plan touched, and one that somebody else did",
+        lambda: wording.convergence(EDITED),
+    ),
+    "Read back: the workspace does not match the manifests; a fresh plan finds 1 error.": (
+        "everything was planned again as far as that can be: one resource cannot be",
+        lambda: wording.convergence(DOUBLED),
+    ),
+    "The workspace was not read back, so it is not known whether it matches the manifests.": (
+        "nothing: the run was stopped, or nobody could read",
+        lambda: wording.convergence(UNREAD),
+    ),
+    # the last line of a run
+    "Apply complete! 2 resources changed (3 API calls).": (
+        "the outcome of every call, and nothing that was looked at is otherwise",
+        lambda: wording.ending(COMPLETE),
+    ),
+    "Apply ended, and it is not known whether the workspace is as planned (3 API calls done).": (
+        "the outcome of every call: nobody could look",
+        lambda: wording.ending(UNREAD),
+    ),
+    "Apply ended, and the workspace is not as planned: 1 resource differs (3 API calls done).": (
+        "the outcome of every call, and a resource of the plan that is still wanted",
+        lambda: wording.ending(DIVERGED),
+    ),
+    "Apply ended, and the workspace is not as the manifests say: 1 resource differs, which is not part of this plan "
+    "(3 API calls done).": (
+        "the outcome of every call, and a resource that only somebody else touched",
+        lambda: wording.ending(replace(EDITED, residue=EDITED.others)),
+    ),
+    "Apply stopped before anything was done. 0 of 2 API calls done.": (
+        "the outcome of every call",
+        lambda: wording.ending(STOPPED),
+    ),
+    # drift
+    "No drift. The workspace matches the manifests.": (
+        "everything declared and owned was compared: nothing differs, and nothing is ignored",
+        lambda: drift_words.closing(NONE),
+    ),
+    "No drift. The workspace matches the manifests, but for 1 mention of people who are not live.": (
+        "the same, where the project skips people who are not live",
+        lambda: drift_words.closing(replace(NONE, problems=(SKIPPED,))),
+    ),
+    "No drift. What differs does not count: 2 not applied yet, 1 ignored.": (
+        "what differs is as the base says, or fits an entry under ignore",
+        lambda: drift_words.closing(replace(BASED, findings=())),
+    ),
+    "Drift: none found, but not everything could be compared: see the errors above.": (
+        "errors of what was to be compared",
+        lambda: drift_words.closing(BROKEN),
+    ),
+    "Drift: 1 changed. Beside that: 1 ignored.": (
+        "what differs and counts, by what is wrong with it, and what differs and does not count",
+        lambda: drift_words.closing(replace(ALL, findings=ALL.findings[:1])),
+    ),
+}
+"""The sentence → what it rests on, and how it comes about."""
+
+ENDINGS: Final[dict[tuple[Verify, bool | None], str]] = {
+    (Verify.ALL, True): "Read back: all that the plan looks at was as the manifests said.",
+    (Verify.ALL, False): "Read back: all that the plan looks at was not as the manifests said.",
+    (Verify.TOUCHED, True): "Read back: what the plan changes was as planned.",
+    (Verify.TOUCHED, False): "Read back: what the plan changes was not as planned.",
+    (Verify.NONE, None): "The workspace was not read back.",
+}
+"""What a journal tells of how a run ended: at what it looked, whether that was as it should be → the sentence."""
+
+OTHERS: Final = {
+    "Not part of this plan, and not as the manifests say:": "a heading over what a plan of everything wants beside it",
+    "is not as the manifests say": "a finding of drift, in its own line",
+    "Put it back as the manifests say{}": "a heading over a line to paste",
+    "− as the manifests say, + as the workspace has it": "a legend",  # noqa: RUF001
+    "the calls, and it is still not as planned": "an error of one resource that was read back",
+    "Change the workspace to match the manifests.": "help",
+}
+"""What says such a thing, and is no closing sentence → what it is instead."""
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_sentence_rests_on_what_was_looked_at(sentence: str) -> None:
+    """It is said where that was looked at which it speaks of."""
+    rests_on, said = SENTENCES[sentence]
+    assert rests_on
+    assert said() == sentence
+
+
+@pytest.mark.parametrize(("verified", "converged"), ENDINGS)
+def test_a_journal_says_what_the_run_looked_at(verified: Verify, converged: bool | None) -> None:
+    """A run that looked at what it touched does not speak of all that its plan looks at."""
+    ending = Ending(at=BEGAN + timedelta(seconds=9), exit=0, verified=verified, converged=converged)
+    assert f"with exit 0. {ENDINGS[verified, converged]}\n" in run_text(replace(RUN, ending=ending))
+
+
+def test_there_is_no_other_sentence() -> None:
+    """Whatever the program says of the whole is in the tables above: a new sentence needs what it rests on."""
+    known = [_pattern(one) for one in claims()]
+    listed = [*SENTENCES, *ENDINGS.values(), *OTHERS]
+    unknown = [one.pattern for one in known if not any(one.fullmatch(said) for said in listed)]
+    assert unknown == []
+
+
+def claims() -> Iterator[str]:
+    """The texts of views and commands that claim something of the workspace; `{}` stands for what is filled in."""
+    for path in sorted([*(ROOT / "views").glob("*.py"), *(ROOT / "cli").glob("*.py"), *ROOT.glob("*.py")]):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+                text = "".join(str(part) for part in parts)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside | docs:
+                text = node.value
+            else:
+                continue
+            if CLAIM.search(text) and "(?P<" not in text:
+                yield text
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """The text with anything in the place of what is filled in."""
+    return re.compile(".*".join(map(re.escape, text.split("{}"))))
