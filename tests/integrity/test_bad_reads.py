@@ -206,3 +206,16 @@ def test_a_list_that_is_short_once_is_read_again(world: World, name: str) -> Non
     for url in ("/groups?skip=2&limit=2", "/smart-groups?skip=4&limit=2"):
         found = world.plan(Spoiled(world.sandbox, url, SPOILS[name], 1))
         assert found is None or radical(found) == radical(truth)
+
+
+@pytest.mark.parametrize(
+    ("path", "times"), [("/content/targets", 1), ("/custom-fields", 2**31)], ids=["assignments once", "fields always"]
+)
+def test_a_list_that_comes_empty_creates_nothing_twice(world: World, path: str, times: int) -> None:
+    """Assignments are looked at once more before any is made, and fields that smart groups name are there."""
+    whole = Spoiled(world.sandbox)
+    truth = world.plan(whole)
+    assert truth is not None
+    [url, *_] = sorted({one for one in whole.asked if one.startswith(path)})
+    found = world.plan(Spoiled(world.sandbox, url, SPOILS["empty"], times))
+    assert found is None or radical(found) <= radical(truth)
