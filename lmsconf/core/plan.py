@@ -199,13 +199,21 @@ def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Add
 def _with_effects(
     planning: Planning, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
 ) -> list[Item]:
-    """The items with what the service itself changes because of them, each in its place."""
-    effects = [
-        Item(address=one.address, subject=one, sides=one.sides, action=Action.UPDATE) for one in planning.effects
-    ]
+    """The items with what the service itself changes because of them, each in its place.
+
+    Nobody could tell what comes of a resource that a call and the service change at the same time: that is refused.
+    """
+    changed = {item.address for item in items}
     for one in planning.effects:
         if selection.leaves_out(one.address):
             _refuse_alone(planning, one.with_, one.address)
+        if one.address in changed:
+            _refuse_both(planning, one)
+    effects = [
+        Item(address=one.address, subject=one, sides=one.sides, action=Action.UPDATE)
+        for one in planning.effects
+        if one.address not in changed
+    ]
     return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
 
 
@@ -214,6 +222,17 @@ def _refuse_what_goes_along(planning: Planning, selection: Selection, found: Ide
     for gone in found.gone:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
             _refuse_alone(planning, gone.with_, gone.address)
+
+
+def _refuse_both(planning: Planning, effect: Effect) -> None:
+    before, after = effect.sides.before or {}, effect.sides.after or {}
+    keys = " and ".join(key for key in before if before[key] != after.get(key))
+    planning.problem(
+        "refusal/changed-along",
+        f"{effect.with_}: it cannot change together with {effect.address}, whose {keys} the service would change too",
+        hint=f"Declare the {keys} of {effect.address}, or apply one of the two first, with --only.",
+        address=effect.with_,
+    )
 
 
 def _refuse_alone(planning: Planning, cause: Address, along: Address) -> None:

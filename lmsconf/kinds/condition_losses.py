@@ -41,9 +41,6 @@ def note_condition_losses(planning: Planning, found: Identified, gone: frozenset
             continue
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normal(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
-        if match is not None:
-            _refuse(planning, cause, "conditions-unsaid", f"{at} is declared without `conditions`, and would lose some")
-            continue
         if not left:
             _refuse(planning, cause, "no-conditions", f"{at} would be left without conditions")
         elif any(not one.choices and one.system_condition is None for one in left):

@@ -108,10 +108,20 @@ def test_declared_conditions_are_no_effect(tmp_path: Path, declared: str) -> Non
     assert it.settled(declared + DELETED)[-1] == "custom-fields.delete"
 
 
-def test_a_declared_group_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
-    """Its managers are declared and its conditions are not: what nobody said is not rewritten."""
+def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
+    """A call changes its managers and the service its conditions: the plan is refused, and so is its file."""
+    it = project(tmp_path, "people: [{email: a@x.example}]\n")
+    it.write("smart_groups: [{name: Both, managers: [a@x.example]}]\n" + DELETED)
+    assert errors(it.plan()) == ["refusal/changed-along"]
+    plan = str(tmp_path / "plan.json")
+    assert lmsconf(tmp_path, "plan", "--out", plan).code == Exit.OK
+    assert lmsconf(tmp_path, "apply", plan).code == Exit.STOPPED
+
+
+def test_a_declared_group_that_says_no_conditions_is_told_too(tmp_path: Path) -> None:
+    """What a manifest leaves out of an entry is as unmanaged as the rest: its change is announced."""
     it = project(tmp_path)
-    assert errors(it.plan("smart_groups: [{name: Both, managers: []}]\n" + DELETED)) == ["refusal/conditions-unsaid"]
+    assert set(effects(it.plan("smart_groups: [{name: Both}]\n" + DELETED))) == {"smart_group/Both"}
 
 
 def test_what_is_protected_keeps_its_conditions(tmp_path: Path) -> None:
