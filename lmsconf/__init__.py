@@ -22,6 +22,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     locking, journal             one run at a time; what each run did
     git                          git on a repository that others fill: no configuration of it, no program
     basis, comparing             a plan beside the plan of the manifests before it
+    compared_settings            and its settings beside theirs
     exporting, editing, starting live → manifests; manifests edited in place; new projects
     doctor                       what can be known of a service before a plan relies on it
     sandbox                      the embedded workspace

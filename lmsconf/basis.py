@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from lmsconf.compared_settings import defaults, settings_by_path
 from lmsconf.comparing import Base, Version
 from lmsconf.core.plan import Manifests
-from lmsconf.core.policy import Policy
+from lmsconf.core.policy import Guards, Policy
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.git import Git, GitFailed, opened, work_tree
 from lmsconf.manifest.folder import FILE_LIMIT, PROJECT_FILE
@@ -174,7 +175,7 @@ def _folder(said: str, root: Path) -> Path:
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
     """The manifests in a folder: a whole project, or manifests alone, which are read as those of this one."""
-    theirs, place = replace(settings, root=folder, manifests=folder), NOWHERE
+    theirs, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
@@ -182,9 +183,16 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
             theirs = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
         except LmsconfError as error:
             # A project that cannot be read is as good as manifests that cannot be planned.
-            return _Found(Version(Manifests(problems=error.problems), policy), place)
+            return _Found(_without_project(Manifests(problems=error.problems), policy), place)
     mine = replace(theirs.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
-    return _Found(Version(read_manifests(theirs), mine), place)
+    # Manifests alone are read with the settings at hand, so that nothing differs.
+    said = replace(theirs, manifests=settings.manifests, root=settings.root) if theirs is bare else theirs
+    return _Found(Version(read_manifests(theirs), mine, settings_by_path(said)), place)
+
+
+def _without_project(manifests: Manifests, policy: Policy) -> Version:
+    """A version with no project file, or with one that cannot be read: it decides nothing, so the defaults hold."""
+    return Version(manifests, replace(policy, guards=Guards()), defaults(policy))
 
 
 def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
@@ -193,5 +201,5 @@ def _at(history: _History, commit: str, settings: Settings, policy: Policy, envi
         folder = Path(name)
         history.check_out(commit, folder)
         if not (folder / PROJECT_FILE).is_file():
-            return _Found(Version(Manifests(), replace(policy, ownership={})), NOWHERE)
+            return _Found(_without_project(Manifests(), replace(policy, ownership={})), NOWHERE)
         return _version(folder, settings, policy, environ)

@@ -8,22 +8,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from lmsconf.core.blocked import is_blocking
+from lmsconf.core.guard import judge
 from lmsconf.core.kind import Kind
 from lmsconf.core.plan import Manifests
 from lmsconf.core.planning import Planning, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Absent, Change, Declared, LetGo, Origin, Plan
+from lmsconf.core.values import Absent, Change, Declared, Json, LetGo, Origin, Plan
 from lmsconf.errors import Problem, Severity
 from lmsconf.exporting.absent import absent_line
 from lmsconf.kinds.names import USER
+from lmsconf.kinds.said import Said
 
 
 class Version(NamedTuple):
-    """Manifests as they were at some time, and the policy that the project file of that time makes."""
+    """Manifests as they were at some time, and what the project file of that time says: as a policy, and by path."""
 
     manifests: Manifests
     policy: Policy
+    settings: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +43,10 @@ Planned = Callable[[Version], "Sequence[Change] | None"]
 """What a version would change on the snapshot; None where that cannot be told."""
 
 
-def joined(mine: Manifests, theirs: Manifests) -> tuple[Declared, ...]:
-    """What is to be read for both: all that either declares. Of a person, what this one wants to know."""
-    people = {one.address for one in mine.declared if one.address.kind == USER}
-    return (*mine.declared, *(one for one in theirs.declared if one.address not in people))
+def joined(mine: Manifests, theirs: Manifests) -> Manifests:
+    """The manifests with all that others speak of."""
+    said = Said(mine.declared, mine.absent).joined(Said(theirs.declared, theirs.absent))
+    return replace(mine, declared=tuple(said.declared), absent=tuple(said.absent))
 
 
 def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
@@ -54,6 +58,23 @@ def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
     pending = shared - _lasting(shared, base.older, planned)
     changes = tuple(replace(change, origin=_origin(_what(change), shared, pending)) for change in plan.changes)
     return replace(plan, base=base.name, changes=changes)
+
+
+def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
+    """The plan judged under the guards of its base too, and refused what those would refuse.
+
+    theirs: the same manifests, planned under the base's guards. What only they refuse is a problem of the plan as a
+    whole, and none of a change, so that the plan keeps the digest that it has without a base.
+    """
+    under = f"under the settings of {base.name}"
+    guards = judge(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    refused = tuple(
+        replace(problem, message=f"{problem.message}, {under}", address=None)
+        for problem in theirs.all_problems
+        if is_blocking(problem) and (problem.code, problem.address) not in known
+    )
+    return replace(plan, guards=guards, problems=(*plan.problems, *refused))
 
 
 def _what(change: Change) -> str:
@@ -99,7 +120,7 @@ def _spoken(
     kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
 ) -> Iterator[tuple[tuple[str, str], Declared | None]]:
     """Kind and id of each live row that manifests speak of, with its declaration; without one where it is to go."""
-    manifests, policy = version
+    manifests, policy = version.manifests, version.policy
     planning = Planning(snapshot, policy, terms, lambda _: True)
     for name, kind in kinds.items():
         declared = [one for one in manifests.declared if _is_of(one, name, policy)]

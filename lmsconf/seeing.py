@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from lmsconf.comparing import Base, Version, compared, joined, let_go
+from lmsconf.compared_settings import settings_by_path
+from lmsconf.comparing import Base, Version, compared, joined, judged_beside, let_go
 from lmsconf.connect import Connection, dialect_problems
 from lmsconf.core.address import Address
 from lmsconf.core.candidates import Candidate
@@ -18,6 +19,7 @@ from lmsconf.core.moments import utc_text
 from lmsconf.core.plan import Manifests, left_alone, make_plan, outlived
 from lmsconf.core.planning import Planning
 from lmsconf.core.policy import Policy
+from lmsconf.core.settings_changes import changes
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Change, Plan
 from lmsconf.errors import Problem, ProblemsFound
@@ -26,6 +28,7 @@ from lmsconf.kinds.edits import edits_of
 from lmsconf.kinds.pseudonyms import comparable, recognised
 from lmsconf.kinds.reading import Wanted, read_workspace
 from lmsconf.kinds.redaction import without_people
+from lmsconf.kinds.said import Said
 from lmsconf.kinds.terms import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.project import ENV_WORKSPACE
@@ -138,8 +141,8 @@ class Seen:
     ) -> Snapshot:
         """All that manifests, and those of a base, are compared with when drift is looked for."""
         policy = self.settings.policy
-        both, wide = (manifests, policy) if base is None else _both(manifests, policy, base.version)
-        return self.read(replace(wanted_for(both, wide), everything=True, edits=True), progress)
+        wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
+        return self.read(replace(wanted, everything=True, edits=True), progress)
 
     def drift_from(
         self, snapshot: Snapshot, manifests: Manifests, base: Base | None = None, *, count_unmanaged: bool = False
@@ -177,7 +180,7 @@ class Seen:
 
     def _applied(self, base: Base, snapshot: Snapshot) -> Applied:
         """What the manifests of a base would change in what was read."""
-        manifests, policy = base.version
+        manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
             plan, broken = self.told_apart(manifests, replace(policy, compares=None), snapshot)
@@ -206,19 +209,28 @@ class Seen:
         snapshot: what both are planned against; left out, the workspace is read for both at once.
         """
         refuse_errors(manifests)
-        both, wide = _both(manifests, policy, base.version)
         if snapshot is None:
-            seen = self.read(wanted_for(both, wide), progress)
+            seen = self.read(_both(manifests, policy, base.version), progress)
         else:
-            seen = recognised(snapshot, both, all_kinds())
+            seen = recognised(snapshot, joined(manifests, base.version.manifests), all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
         mine = comparable(seen, manifests, all_kinds())
         made = make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=at, offline=offline)
+        theirs = replace(policy, guards=base.version.policy.guards)
+        made = judged_beside(
+            made,
+            policy,
+            base,
+            make_plan(all_kinds(), mine, seen, theirs, self.terms, created_at=at, offline=offline),
+        )
         made = compared(made, base, lambda version: self._changes_of(version, seen))
+        said = settings_by_path(self.settings)
+        made = replace(made, settings_changed=tuple(changes(base.version.settings, said)))
         if policy.only or policy.excluded:
             return made
-        return replace(made, let_go=let_go(all_kinds(), Version(manifests, policy), base.version, seen, self.terms))
+        now = Version(manifests, policy, said)
+        return replace(made, let_go=let_go(all_kinds(), now, base.version, seen, self.terms))
 
     def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
         """What other manifests would change; None where they cannot be planned."""
@@ -283,11 +295,12 @@ def refuse_errors(manifests: Manifests) -> None:
         raise ProblemsFound(manifests.problems)
 
 
-def _both(manifests: Manifests, policy: Policy, base: Version) -> tuple[Manifests, Policy]:
+def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
     """What has to be read for manifests and for those of a base, in one go."""
-    theirs = base.manifests
-    both = replace(manifests, declared=joined(manifests, theirs), absent=(*manifests.absent, *theirs.absent))
-    return both, replace(policy, ownership={**base.policy.ownership, **policy.ownership})
+    ownership = {**base.policy.ownership, **policy.ownership}
+    wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
+    theirs = Said(base.manifests.declared, base.manifests.absent)
+    return replace(wanted_for(manifests, wide), beside=theirs)
 
 
 def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:

@@ -20,6 +20,7 @@ from lmsconf.errors import Problem, ProblemsFound, UsageError, Where
 from lmsconf.project import ENV_WORKSPACE, FILE, Project, path_problem, read_project, url_problem
 from lmsconf.trust import Destination, destination
 
+DEFAULT_MANIFESTS: Final = "manifests"
 _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -108,7 +109,7 @@ def load(
     policy = _policy(project, chosen.name, day)
     return Settings(
         root=root,
-        manifests=root / str(project.body.get("manifests", "manifests")),
+        manifests=root / str(project.body.get("manifests", DEFAULT_MANIFESTS)),
         workspace=chosen,
         workspaces=tuple(project.part("workspaces")),
         policy=policy,

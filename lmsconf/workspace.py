@@ -13,7 +13,7 @@ from lmsconf.core.guard import judge, protected
 from lmsconf.core.names import exactly
 from lmsconf.core.plan import Manifests, handed_out, make_plan
 from lmsconf.core.planfile import plan_digest
-from lmsconf.core.policy import Consent, Guards, Policy
+from lmsconf.core.policy import Consent, Guards, Policy, saved_guards
 from lmsconf.core.scope import Verified, Verify, skipped
 from lmsconf.core.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
@@ -43,12 +43,15 @@ class Workspace(Seen):
     patience: float | None = None
 
     def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
-        """A plan under the guards of today: a saved one is judged again by what the project file says now."""
-        policy = self.settings.policy
-        guards = judge(plan.measures, policy.guards, [*policy.consents, *consents])
-        kept = [problem for problem in plan.all_problems if problem.code != "refusal/protected"]
+        """A plan under the guards of today and under those that it was saved with: the stricter limit holds."""
+        policy, saved = self.settings.policy, _saved_guards(plan)
+        beside = ("under the limits that the plan was saved with", saved)
+        guards = judge(plan.measures, policy.guards, [*policy.consents, *consents], beside)
+        # What a base protects is a problem of the plan as a whole, and stays.
+        kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
+        patterns = policy.guards.stricter(saved).protect
         # Given to the changes again, so that a plan that is judged as it was has the digest that it had.
-        changes, problems = handed_out(plan.changes, [*kept, *protected(plan.changes, policy.guards.protect)])
+        changes, problems = handed_out(plan.changes, [*kept, *protected(plan.changes, patterns)])
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:
@@ -121,7 +124,7 @@ class Workspace(Seen):
             timezone=mine.timezone,
             create_people=mine.create_people,
             # Only totals are compared, and a share would cost reads.
-            guards=Guards(removals=None, min_admins=mine.guards.min_admins),
+            guards=_unlimited(mine, plan),
             only=() if only is None else (exactly(str(only)),),
             # What the plan leaves unchanged is no part of its manifests, and would look as if none spoke of it.
             compares=0,
@@ -234,7 +237,7 @@ class Workspace(Seen):
         policy = replace(
             mine,
             # Nothing is counted here, and a share would cost reads, as would likely renames.
-            guards=Guards(removals=None, min_admins=mine.guards.min_admins),
+            guards=_unlimited(mine, plan),
             compares=0,
             only=chosen.only,
             excluded=chosen.excluded,
@@ -290,6 +293,17 @@ class Workspace(Seen):
             source=change.source,
             address=str(change.address),
         )
+
+
+def _unlimited(policy: Policy, plan: Plan) -> Guards:
+    """Guards without shares to read for, and with as many admins as the plan and the project want."""
+    least = policy.guards.stricter(_saved_guards(plan)).min_admins
+    return Guards(removals=None, updates=None, min_admins=least)
+
+
+def _saved_guards(plan: Plan) -> Guards:
+    """What a plan was judged by when it was made, under a base's settings too where it had one."""
+    return saved_guards({guard.name: guard.limit for guard in plan.guards}, plan.policy)
 
 
 def _is_changed_assignment(change: Change) -> bool:

@@ -38,19 +38,34 @@ CAN_BE_UNKNOWN: Final = ("answers",)
 _UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
 
 
-def judge(measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent]) -> tuple[Guard, ...]:
-    """How a plan stands to each guard that is on."""
-    given = list(consents)
-    return tuple(
-        _judge(name, limit, [one for one in measures if one.guard == name], given)
-        for name in GUARDS
-        if (limit := guards.limit(name)) is not None
-    )
+def judge(
+    measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
+) -> tuple[Guard, ...]:
+    """How a plan stands to each guard that is on.
+
+    beside: other guards that it is judged under as well, and how a reason names them. The stricter limit holds.
+    """
+    given, found = list(consents), []
+    for name in GUARDS:
+        counted = [one for one in measures if one.guard == name]
+        own = guards.limit(name)
+        limit, under = own, ""
+        if beside is not None and _stops(name, own, counted) is None:
+            limit, under = beside[1].limit(name) or own, beside[0]
+            if _stops(name, limit, counted) is None:
+                limit, under = guards.stricter(beside[1]).limit(name), ""
+        if limit is not None:
+            found.append(_judge(name, limit, counted, given, under))
+    return tuple(found)
 
 
-def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent]) -> Guard:
+def _stops(name: str, limit: Limit | None, measures: Sequence[Measure]) -> str | None:
+    return None if limit is None else _reason(name, limit, total(measures), measures)
+
+
+def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent], under: str) -> Guard:
     counted = total(measures)
-    reason = _reason(name, limit, counted, measures)
+    reason = _stops(name, limit, measures)
     consent = next((one for one in consents if one.guard == name and one.number == counted), None)
     shown: dict[str, Json] = {"count": limit.count}
     if limit.share is not None:
@@ -61,7 +76,7 @@ def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Seque
         total=counted,
         tripped=reason is not None and consent is None,
         allow=f"{name}={UNKNOWN if counted is None else counted}" if reason else None,
-        reason=reason,
+        reason=f"{reason} {under}" if reason and under else reason,
         allowed_by=None if consent is None or reason is None else consent.reason or "--allow",
     )
 

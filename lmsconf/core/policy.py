@@ -46,6 +46,12 @@ class Guards:
         found: Limit | None = getattr(self, name)
         return found
 
+    def stricter(self, other: Guards) -> Guards:
+        """Of each limit what lets less pass, and all that either protects."""
+        limits = {name: _stricter(self.limit(name), other.limit(name)) for name in GUARDS}
+        protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
+        return replace(self.limited(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
+
     def limited(self, limits: Mapping[str, Limit | None]) -> Guards:
         """The same with these limits, by the names of their guards."""
         return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
@@ -116,6 +122,33 @@ class Policy:
             "people": {"unknown": "skip" if self.skip_unknown else "error", "create": self.create_people},
             "settle": self.settle,
         }
+
+
+def saved_guards(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> Guards:
+    """What a saved plan was judged by: the limits of its guards, by name, and what its policy protects."""
+    found = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
+    protect, least = policy.get("protect"), policy.get("min_admins")
+    return replace(
+        Guards().limited(found),
+        protect=tuple(map(str, protect)) if isinstance(protect, list) else (),
+        min_admins=least if isinstance(least, int) else Guards().min_admins,
+    )
+
+
+def _saved_limit(said: Mapping[str, Json]) -> Limit:
+    count, share = said.get("count"), said.get("share")
+    return Limit(
+        count=count if isinstance(count, int) else None, share=float(share) if isinstance(share, int | float) else None
+    )
+
+
+def _stricter(one: Limit | None, other: Limit | None) -> Limit | None:
+    """Each half as whichever lets less pass; one that is off lets all pass."""
+    if one is None or other is None:
+        return one or other
+    counts = [limit.count for limit in (one, other) if limit.count is not None]
+    shares = [limit.share for limit in (one, other) if limit.share is not None]
+    return Limit(count=min(counts, default=None), share=min(shares, default=None))
 
 
 def limit_json(limit: Limit | None) -> Json:

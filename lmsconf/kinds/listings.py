@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.core.kind import ListOperation
+from lmsconf.core.values import Json
 from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 
 LISTINGS: Final[Mapping[str, ListOperation]] = {
@@ -17,3 +18,8 @@ LISTINGS: Final[Mapping[str, ListOperation]] = {
 }
 EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
 """People, with their groups and rights."""
+
+
+def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Rows with nothing but these keys, as far as they have them."""
+    return lambda row: {key: row[key] for key in keys if key in row}

@@ -30,7 +30,7 @@ from lmsconf.kinds.edits import edit_rows
 from lmsconf.kinds.extended import Extended
 from lmsconf.kinds.field_values import field_row
 from lmsconf.kinds.group_reading import read_details
-from lmsconf.kinds.listings import LISTINGS
+from lmsconf.kinds.listings import LISTINGS, only
 from lmsconf.kinds.lost_answers import answers_go, answers_row, limits_choices
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup, has_members_to_compare
 from lmsconf.kinds.names import (
@@ -48,6 +48,7 @@ from lmsconf.kinds.names import (
     USER,
 )
 from lmsconf.kinds.roster import WHO_CAN_MANAGE
+from lmsconf.kinds.said import Said, lists_people
 from lmsconf.kinds.smart_values import SmartGroup, SmartRow, smart_row
 from lmsconf.kinds.target_reading import Found, Known, count_on, read_again, read_targets
 from lmsconf.kinds.target_values import Assignment
@@ -59,7 +60,7 @@ from lmsconf.kinds.user_values import Person, person_row
 class Wanted:
     """For whom a workspace is read. `everything`: for everybody, also for those who declare nothing of it.
 
-    edits: also who changed what last.
+    edits: also who changed what last. beside: the part of it that is planned by itself, for a base, on what is read.
     """
 
     declared: tuple[Declared, ...] = ()
@@ -67,6 +68,7 @@ class Wanted:
     policy: Policy
     everything: bool = False
     edits: bool = False
+    beside: Said | None = None
 
 
 def read_workspace(
@@ -81,10 +83,12 @@ class _Reading:
         self.api, self.kinds, self.terms = api, kinds, terms
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
-        here = [one for one in wanted.declared if one.applies_in(policy.workspace)]
-        self.declared = here
-        self.absent = [one for one in wanted.absent if one.applies_in(policy.workspace)]
-        self.chosen = Selection(kinds, here, policy)
+        mine = Said(wanted.declared, wanted.absent).within(policy.workspace)
+        # What is declared here and deleted there must be read for both.
+        self.versions = [mine] if wanted.beside is None else [mine, wanted.beside.within(policy.workspace)]
+        self.said = mine if wanted.beside is None else mine.joined(self.versions[1])
+        self.declared, self.absent = self.said
+        self.chosen = Selection(kinds, self.declared, policy)
         self.sought = sought(policy, (one.address for one in self._entries()), kinds)
         # What others wait for is the service's count and the size of a page, as soon as the first page is here.
         self.total: Future[tuple[int | None, int]] = Future()
@@ -174,15 +178,18 @@ class _Reading:
         """Whether anybody's e-mail decides anything: in lists of people, in assignments, in what goes with a group."""
         if self._needs(CONTENT_TARGET) or self._deletes_groups() or self._speaks(USER):
             return True
-        return any(_lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
+        return any(lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
 
-    def _identified(self, kind: str, listings: Mapping[str, Listing]) -> tuple[Planning, Identified]:
-        """What is what within a kind, as far as the listings tell. Problems are the planner's to tell."""
-        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+    def _identified(self, kind: str, listing: Listing, said: Said) -> tuple[Planning, Identified]:
+        """What is what within a kind, as far as its listing tells. Problems are the planner's to tell."""
+        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings={kind: listing})
         planning = Planning(snapshot, self.policy, self.terms, self.chosen)
-        declared = [one for one in self.declared if one.address.kind == kind]
-        absent = [one for one in self.absent if one.address.kind == kind]
-        return planning, self.kinds[kind].identify(planning, declared, absent)
+        return planning, self.kinds[kind].identify(planning, *said.of(kind))
+
+    def _each(self, kind: str, listing: Listing | None = None) -> list[tuple[Planning, Identified]]:
+        """The same for each of the manifests that are planned on what is read."""
+        rows = self.listed[kind].result() if listing is None else listing
+        return [self._identified(kind, rows, said) for said in self.versions]
 
     def _people(self) -> Listing | None:
         if not self._needs_people():
@@ -203,13 +210,13 @@ class _Reading:
         if self.everything:
             self.aside[HOLDERS] = Listing(rows=holders(rows.rows), incomplete=rows.incomplete)
             listing, self.aside[ADMIN] = read_everybody(listing, rows, self.extended.rows())
-            return read_singly(self.api, self._identified(USER, {USER: listing})[1], listing)
+            return read_singly(self.api, self._identified(USER, listing, self.said)[1], listing)
         if self.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
             chosen = [one for one in self.declared if self.chosen(one.address)]
             listing = read_manager_rights(listing, chosen, self.policy.workspace, self.extended)
         if not self._speaks(USER):
             return listing if self._needs_people() else None
-        planning, found = self._identified(USER, {USER: listing})
+        planning, found = self._identified(USER, listing, self.said)
         listing, admins = read_declared(self.api, planning, found, listing, rows, self.total.result()[1], self.extended)
         if admins is not None:
             self.aside[ADMIN] = admins
@@ -223,7 +230,7 @@ class _Reading:
         gone = any(one.address.kind == CUSTOM_FIELD for one in self.absent) or self.policy.ownership.get(CUSTOM_FIELD)
         if not gone and not any(limits_choices(one.spec) for one in self.declared):
             return False
-        return answers_go(*self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()}))
+        return any(answers_go(*one) for one in self._each(CUSTOM_FIELD))
 
     def _kept_people(self) -> Callable[[dict[str, Json]], dict[str, Json]]:
         """What of each person is held on to: of 200,000 of them most matter by their e-mail alone."""
@@ -233,7 +240,7 @@ class _Reading:
         emails = {name for one in people for name in (one.address.name, *one.previously)}
         pinned = {one.pin(self.policy.workspace) for one in people}
         answers = ["customFields"] if self._speaks(CUSTOM_FIELD) else []
-        few = _only("userId", "email", "archivedAt", *answers)
+        few = only("userId", "email", "archivedAt", *answers)
         return lambda row: row if row["userId"] in pinned or email(str(row.get("email"))) in emails else few(row)
 
     @cached_property
@@ -264,11 +271,11 @@ class _Reading:
     def _fields_come(self, rows: Rows) -> bool:
         """Whether a field would be created, as far as its listing tells."""
         listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
-        _, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: listing})
-        return any(match.row is None and self.chosen(match.address) for match in found.matches)
+        found = (match for _, one in self._each(CUSTOM_FIELD, listing) for match in one.matches)
+        return any(match.row is None and self.chosen(match.address) for match in found)
 
     def _groups(self) -> Listing:
-        rows = self.api.rows(LISTINGS[GROUP], keep=_only("groupId", "name"))
+        rows = self.api.rows(LISTINGS[GROUP], keep=only("groupId", "name"))
         # A lock of some run is no resource: never listed, owned or exported.
         groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
@@ -282,15 +289,20 @@ class _Reading:
         """Those of which everybody counts, and those whose members are compared with groups that would be created."""
         if self.everything:
             return list(cast("tuple[GroupRow, ...]", listing.rows)), []
-        _, found = self._identified(GROUP, {GROUP: listing})
-        wanted = [gone.row for gone in found.gone]
-        for match in found.matches:
-            spec = cast(ManualGroup, match.declared.spec)
-            managed = spec.members is not None or spec.managers is not None
-            if match.row and self.chosen(match.address) and (managed or match.row.name != match.address.name):
-                wanted.append(match.row)
-        compared = self._compared(found, lambda spec: has_members_to_compare(cast(ManualGroup, spec)))
-        return cast("list[GroupRow]", wanted), cast("list[GroupRow]", compared)
+        wanted: dict[RemoteId, HasName] = {}
+        compared: dict[RemoteId, HasName] = {}
+        for _, found in self._each(GROUP, listing):
+            wanted |= {gone.row.id: gone.row for gone in found.gone}
+            for match in found.matches:
+                spec = cast(ManualGroup, match.declared.spec)
+                managed = spec.members is not None or spec.managers is not None
+                if match.row and self.chosen(match.address) and (managed or match.row.name != match.address.name):
+                    wanted[match.row.id] = match.row
+            rows = self._compared(found, lambda spec: has_members_to_compare(cast(ManualGroup, spec)))
+            compared |= {row.id: row for row in rows}
+        return cast("list[GroupRow]", [*wanted.values()]), cast(
+            "list[GroupRow]", [row for id, row in compared.items() if id not in wanted]
+        )
 
     def _compared(self, found: Identified, has_content: Callable[[object], bool]) -> list[HasName]:
         """What no manifest speaks of and may be what would be created, under another name."""
@@ -298,7 +310,7 @@ class _Reading:
         return [one.row for one in comparable(found.unmanaged, self.policy)] if any(map(has_content, created)) else []
 
     def _smart_groups(self) -> Listing:
-        rows = self.api.rows(LISTINGS[SMART_GROUP], keep=_only("smartGroupId", "name"))
+        rows = self.api.rows(LISTINGS[SMART_GROUP], keep=only("smartGroupId", "name"))
         listing = self._list(SMART_GROUP, rows, _smart_stub)
         wanted = self._wanted_smart_groups(listing)
         answers = self.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
@@ -309,22 +321,24 @@ class _Reading:
         """Those that the manifests speak of; all, when a field changes that any of them may name."""
         if self.everything or self._fields_change():
             return list(listing.rows)
-        _, found = self._identified(SMART_GROUP, {SMART_GROUP: listing})
-        chosen = [match.row for match in found.matches if match.row and self.chosen(match.address)]
-        compared = self._compared(found, lambda spec: cast(SmartGroup, spec).conditions is not None)
-        return [*chosen, *(gone.row for gone in found.gone), *compared]
+        wanted: dict[RemoteId, HasName] = {}
+        for _, found in self._each(SMART_GROUP, listing):
+            chosen = [match.row for match in found.matches if match.row and self.chosen(match.address)]
+            compared = self._compared(found, lambda spec: cast(SmartGroup, spec).conditions is not None)
+            wanted |= {row.id: row for row in (*chosen, *(gone.row for gone in found.gone), *compared)}
+        return list(wanted.values())
 
     def _fields_change(self) -> bool:
         if not self._speaks(CUSTOM_FIELD):
             return False
-        planning, found = self._identified(CUSTOM_FIELD, {CUSTOM_FIELD: self.listed[CUSTOM_FIELD].result()})
-        if found.gone:
-            return True
         compare = self.kinds[CUSTOM_FIELD].compare
-        return any(match.row and _differs(compare(planning, match)) for match in found.matches)
+        return any(
+            found.gone or any(match.row and _differs(compare(planning, match)) for match in found.matches)
+            for planning, found in self._each(CUSTOM_FIELD)
+        )
 
     def _contents(self) -> Listing:
-        rows = self.api.rows(LISTINGS[CONTENT], keep=_only("courseId", "name", "contentType"))
+        rows = self.api.rows(LISTINGS[CONTENT], keep=only("courseId", "name", "contentType"))
         return self._list(CONTENT, rows, content_row)
 
     def _targets(self) -> Listing | None:
@@ -353,7 +367,8 @@ class _Reading:
         may_matter = (may_go and has_share(guards.removals)) or many_may_change(guards.updates, said, live)
         if not others or self.policy.additive or not may_matter:
             return
-        going, changing = self._assignments_change(listing)
+        both = [self._assignments_change(listing, said) for said in self.versions]
+        going, changing = (max(numbers) for numbers in zip(*both, strict=True))
         enough = max(enough_live(going, guards.removals), enough_live(changing, guards.updates, least=SMALL))
         if enough > live:
             self.aside[UNNAMED_TARGETS] = Listing(rows=count_on(self.api, others, enough - live))
@@ -363,7 +378,7 @@ class _Reading:
         """Whether an assignment is changed by deleting it first."""
         return self.terms.behaviour("content-targets.on-existing") == "recreate"
 
-    def _assignments_change(self, listing: Listing) -> tuple[int, int]:
+    def _assignments_change(self, listing: Listing, said: Said) -> tuple[int, int]:
         """How many live assignments would be deleted, and how many changed in place, as far as the listings tell."""
         kinds = (USER, CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
         listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
@@ -372,11 +387,7 @@ class _Reading:
         )
         planning = Planning(snapshot, self.policy, self.terms, self.chosen)
         for name, kind in self.kinds.items():
-            found = kind.identify(
-                planning,
-                [one for one in self.declared if one.address.kind == name],
-                [one for one in self.absent if one.address.kind == name],
-            )
+            found = kind.identify(planning, *said.of(name))
             if name == CONTENT_TARGET:
                 gone = sum(self.chosen(one.address) for one in found.gone)
                 live = [match for match in found.matches if match.row and self.chosen(match.address)]
@@ -416,15 +427,9 @@ class _Reading:
     def _groups_go(self) -> bool:
         """Whether a live group will be deleted."""
         for kind in (GROUP, SMART_GROUP):
-            _, found = self._identified(kind, {kind: self.listed[kind].result()})
-            if any(self.chosen(gone.address) for gone in found.gone):
+            if any(self.chosen(gone.address) for _, found in self._each(kind) for gone in found.gone):
                 return True
         return False
-
-
-def _only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
-    """Rows with nothing but these keys, as far as they have them."""
-    return lambda row: {key: row[key] for key in keys if key in row}
 
 
 def _differs(sides: Sides | None) -> bool:
@@ -434,12 +439,6 @@ def _differs(sides: Sides | None) -> bool:
 def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
     """Rows by id: whatever order they were read in, the snapshot is the same."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
-
-
-def _lists_people(spec: object) -> bool:
-    if isinstance(spec, ManualGroup):
-        return spec.members is not None or spec.managers is not None
-    return isinstance(spec, SmartGroup) and spec.managers is not None
 
 
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:
