@@ -5,6 +5,7 @@ From Python it is used as the command line uses it: `settings.load` → `connect
 `tests/rules/test_imports.py`.
 
     errors                       what goes wrong, with place, reason and way out
+    discovery                    where the project file is
     project, settings            the project file; flags, environment and file as one frozen value
     credential, endpoint, redact tokens, URLs, and secrets taken out of all that leaves
     approvals                    which commands may be run for a token

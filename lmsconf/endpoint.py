@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from lmsconf.errors import shown
+
 _UNFIT: Final = re.compile(r"[^\x21-\x7e]|[\\@?#]")
 _NO_TOKEN: Final = re.compile(r"[^\x21-\x7e]")
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -32,13 +34,16 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         hint = f"{_WRITE} A host beyond ASCII is written as xn--…, and in a path %20 stands for a blank."
         return "the URL holds a character that has no place in one", hint
     if parts.scheme not in ("http", "https") or not host:
-        return f"{url} is no URL of a workspace", "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace."
+        return (
+            f"{shown(url)} is no URL of a workspace",
+            "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace.",
+        )
     if port == 0:
-        return f"{url} has the port 0, where nobody can listen", "Write another port, or none for the usual one."
+        return f"{shown(url)} has the port 0, where nobody can listen", "Write another port, or none for the usual one."
     stays_here = is_loopback(host) or host == in_process
     if parts.scheme == "https" or (parts.scheme == "http" and stays_here):
         return None
-    return f"{url} would send the token in the clear", "Write https; http is only for this machine (localhost)."
+    return f"{shown(url)} would send the token in the clear", "Write https; http is only for this machine (localhost)."
 
 
 ALLOWED_HOSTS: Final = "LMSCONF_ALLOWED_HOSTS"
@@ -51,7 +56,7 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     """
     for entry in allowed:
         if not _HOST.fullmatch(entry):
-            return f"{ALLOWED_HOSTS}: {entry[:60]} is no host", "Write names such as lms.example, with commas."
+            return f"{ALLOWED_HOSTS}: {shown(entry)} is no host", "Write names such as lms.example, with commas."
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     name = f"[{host}]" if ":" in host else host

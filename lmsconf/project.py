@@ -242,7 +242,7 @@ def _meaning(project: Project, root: Path) -> Iterator[Problem]:
     if default is not None and default not in names:
         hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
         where = project.places.at("default_workspace")
-        yield _problem("project/unknown-workspace", f'there is no workspace "{default}"', where, hint=hint)
+        yield _problem("project/unknown-workspace", f'there is no workspace "{shown(str(default))}"', where, hint=hint)
     yield from _zone_problems(project)
 
 
@@ -279,8 +279,8 @@ def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iter
 
 def _no_address(key: str, pattern: str, right: str, where: Where) -> Problem:
     kinds = ", ".join(_ADDRESSED.values())
-    hint = f"Write {quoted(right)}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can fit {quoted(pattern)}", where, hint=hint)
+    hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
+    return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
 
 
 def _right(pattern: str) -> str:
@@ -303,7 +303,7 @@ def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]
     try:
         date.fromisoformat(str(said))
     except ValueError:
-        message = f"{said} is not a day of the calendar"
+        message = f"{shown(str(said))} is not a day of the calendar"
         yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 
@@ -315,7 +315,9 @@ def _zone_problems(project: Project) -> Iterator[Problem]:
 
         name = str(project.body["timezone"])
         hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
-        yield _problem("project/timezone", f'there is no time zone "{name}"', project.places.at("timezone"), hint=hint)
+        yield _problem(
+            "project/timezone", f'there is no time zone "{shown(name)}"', project.places.at("timezone"), hint=hint
+        )
 
 
 def _guarded(guards: Guards, said: Json) -> Guards:
@@ -324,9 +326,7 @@ def _guarded(guards: Guards, said: Json) -> Guards:
         return guards.limited(dict.fromkeys(GUARDS))
     if not isinstance(said, dict):
         return guards
-    limits: dict[str, Limit | None] = {
-        name: _limit(guards.limit(name), said[name]) for name in GUARDS if name in said
-    }
+    limits: dict[str, Limit | None] = {name: _limit(guards.limit(name), said[name]) for name in GUARDS if name in said}
     protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
     least = cast(int, said.get("min_admins", guards.min_admins))
     return replace(guards.limited(limits), protect=protect, min_admins=least)

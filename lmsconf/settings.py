@@ -15,8 +15,9 @@ from lmsconf.core.names import did_you_mean
 from lmsconf.core.policy import Policy
 from lmsconf.core.values import Json
 from lmsconf.credential import Token, env_token, token_from
+from lmsconf.discovery import project_folder
 from lmsconf.endpoint import ALLOWED_HOSTS
-from lmsconf.errors import Problem, ProblemsFound, UsageError, Where
+from lmsconf.errors import Problem, ProblemsFound, UsageError, Where, shown
 from lmsconf.project import ENV_WORKSPACE, FILE, Project, path_problem, read_project, url_problem
 from lmsconf.trust import Destination, destination
 
@@ -93,12 +94,12 @@ def load(
     today: date | None = None,
     ask: Ask | None = None,
 ) -> Settings:
-    """The settings of the project in `directory`, left out: where we are. Raises ProblemsFound and UsageError.
+    """The settings of the project in `directory`, left out: here or above. Raises ProblemsFound and UsageError.
 
     today: decides which consents of the file still hold; left out, the date in the project's time zone. ask: hears of
     a person whether a new command for the token may run; left out, none may.
     """
-    root = directory or Path.cwd()
+    root = directory or project_folder(Path(), environ)
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}", hint="-C names the folder that holds the project file.")
     _refuse_two_choices(workspace, environ)
@@ -205,8 +206,8 @@ def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str])
         return str(name)
     hint = did_you_mean(str(name), names) or f"There is {', '.join(names) or 'none'}."
     if workspace:
-        raise UsageError(f'there is no workspace "{name}"', hint=hint)
-    message = f'LMSCONF_WORKSPACE: there is no workspace "{name}"'
+        raise UsageError(f'there is no workspace "{shown(str(name))}"', hint=hint)
+    message = f'LMSCONF_WORKSPACE: there is no workspace "{shown(str(name))}"'
     raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
 
 

@@ -81,9 +81,8 @@ class LazyGroup(click.Group):
 @click.option(
     "-C",
     "directory",
-    default=".",
     metavar="DIR",
-    help="The project's folder, where lmsconf.yaml is; without it, this folder.",
+    help="The project's folder, where lmsconf.yaml is; without it, this folder or one above it.",
 )
 @click.option("--workspace", metavar="NAME", help="The workspace to work on, as lmsconf.yaml names it.")
 @click.option(
@@ -95,7 +94,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="lmsconf", message="%(prog)s %(version)s")
 @click.pass_context
-def app(ctx: click.Context, directory: str, workspace: str | None, masks: bool) -> None:
+def app(ctx: click.Context, directory: str | None, workspace: str | None, masks: bool) -> None:
     """Configuration as code for a learning platform's workspace.
 
     Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows

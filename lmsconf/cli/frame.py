@@ -37,22 +37,35 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Which project and which workspace a command is about, and the environment it runs in."""
+    """Which project and which workspace a command is about, and the environment it runs in.
+
+    directory: where we are, or what -C names. named: it was -C, so that no other folder is looked at.
+    """
 
     directory: Path
     workspace: str | None
     environ: Mapping[str, str]
+    named: bool = True
+
+    @property
+    def project(self) -> Path:
+        """The folder of the project. Raises ForeignProject where only others may have put one."""
+        from pathlib import Path
+
+        from lmsconf.discovery import project_folder
+
+        return self.directory if self.named else project_folder(Path(), self.environ)
 
     @classmethod
-    def of(cls, directory: str, workspace: str | None) -> Context:
+    def of(cls, directory: str | None, workspace: str | None) -> Context:
         """The context of this process. Raises UsageError for a folder that is none."""
         from pathlib import Path
 
-        folder = Path(directory)
+        folder = Path(directory or ".")
         if not folder.is_dir():
             hint = "Name the folder that holds lmsconf.yaml."
             raise UsageError(f"-C {directory}: there is no such folder", hint=hint)
-        return cls(folder, workspace, dict(os.environ))
+        return cls(folder, workspace, dict(os.environ), named=directory is not None)
 
 
 _mask: list[Mask] = []

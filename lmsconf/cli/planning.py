@@ -66,7 +66,7 @@ def settings_of(context: Context) -> Settings:
     """The settings of the project that a command is about."""
     from lmsconf.settings import load
 
-    settings = load(context.directory, context.workspace, context.environ, ask=asking())
+    settings = load(context.project, context.workspace, context.environ, ask=asking())
     return replace(settings, policy=replace(settings.policy, command=called(context)))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from lmsconf.cli.frame import Context, Output, masked, output_options, pass_context
@@ -24,7 +22,7 @@ def runs(context: Context, *, run: str | None, output: Output) -> Exit:
     those on that workspace are listed. Of a run that was cut short, a call in flight may have been sent, and nobody
     knows what became of it.
     """
-    root = Path(context.directory)
+    root = context.project
     if run is not None:
         output.write(RUN_VIEWS[output.format](masked(named(root, run))))
         return Exit.OK

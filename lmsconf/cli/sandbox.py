@@ -185,7 +185,7 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
         return Place(db or IN_MEMORY, seed, Wire.default())
     from lmsconf.settings import load
 
-    settings = load(context.directory, context.workspace, context.environ)
+    settings = load(context.project, context.workspace, context.environ)
     chosen = settings.workspace
     if not chosen.embedded:
         raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")

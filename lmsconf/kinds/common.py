@@ -11,7 +11,7 @@ from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Absent, Declared, Json, Undo, UndoLevel
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, shown
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
 PIN: dict[str, Json] = {
@@ -119,7 +119,7 @@ def _date(entry: Entry) -> date | None:
         entry.report(
             Problem(
                 code="manifest/date",
-                message=f"until: {text} is not a day of the calendar",
+                message=f"until: {shown(str(text))} is not a day of the calendar",
                 hint="Write a date such as 2027-03-31.",
                 source=entry.places.at("until"),
             )

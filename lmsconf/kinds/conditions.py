@@ -13,6 +13,7 @@ from lmsconf.core.identify import fate_of, is_in_doubt
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared, Json
+from lmsconf.errors import shown
 from lmsconf.kinds.field_choices import is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
 from lmsconf.kinds.smart_values import Condition, ConditionRow, SmartRow
@@ -177,7 +178,7 @@ def _unknown_choice(planning: Planning, declared: Declared, position: int, at: A
     near = new_choice_name(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",
-        f'{declared.address}: {at} has no choice "{name}"',
+        f'{declared.address}: {at} has no choice "{shown(name)}"',
         hint=" ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else "It has no choices.", near])),
         at=declared.places.find(name, "conditions", position, "choices"),
         address=declared.address,

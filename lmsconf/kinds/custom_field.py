@@ -19,7 +19,7 @@ from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, shown
 from lmsconf.kinds.common import (
     ABSENT_NAMED,
     NAME,
@@ -269,7 +269,7 @@ def _bad_choices(entry: Entry, choices: Choices | None) -> Iterator[Problem]:
         if name in seen:
             yield Problem(
                 code="manifest/choice-both",
-                message=f'{entry.body["name"]}: the choice "{name}" is both included and excluded',
+                message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',
                 hint="Leave it in one of the two lists.",
                 source=entry.places.find(name, "choices", "exclude"),
             )

@@ -17,7 +17,7 @@ from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, shown
 from lmsconf.kinds.common import (
     ABSENT_NAMED,
     NAME,
@@ -309,7 +309,7 @@ def _unknown_choices(one: Declared, position: int, condition: Condition, field: 
         hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
         yield Problem(
             code="reference/unknown-choice",
-            message=f'{one.address}: {at} has no choice "{name}"',
+            message=f'{one.address}: {at} has no choice "{shown(name)}"',
             hint=" ".join(hint for hint in hints if hint),
             source=one.places.find(name, "conditions", position, "choices"),
             address=str(one.address),

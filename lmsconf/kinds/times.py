@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
 from lmsconf.core.moments import ISO, at_offset
+from lmsconf.errors import shown
 
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
@@ -26,15 +27,15 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
     """
     found = ISO.fullmatch(text.strip())
     if found is None:
-        raise BadTime(f'"{text}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
+        raise BadTime(f'"{shown(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
     try:
         day = date.fromisoformat(found["date"])
         clock = time.fromisoformat(found["time"]) if found["time"] else LAST_SECOND if end_of_day else time()
     except ValueError as wrong:
-        raise BadTime(f'"{text}" is not on the calendar: {wrong}') from None
+        raise BadTime(f'"{shown(text)}" is not on the calendar: {wrong}') from None
     if not found["offset"] and zone is None:
         hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f'"{text}" names no offset, and the project file names no `timezone`', hint)
+        raise BadTime(f'"{shown(text)}" names no offset, and the project file names no `timezone`', hint)
     try:
         if zone is None or found["offset"]:
             return at_offset(day, clock, found["offset"])
@@ -42,10 +43,12 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
     except BadTime:
         raise
     except ValueError:
-        raise BadTime(f'"{text}" has an offset of a day or more, and there is none') from None
+        raise BadTime(f'"{shown(text)}" has an offset of a day or more, and there is none') from None
     except OverflowError:
         # At both ends of the calendar a moment may lie in a year that UTC does not have.
-        raise BadTime(f'"{text}" lies outside the years 1 to 9999', "Leave it out, and there is no limit.") from None
+        raise BadTime(
+            f'"{shown(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
+        ) from None
 
 
 def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
@@ -54,8 +57,8 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
         return first
     either = " or ".join(shown_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
-        raise BadTime(f'"{text}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
-    raise BadTime(f'"{text}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
+        raise BadTime(f'"{shown(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
+    raise BadTime(f'"{shown(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
 
 
 def shown_time(moment: datetime, zone: tzinfo | None) -> str:

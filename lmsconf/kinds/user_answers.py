@@ -10,6 +10,7 @@ from lmsconf.core.identify import fate_of, is_in_doubt
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Planning
 from lmsconf.core.values import Declared, Step
+from lmsconf.errors import shown
 from lmsconf.kinds.field_choices import field_types, is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.field_values import FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
@@ -75,7 +76,7 @@ def _knows_choices(planning: Planning, declared: Declared, field: str, said: Sai
             known = planning.book.names(scope)
             near = new_choice_name(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
-            what = f'{at} has no choice "{name}"'
+            what = f'{at} has no choice "{shown(name)}"'
             _problem(planning, declared, "reference/unknown-choice", field, what, hint)
             whole = False
     return whole

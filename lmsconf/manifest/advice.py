@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lmsconf.errors import SHOWN
+
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
 _IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
@@ -49,7 +51,7 @@ def quoted(line: str) -> str:
     if len(line) > _LONG:
         return f"{_QUOTE}."
     lead, value = _parts(line)
-    if not value or value[0] in "{[\"'|>" or "{" in line or "[" in line:
+    if not value or len(value) > SHOWN or value[0] in "{[\"'|>" or "{" in line or "[" in line:
         return f"{_QUOTE}."
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
@@ -78,7 +80,7 @@ def _glued(found: Complaint, line: str, opened: str, before: str) -> Iterator[Ad
         (opened, found.opened[0] if found.opened else 0, "expected ':'" in found.problem),
         (before, found.at[0] - 1, "mapping values are not allowed" in found.problem and is_first),
     ):
-        key = _GLUED.fullmatch(written) if fits and len(written) <= _LONG else None
+        key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
             yield Advice("a blank is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
@@ -148,7 +150,7 @@ def _closed(line: str, column: int) -> str:
     """The way out for a quote that nothing closes: the line with the quote at its end."""
     quote = line[column : column + 1]
     hint = f"Write {quote} where the text ends"
-    if len(line) > _LONG:
+    if len(line) > SHOWN:
         return f"{hint}."
     return f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
 

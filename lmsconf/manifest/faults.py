@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from lmsconf.core.values import Json
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, Where, shown
 from lmsconf.manifest import remedies
 from lmsconf.manifest.nodes import EntryPlaces, Trail
 from lmsconf.manifest.remedies import A, either
@@ -85,7 +85,7 @@ def _unknown(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 def _unknown_key(key: str, value: Json, known: Mapping[str, Json], path: Trail, places: EntryPlaces) -> Fault:
     inside = f" in {label(path)}" if path else ""
     hint = remedies.key_hint(key, known, value) or f"Known here: {', '.join(known)}."
-    return Fault("unknown-key", f'unknown key "{key}"{inside}', hint, places.key(*path, key))
+    return Fault("unknown-key", f'unknown key "{shown(key)}"{inside}', hint, places.key(*path, key))
 
 
 def _strange(value: Json, schema: Mapping[str, Json]) -> list[str]:
@@ -113,16 +113,18 @@ def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> 
         return Fault("type", wanted, str(finding.schema["description"]), where)
     time = remedies.time_hint(finding.path[-1] if finding.path else None)
     if isinstance(value, dict | list | str):
-        shown = (
-            f"{json.dumps(value, ensure_ascii=False)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
+        what = (
+            f"{json.dumps(shown(value), ensure_ascii=False)} is text"
+            if isinstance(value, str)
+            else f"it is {_sort(value)}"
         )
         return Fault(
             "type",
-            f"{wanted}, and {shown}",
+            f"{wanted}, and {what}",
             (time if isinstance(value, dict) else None) or remedies.instead(value, branches),
             where,
         )
-    word = places.written(*finding.path)
+    word = shown(places.written(*finding.path))
     hint = time or _in_quotes(word, branches) or remedies.instead(value, branches, word)
     return Fault("type", f"{wanted}, and {word} is {_sort(value)}", hint, where)
 
@@ -140,7 +142,7 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
 def _nothing(finding: Finding, branches: list[Schema], places: EntryPlaces) -> Fault:
     """Null, or nothing after the colon, where that has no meaning."""
     where, name = places.at(*finding.path), label(finding.path)
-    word = places.written(*finding.path)
+    word = shown(places.written(*finding.path))
     key = finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     if isinstance(key, int):
@@ -228,13 +230,14 @@ def _choice(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
         yield _mistyped(finding, [finding.schema], places)
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    shown = json.dumps(finding.value, ensure_ascii=False)
+    value = finding.value
+    told = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
     others = [branch for branch in finding.among if branch is not finding.schema]
     near = remedies.choice_hint(finding.value, known) if isinstance(finding.value, str) else None
     wanted = either(known if near else [*known, *(word for word in _described(others) if word not in known)])
     yield Fault(
         "value",
-        f"{label(finding.path)} must be {wanted}, and is {shown}",
+        f"{label(finding.path)} must be {wanted}, and is {told}",
         near or _of_choice(finding, others),
         places.at(*finding.path),
     )
@@ -279,19 +282,18 @@ def _unfit(value: Json, name: str, where: Where) -> Fault:
     """A text that cannot be a name: nobody could tell it from another, or read it in one line."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
-    one = json.dumps(" ".join(words), ensure_ascii=False)
+    one = json.dumps(shown(" ".join(words)), ensure_ascii=False)
     hint = f"Write it in one line: {one}." if words else "Write the name, or take it out."
     return Fault("character", f"{name} holds {held}", hint, where)
 
 
 def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
-    shown = json.dumps(finding.value, ensure_ascii=False)
+    value = finding.value
+    told = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
     hint = (
-        remedies.date_hint(finding.schema, str(finding.value))
-        or _several(finding)
-        or finding.schema.get("description")
+        remedies.date_hint(finding.schema, str(finding.value)) or _several(finding) or finding.schema.get("description")
     )
-    message = f"{label(finding.path)} cannot be {shown}"
+    message = f"{label(finding.path)} cannot be {told}"
     yield Fault("value", message, str(hint) if hint else None, places.at(*finding.path))
 
 

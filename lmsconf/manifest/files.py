@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, cast
 import yaml
 
 from lmsconf.core.values import Json
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, Where, shown
 from lmsconf.manifest.advice import Complaint, advise, quoted
 from lmsconf.manifest.nodes import Map, Mark, Seq, Source, mark, settle
 from lmsconf.manifest.scalars import FORBIDDEN, OPENS, is_endless, meaning
@@ -44,7 +44,6 @@ ENOUGH: Final = 100
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
 _OPENERS: Final = frozenset("\"'|>[{")
-_SHOWN = 60
 _FIRST = mark(1, 1)
 _NEW: Final = object()
 
@@ -207,9 +206,8 @@ class _Builder:
         self._source.opens |= OPENS in text
         value = meaning(text)
         if is_endless(value):
-            shown = _clipped(text)
-            message = f"{shown} is no number that can be compared"
-            self._report("yaml/number", message, at, f'Write it as text: "{shown}".')
+            message = f"{shown(text)} is no number that can be compared"
+            self._report("yaml/number", message, at, f'Write it as text: "{shown(text)}".')
             return text
         return value
 
@@ -293,7 +291,7 @@ class _Builder:
             self._report("yaml/merge-key", '"<<" does not merge mappings here', at, hint)
         elif key in node:
             first = self._source.where(self._top.marks[2 * list(node).index(key)])
-            message = f'the key "{key}" stands here twice'
+            message = f'the key "{shown(key)}" stands here twice'
             self._report("manifest/duplicate-key", message, at, f"It stood at {first} first; keep one of the two.")
         else:
             return key
@@ -304,14 +302,14 @@ class _Builder:
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
             return
-        word = self._source.rest(at).split(":", 1)[0].strip()
+        word = shown(self._source.rest(at).split(":", 1)[0].strip())
         self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
 
     def _tag(self, tag: str, at: Mark) -> None:
-        shown = tag.replace(_TAG, "!!")
+        name = tag.replace(_TAG, "!!")
         # Behind the bare sign stands a plain word, that may have meant the sign, or what can do without it.
         hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
-        self._report("yaml/tag", f"the tag {shown} means nothing here", at, hint or quoted(self._line(at)))
+        self._report("yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quoted(self._line(at)))
 
     def _report_character(self, char: str, at: Mark) -> None:
         _tell(self._reading, _character(char, self._source, at))
@@ -357,11 +355,6 @@ def _tell(reading: Reading, problem: Problem) -> None:
     if len(reading.problems) == ENOUGH:
         message = f"this file has {ENOUGH} problems and more; it was read no further"
         raise _Refused(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
-
-
-def _clipped(text: str) -> str:
-    """A text that may be very long, as far as a person needs it to find it."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _character(char: str, source: Source, at: Mark) -> Problem:

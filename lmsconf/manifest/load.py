@@ -16,7 +16,7 @@ from lmsconf.core.kind import Kind
 from lmsconf.core.names import did_you_mean
 from lmsconf.core.plan import Manifests
 from lmsconf.core.values import Absent, Declared, Json
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, Where, shown
 from lmsconf.manifest import cross, faults
 from lmsconf.manifest.check import Shape
 from lmsconf.manifest.each import Entry, Writer
@@ -290,7 +290,7 @@ def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] |
                 yield Problem(
                     code="reference/unknown-workspace",
                     severity=Severity.WARNING,
-                    message=f'{key}: there is no workspace "{name}"',
+                    message=f'{key}: there is no workspace "{shown(name)}"',
                     hint=did_you_mean(name, known) or f"There is {', '.join(known)}.",
                     source=places.key(key, name) if isinstance(said, dict) else places.find(name, key),
                 )

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.values import Json
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, Where, shown
 from lmsconf.manifest.files import ENOUGH
 from lmsconf.manifest.folder import Shelf, Unreadable
 from lmsconf.manifest.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
@@ -137,7 +137,7 @@ class PeopleFiles:
             self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
             where = table.sheet.where(line, column)
-            message = f'"{address[:_LONGEST_ADDRESS]}" is no e-mail address'
+            message = f'"{shown(address)}" is no e-mail address'
             hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
             self.report(Problem(code="people/address", message=message, hint=hint, source=where))
         else:
@@ -150,12 +150,14 @@ class PeopleFiles:
         target = (self.shelf.root / places.at().file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
             hint = "Name a file inside the project, relative to this manifest."
-            message = f"{name} lies outside the project"
+            message = f"{shown(name)} lies outside the project"
             raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
-            shown = self.shelf.name(target)
+            relative = self.shelf.name(target)
             hint = "The path is relative to this manifest."
-            raise _Wrong(Problem(code="people/no-file", message=f"there is no file {shown}", hint=hint, source=where))
+            raise _Wrong(
+                Problem(code="people/no-file", message=f"there is no file {shown(relative)}", hint=hint, source=where)
+            )
         real = Path(os.path.realpath(target))
         if real not in self._tables:
             self._tables[real] = self._read(target)
@@ -270,17 +272,17 @@ def _column(table: _Table, name: str, where: Where) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message, source = f'there is no column "{name}"', Where(table.sheet.path, table.header, 1)
+    message, source = f'there is no column "{shown(name)}"', Where(table.sheet.path, table.header, 1)
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
-        message, hint = f'there are several columns "{name}"', "Give each column its own name."
+        message, hint = f'there are several columns "{shown(name)}"', "Give each column its own name."
     hint = f"{hint} {where} asks for it."
     raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
 
 
 def _nobody(table: _Table, said: Map, where: Where) -> Problem:
     asked = cast("Mapping[str, Json]", said.get("where", {}))
-    whom = f" with {', '.join(f'{name} = {value}' for name, value in asked.items())}" if asked else ""
+    whom = f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
     return Problem(
         code="people/nobody",
         message=f"there is no address{whom}, so {where} would mean nobody",

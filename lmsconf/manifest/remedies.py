@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from lmsconf.core.names import look
 from lmsconf.core.values import Json
+from lmsconf.errors import SHOWN, shown
 from lmsconf.manifest.scalars import meaning
 from lmsconf.manifest.shapes import (
     Schema,
@@ -88,7 +89,7 @@ _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
 
 def plain(text: str) -> str:
     """A text as it may stand within brackets, in quotes only where it needs them."""
-    if len(text) > _LONG:
+    if len(text) > SHOWN:
         return "…"
     bare = _PLAIN.fullmatch(text) and isinstance(meaning(text), str)
     return text if bare else json.dumps(text, ensure_ascii=False)
@@ -270,7 +271,7 @@ def missing_blank(text: str, keys: Iterable[str]) -> str | None:
     """The remedy where `name:A` was meant to be a key and its value."""
     glued = _GLUED.match(text)
     key = nearest(glued[1], keys, cutoff=_ENOUGH) if glued else None
-    if glued is None or key is None or len(text) > _LONG:
+    if glued is None or key is None or len(text) > SHOWN:
         return None
     value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
     return f"Write {key}: {value}, with a blank after the colon."
@@ -291,7 +292,7 @@ def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str
         return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
     whole = f"{key}: {inner}"
     if any(takes(branch, whole) for branch in texts):
-        return f"If it is one text, put it in quotes: {json.dumps(whole, ensure_ascii=False)}."
+        return f"If it is one text, put it in quotes: {json.dumps(shown(whole), ensure_ascii=False)}."
     return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
 
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from socketserver import BaseRequestHandler, TCPServer
 from urllib.parse import urlsplit
 
 import pytest
@@ -194,37 +195,28 @@ PLANTS: dict[str, Plant] = {
 }
 
 
-class Stranger:
+class Stranger(TCPServer):
     """A port that the base does not name: it says no to everybody, and counts who came."""
 
-    def __init__(self) -> None:
-        self.visits = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._listen)
-        self._thread.start()
+    visits = 0
 
-    def _listen(self) -> None:
-        while True:
-            connection, _ = self._listening.accept()
-            with connection:
-                if connection.recv(65536) == b"end":
-                    return
-                self.visits += 1
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-
-    def end(self) -> None:
-        with socket.create_connection(self._listening.getsockname()) as connection:
-            connection.sendall(b"end")
-        self._thread.join()
-        self._listening.close()
+    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        self.visits += 1
+        if isinstance(request, socket.socket):
+            request.settimeout(5)
+            request.recv(65536)
+            request.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        self.shutdown_request(request)
 
 
 @pytest.fixture
 def evil() -> Iterator[Stranger]:
-    made = Stranger()
-    yield made
-    made.end()
+    with Stranger(("127.0.0.1", 0), BaseRequestHandler) as made:
+        listening = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
+        listening.start()
+        yield made
+        made.shutdown()
+        listening.join()
 
 
 @pytest.fixture
@@ -250,7 +242,7 @@ def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pyte
     for name, value in {**environ, "HOME": str(outside), "XDG_STATE_HOME": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
     with Server(service) as server:
-        made = Branch(tmp_path / "work", outside, server.url, evil.url)
+        made = Branch(tmp_path / "work", outside, server.url, f"http://127.0.0.1:{evil.server_address[1]}")
         (outside / "project.yaml").write_text(
             f"workspaces: {{p: {{url: '{made.evil}', token: {{env: LMSCONF_KEY}}}}}}\n"
         )

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent / "lmsconf"
 MAY_IMPORT = {
     "errors": set(),
     "redact": set(),
-    "endpoint": set(),
+    "endpoint": {"errors"},
     "resources": set(),
     "files": {"errors"},
     "git": {"errors"},
@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "credential": {"approvals", "endpoint", "errors", "redact"},
     "project": {"core", "endpoint", "errors", "manifest", "credential", "resources"},
     "trust": {"core", "errors", "project"},
-    "settings": {"approvals", "core", "credential", "endpoint", "errors", "manifest", "project", "trust"},
+    "discovery": {"errors", "git", "project"},
+    "settings": {"approvals", "core", "credential", "discovery", "endpoint", "errors", "manifest", "project", "trust"},
     "views": {"core", "errors"},
     "client": {"core", "endpoint", "wire", "errors", "redact"},
     "sandbox": {"wire", "errors", "resources"},
@@ -52,9 +53,9 @@ MAY_IMPORT = {
     "editing": {"core", "errors", "exporting", "files", "kinds", "manifest"},
     "doctor": {"client", "core", "errors", "kinds", "manifest", "seeing", "settings", "views", "wire"},
     "cli": {
-        *("basis", "client", "connect", "core", "credential", "doctor", "editing", "endpoint", "errors", "exporting"),
-        *("files", "journal", "kinds", "locking", "manifest", "offline", "project", "redact", "sandbox", "seeing"),
-        *("comparing", "settings", "settling", "starting", "trust", "views", "wire", "workspace"),
+        *("basis", "client", "connect", "core", "credential", "discovery", "doctor", "editing", "endpoint", "errors"),
+        *("exporting", "files", "journal", "kinds", "locking", "manifest", "offline", "project", "redact", "sandbox"),
+        *("comparing", "seeing", "settings", "settling", "starting", "trust", "views", "wire", "workspace"),
     },
 }
 """Package or module → what else of ours it may import. The core knows neither the kinds nor HTTP."""

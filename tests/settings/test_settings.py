@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from datetime import date
@@ -245,15 +246,46 @@ def test_no_project_file(tmp_path: Path) -> None:
         load(tmp_path / "missing", None, {})
 
 
-def test_only_the_folder_itself_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project file is looked for where we are, never above."""
+def test_a_project_is_looked_for_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the top of the repository, else to the home folder, and no further."""
+    below = tmp_path / "repository" / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
     (tmp_path / "lmsconf.yaml").write_text(one(""))
-    (tmp_path / "below").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert load(None, None, {}).workspace.name == "w"
-    monkeypatch.chdir(tmp_path / "below")
+    home = {"HOME": str(tmp_path)}
+    assert load(None, None, home).root == tmp_path
+    for environ in ({}, {"HOME": str(tmp_path / "repository")}, {"HOME": "/nowhere"}):
+        with pytest.raises(ProblemsFound):
+            load(None, None, environ)
+    (tmp_path / "repository" / ".git").mkdir()
+    (tmp_path / "repository" / ".git" / "HEAD").touch()
     with pytest.raises(ProblemsFound):
-        load(None, None, {})
+        load(None, None, home)
+    (tmp_path / "repository" / "lmsconf.yaml").write_text(one(""))
+    assert load(None, None, {}).root == tmp_path / "repository"
+    (below / "lmsconf.yaml").write_text(one(""))
+    assert load(None, None, {}).root == Path()
+
+
+def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that everybody may write to, or that is another user's, is used only where -C names it."""
+    below = tmp_path / "shared" / "mine"
+    below.mkdir(parents=True)
+    (tmp_path / "shared" / "lmsconf.yaml").write_text(one(""))
+    home = {"HOME": str(tmp_path)}
+    for folder in (below, tmp_path / "shared"):
+        monkeypatch.chdir(folder)
+        (tmp_path / "shared").chmod(0o1777)
+        with pytest.raises(LmsconfError, match="written to by everybody") as raised:
+            load(None, None, home)
+        assert raised.value.hint == f"If you trust it, name its folder: -C {tmp_path}/shared"
+        assert load(tmp_path / "shared", None, home).workspace.name == "w"
+        (tmp_path / "shared").chmod(0o755)
+        assert load(None, None, home).workspace.name == "w"
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "shared", 4711, 4711)
+        with pytest.raises(LmsconfError, match="belongs to another user"):
+            load(None, None, home)
 
 
 def with_token(root: Path, token: str, **environ: str) -> Settings:
