@@ -184,4 +184,5 @@ def test_a_repository_of_another_user_needs_safe_directory(project: Project, tmp
     assert compared(plan(project.root, HOME=str(home))) == RIGHT
     (home / ".gitconfig").touch()
     os.chown(project.root, 4711, 4711)
-    assert compared(plan(project.root, HOME=str(tmp_path))) == RIGHT
+    named = lmsconf(project.root, "-C", ".", "plan", "--base", "main", "--format", "json", env={"HOME": str(tmp_path)})
+    assert compared(named) == RIGHT
