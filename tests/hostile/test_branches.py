@@ -203,8 +203,6 @@ class Stranger(TCPServer):
     def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
         self.visits += 1
         if isinstance(request, socket.socket):
-            request.settimeout(5)
-            request.recv(65536)
             request.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         self.shutdown_request(request)
 
