@@ -24,6 +24,23 @@ def test_writes_whole_private_files(tmp_path: Path) -> None:
     assert read_text(path) == "Ö\r\n"
 
 
+def test_a_power_cut_finds_the_old_file_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is on the disk before it has its name, and the folder that lists the name after."""
+    path, seen, sync = tmp_path / "plan.json", list[tuple[str, str]](), os.fsync
+    write_atomically(path, "old")
+
+    def watched(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        seen.append(("folder" if is_folder else "file", path.read_text()))
+        if is_folder:
+            assert os.path.samestat(os.fstat(descriptor), tmp_path.stat())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    write_atomically(path, "new")
+    assert seen == [("file", "old"), ("folder", "new")]
+
+
 def test_mode_may_be_another(tmp_path: Path) -> None:
     """A caller may say that everybody can read the file, whatever the umask."""
     before = os.umask(0o077)

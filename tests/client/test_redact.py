@@ -51,6 +51,25 @@ def test_keys_are_taken_out(text: str, shown: str) -> None:
     assert redacted(shown) == shown
 
 
+WORDS = [
+    "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
+    "x-ms-signature", "awsaccesskeyid", "googleaccessid", "key-pair-id", "policy", "sig", "signature", "jwt",
+    "assertion", "token", "access_token", "access-token", "accesstoken", "refresh_token", "id_token", "auth_token",
+    "login_token", "session_token", "security_token", "api_key", "api-key", "apikey", "secret", "client_secret",
+    "client-secret", "clientsecret", "password", "passwd", "authorization",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_for_a_key_hides_what_it_names(word: str) -> None:
+    """In a link, in a pair, in a member and in a member within a text, in small and in capital letters."""
+    for name in (word, word.upper()):
+        assert redacted(f"https://a.example/b?{name}=canary-1") == "https://a.example/***"
+        assert redacted(f"sent {name}=canary-1, refused") == f"sent {name}=***, refused"
+        assert redacted(f'{{"{name}": "canary-1", "b": 1}}') == f'{{"{name}": "***", "b": 1}}'
+        assert redacted(json.dumps(f'{{"{name}": "canary-1"}}')) == json.dumps(f'{{"{name}": "***"}}')
+
+
 @pytest.mark.parametrize(
     "text",
     [

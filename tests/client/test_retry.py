@@ -85,6 +85,13 @@ def test_a_write_that_may_have_been_done_is_never_repeated(lost: httpx.Response 
     assert write(lost, raw(200)) == 1
 
 
+@pytest.mark.parametrize("status", [500, 502, 504])
+@pytest.mark.parametrize("asked", ["0", "1", "Tue, 14 Nov 2023 22:13:25 GMT"])
+def test_a_retry_after_beside_a_failure_repeats_no_write(status: int, asked: str) -> None:
+    """Only 503 says with it that nothing was done: behind a gateway that failed, the write may have arrived."""
+    assert write(said(status, None, Retry_After=asked), raw(200)) == 1
+
+
 def test_a_write_is_repeated_where_the_service_says_it_was_not_done() -> None:
     """429, and 503 with a Retry-After, mean "later", not "perhaps"."""
     assert write(said(429), raw(200)) == 2

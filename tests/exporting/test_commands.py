@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from flow.project import Project
 from flow.shell import lmsconf
 from jsonschema import Draft202012Validator
@@ -53,6 +54,19 @@ def test_an_export_reads_as_a_person_would_have_written_it(project: Project) -> 
     assert "left out: group/Twice (id g-4): another one has its name" in ran.err
     assert "1 left out, as `leave_alone:` in the project file says." in ran.err
     assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 0
+
+
+def test_a_smart_group_is_exported_with_who_manages_it(tmp_path: Path) -> None:
+    """Managers of a smart group stand in its entry, as those of a manual group do; nobody is left out, or added."""
+    managed = "conditions: [{field: Country, choices: [SE, NO]}, {field: Country, system_condition: IS_ANY}]\n"
+    seed = SEED.replace(managed, f"{managed}    managers: [bo.ek@acme.example, anna.berg@acme.example]\n")
+    assert seed != SEED
+    it = Project(tmp_path, seed, OPTIONS)
+    assert lmsconf(it.root, "export", "--kind", "smart_groups", "--kind", "groups").code == 0
+    written = yaml.safe_load((it.root / "manifests" / "smart_groups.yaml").read_text())
+    (nordics,) = written["smart_groups"]
+    assert sorted(nordics["managers"]) == ["anna.berg@acme.example", "bo.ek@acme.example"]
+    assert lmsconf(it.root, "plan", "--detailed-exitcode").code == 0
 
 
 def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:

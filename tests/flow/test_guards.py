@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.core.policy import Consent
-from lmsconf.core.values import Guard, Plan
+from lmsconf.core.values import Action, Guard, Plan
 
 from .project import Project
 from .shell import lmsconf
@@ -282,6 +282,25 @@ def test_additive_adds_only_and_lists_the_rest(tmp_path: Path) -> None:
     assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.create"]
     assert [str(one) for one in plan.left_out] == ["group/B", "group/Z"]
     assert {guard.name: guard.total for guard in plan.guards if guard.total} == {"updates": 1}
+
+
+def test_additive_names_nobody_as_in_and_out(tmp_path: Path) -> None:
+    """Who comes in by `include` is not shown among those who are to be out."""
+    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 1)}}}]\n")
+    plan = it.plan(f"groups: [{{name: A, members: {{include: {some(1, 2)}, exclude: {some(2, 3)}}}}}]", additive=True)
+    (change,) = plan.changes
+    assert change.after == {"name": "A", "members": {"include": CROWD[1:2], "exclude": CROWD[2:3]}}
+
+
+def test_a_replacement_is_a_removal(tmp_path: Path) -> None:
+    """Where an assignment has to be deleted to change it, access is interrupted: that counts, and can stop."""
+    seed = "content: [{name: C}]\ncontent_targets: [{content: C, assign_to: [everyone]}]\n"
+    options = "dialect: {content-targets.on-existing: recreate}\nguards: {removals: {count: 0}}\n"
+    it = project(tmp_path, seed, options)
+    plan = it.plan("content_targets: [{content: C, mandatory: true, assign_to: [everyone]}]")
+    assert [change.action for change in plan.changes] == [Action.REPLACE]
+    guard = guards(plan)["removals"]
+    assert (guard.total, guard.tripped, guard.allow) == (1, True, "removals=1")
 
 
 def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:

@@ -379,6 +379,67 @@ def test_an_archived_admin_is_no_admin_left(tmp_path: Path) -> None:
     assert refusals(it.plan("users: [{email: root@acme.example, admin: false}]")) == ["refusal/lock-out"]
 
 
+@pytest.mark.parametrize(
+    ("least", "said", "codes"),
+    [
+        (2, "{email: gone@acme.example, admin: true}", ["refusal/lock-out"]),
+        (1, "{email: gone@acme.example, admin: true}", []),
+        (1, "{email: vera@acme.example, archived: true}", ["refusal/admin-archived", "refusal/lock-out"]),
+    ],
+    ids=["made one while archived", "kept beside another", "archived by this plan"],
+)
+def test_who_is_archived_counts_as_no_admin(tmp_path: Path, least: int, said: str, codes: list[str]) -> None:
+    """Neither with rights that this plan gives, nor where this plan archives: the others are counted without them."""
+    it = project(tmp_path, f"guards: {{min_admins: {least}}}\n")
+    plan = it.plan(f"users: [{{email: root@acme.example, admin: false}}, {said}]")
+    assert sorted(refusals(plan)) == codes
+
+
+THIRD = SEED.replace("{email: mo@acme.example, id: u-mo, ", "{email: mo@acme.example, id: u-mo, admin: true, ")
+"""The same with three admins."""
+
+
+@pytest.mark.parametrize(("least", "codes"), [(1, []), (2, []), (3, ["refusal/lock-out"])])
+def test_as_many_admins_stay_as_the_project_wants(tmp_path: Path, least: int, codes: list[str]) -> None:
+    """Of three, one may go where two are enough."""
+    it = project(tmp_path, f"guards: {{min_admins: {least}}}\n", THIRD)
+    assert refusals(it.plan("users: [{email: root@acme.example, admin: false}]")) == codes
+
+
+def test_others_count_beside_an_admin_who_is_declared(tmp_path: Path) -> None:
+    """Where the declared ones are too few, everybody is looked at before somebody is refused."""
+    it = project(tmp_path, "dialect: {paging.limit: 1}\n", THIRD)
+    plan = it.plan("users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: true}]")
+    assert refusals(plan) == []
+
+
+def test_a_saved_plan_is_checked_by_the_number_of_the_project(tmp_path: Path) -> None:
+    """A single admin may stay where the project says so, also in a plan file; three must, where it wants three."""
+    said = "users: [{email: root@acme.example, admin: false}]"
+    it = project(tmp_path, "guards: {min_admins: 1}\n")
+    it.plan(said)
+    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == 0
+    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == 0
+
+    four = THIRD.replace("u-anna, first_name", "u-anna, admin: true, first_name")
+    (tmp_path / "three").mkdir()
+    it = project(tmp_path / "three", "guards: {min_admins: 3}\n", four)
+    it.plan(said)
+    assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == 0
+    it.send("user-access.make-admin", {"userId": "u-mo", "endow": "false"})
+    ran = lmsconf(it.root, "apply", str(it.root / "plan.json"))
+    assert ran.code == 3, ran.err
+    assert person(it, "u-root")["admin"] is True
+
+
+def test_nobody_is_archived_before_the_new_admins_are_there(tmp_path: Path) -> None:
+    """Who is archived may have become an admin by hand meanwhile: everybody who comes has the rights by then."""
+    it = project(tmp_path)
+    plan = it.plan("users: [{email: mo@acme.example, archived: true}, {email: anna@acme.example, admin: true}]")
+    calls = {call.operation: call for call in plan.calls}
+    assert calls["user-access.make-admin"].id in calls["users.archive"].needs
+
+
 def test_what_people_lose_counts_as_removals(tmp_path: Path) -> None:
     """A right, an application, a choice of several and an archived account count one each."""
     it = project(tmp_path, "guards: {removals: {count: 4}}\n")

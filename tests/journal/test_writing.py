@@ -14,7 +14,7 @@ import pytest
 from journal.scene import CALLS, Scene
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.recorded import State
-from lmsconf.core.values import Outcome, Status
+from lmsconf.core.values import Call, Outcome, Status
 from lmsconf.errors import Exit, LmsconfError
 from lmsconf.journal.reading import recorded
 from lmsconf.journal.writing import Journal
@@ -41,6 +41,21 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
         report = scene.workspace.apply(plan, meta={}, journal=journal)
     assert report.exit == Exit.OK, report.outcomes
     assert len(seen) == len(plan.calls) == CALLS
+
+
+def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Scene) -> None:
+    """The lock is looked at first: a call that it forbids was never about to be sent, and nobody has to look for it."""
+    plan = scene.plan()
+
+    def lost(call: Call) -> None:
+        raise LmsconfError("the lock is another's by now")
+
+    with scene.begin(plan) as journal:
+        report = scene.workspace.apply(plan, meta={}, journal=journal, keep=lost)
+    assert {outcome.status for outcome in report.outcomes} == {Status.NOT_ATTEMPTED}
+    run = recorded(journal.path.stem, journal.path.read_bytes())
+    assert [call for call in run.calls if call.begun] == []
+    assert (run.in_flight, scene.writes) == ((), [])
 
 
 def test_the_whole_run_is_written_down(scene: Scene) -> None:
