@@ -1,8 +1,8 @@
 """Hostile branches: what a pull request may plant, and that planning it runs nothing, asks nobody and reads nothing.
 
-Each case plants something in a branch, which is then validated and planned, with the base beside it and without. A
-listening port that the base does not name, a program that leaves a mark, and files outside of the project tell what
-came of it.
+Each case plants something in a branch, which is then validated, planned and looked at for drift, with the base beside
+it and without. A listening port that the base does not name, a program that leaves a mark, and files outside of the
+project tell what came of it.
 """
 
 from __future__ import annotations
@@ -267,6 +267,7 @@ COMMANDS = (
     ("validate",),
     ("plan", "--base", "main", "--format", "json", "--out", "plan.json"),
     ("plan", "--base", "main"),
+    ("drift", "--base", "main"),
 )
 
 
@@ -278,7 +279,7 @@ def test_there_are_forty() -> None:
 def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd: pytest.CaptureFixture[str]) -> None:
     """The harness would see requests: the base's own workspace gets them, with the base's credential."""
     branch.write("manifests/all.yaml", MANIFEST.replace("Coaches", "Mentors"))
-    assert [outcome(branch, capfd, *arguments)[0] for arguments in COMMANDS] == [0, 0, 0]
+    assert [outcome(branch, capfd, *arguments)[0] for arguments in COMMANDS] == [0, 0, 0, 0]
     assert service.shown == {f"Bearer {TOKEN}"}
 
 
@@ -301,14 +302,14 @@ def test_a_hostile_branch_takes_nothing(
     git(branch.top, "commit", "-q", "--allow-empty", "-m", "change")
     told = [outcome(branch, capfd, *arguments) for arguments in COMMANDS]
     monkeypatch.setenv("LMSCONF_TOKEN", TOKEN)
-    told.append(outcome(branch, capfd, *COMMANDS[2]))
+    told += [outcome(branch, capfd, *arguments) for arguments in COMMANDS[2:]]
     monkeypatch.delenv("LMSCONF_TOKEN")
     monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", urlsplit(branch.url).netloc)
     told.append(outcome(branch, capfd, "plan"))
     for code, text in told:
         assert CANARY not in text
         assert "Traceback" not in text
-        assert code in (0, 1, 64), text
+        assert code in (0, 1, 2, 64), text
     assert evil.visits == 0
     assert service.shown <= {f"Bearer {TOKEN}"}
     assert {path.name: path.read_bytes() for path in branch.outside.iterdir()} == around
