@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from waiting import nobody_waits
 
 from lmsconf.resources import schema_text
 from lmsconf.sandbox.serve import Server, serve
@@ -226,8 +227,9 @@ def test_a_refused_token_is_7(project: Project, server: Server) -> None:
     assert "wr0ng-token" not in ran.out + ran.err
 
 
-def test_nobody_there_is_8(project: Project) -> None:
+def test_nobody_there_is_8(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port where nobody listens is exit 8, soon."""
+    nobody_waits(monkeypatch)
     ran = lmsconf(project.root, "plan", env={"LMSCONF_URL": "http://127.0.0.1:9", "LMSCONF_TOKEN": "x"})
     assert ran.code == 8
 
