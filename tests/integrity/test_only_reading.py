@@ -22,7 +22,7 @@ READING: Mapping[str, Sequence[Sequence[str]]] = {
         ["--only", "group/*"],
         ["--except", "group/*"],
         ["--out", "{root}/plan.json"],
-        ["--base", "{root}/manifests"],
+        ["--base", "{root}/manifests", "--trust-project=url,token,dialect"],
         ["--snapshot", "{root}/snapshot.json", "--only", "group/*"],
     ],
     "show": [["{root}/plan.json"], ["{root}/plan.json", "--format", "json"], ["{root}/snapshot.json"]],
