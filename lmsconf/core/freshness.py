@@ -28,6 +28,7 @@ _COUNTED: Final = ("deletes", "removals", "answers", "updates")
 _AT_LEAST: Final = "recreates"
 """What no manifest spoke of is not compared again, so a plan may have been told of more than shows without it."""
 _SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
+_WANTED: Final = ("address", "action", "id", "after")
 _ABSENT: Final = object()
 """What stands for a key that one side does not have."""
 
@@ -60,9 +61,11 @@ def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem
 
 def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
     """Where a change or a call is not what a plan made now, of the same changes on the same resources, has there."""
-    today = {_shown(change) for change in now.changes}
+    # A plan of a part may write what is live with names that only the rest of the manifests brings about.
+    keys = _WANTED if plan.partial else _SHOWN
+    today = {_shown(change, keys) for change in now.changes}
     for change in plan.changes:
-        if _shown(change) not in today:
+        if _shown(change, keys) not in today:
             message = f"{change.address}: a plan made now has another id for it, or another difference"
             yield _problem(change, f"{message}; the file may have been edited", [])
     mine, fresh = (_calls_by_id(one) for one in (plan, now))
@@ -74,10 +77,10 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
         yield _problem(None, "a plan made now has other calls, or has them in another order", [])
 
 
-def _shown(change: Change) -> str:
+def _shown(change: Change, keys: Iterable[str]) -> str:
     """What a change says it does, as its document does but for where and why; no list of it has an order."""
     said = change_json(change)
-    return sha256({key: _sorted(said[key]) for key in _SHOWN})
+    return sha256({key: _sorted(said[key]) for key in keys})
 
 
 def _sorted(value: Json) -> Json:
