@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
-from lmsconf.core.address import Address
+from lmsconf.core.address import Address, Ref
 from lmsconf.core.diff import Keyed
 from lmsconf.core.identity import Claim, find
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Identified, Match, NewParts, Planning
 from lmsconf.core.values import Declared, pin_in
+from lmsconf.errors import shown
 from lmsconf.kinds.field_values import Choice, ChoiceRow, Choices, CustomField, FieldRow
 from lmsconf.kinds.names import CUSTOM_FIELD, choice_scope
 
@@ -102,6 +104,21 @@ def _doubtful(planning: Planning) -> set[tuple[Address, str]]:
 def is_choice_in_doubt(planning: Planning, field: Address, name: str) -> bool:
     """Whether a declared choice has an error of its own, which says all there is to say to whoever names it."""
     return (field, name) in _doubtful(planning)
+
+
+def refuse_left_out(planning: Planning, declared: Declared, choices: Iterable[Ref]) -> None:
+    """Refuses a creation that names choices which keep their old names, since `--additive` renames nothing."""
+    for one in choices if planning.policy.additive else ():
+        before, after = both_choices(planning, one.address)
+        if any(name == one.part and before.names.get(id, name) != name for id, name in after.names.items()):
+            planning.problem(
+                "reference/not-renamed",
+                f'{declared.address}: it names choice "{shown(str(one.part))}" of {one.address}, '
+                "and the plan leaves out the renaming that makes it so",
+                hint=f"Apply --only {shlex.quote(str(one.address))} first.",
+                at=declared.source,
+                address=declared.address,
+            )
 
 
 def new_choice_name(planning: Planning, field: Address, name: str) -> str | None:

@@ -45,6 +45,7 @@ from lmsconf.kinds.conditions import (
     note_likely_choices,
     note_usage,
 )
+from lmsconf.kinds.field_choices import refuse_left_out
 from lmsconf.kinds.field_values import CustomField
 from lmsconf.kinds.moves import awaited, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP
@@ -153,6 +154,8 @@ class SmartGroups:
         if spec.conditions is not None:
             if not check_conditions(planning, declared, spec.conditions):
                 return None
+            if row is None:
+                refuse_left_out(planning, declared, named_refs(spec.conditions))
             live = None if row is None else row.conditions
             if row is not None and live is None:
                 not_read(planning, declared.address, "conditions", declared.places.at("conditions"))

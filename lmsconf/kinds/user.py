@@ -22,10 +22,11 @@ from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sid
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, partial_undo, pins, texts
+from lmsconf.kinds.field_choices import refuse_left_out
 from lmsconf.kinds.lost_answers import count_lost_answers
 from lmsconf.kinds.names import CUSTOM_FIELD, USER
 from lmsconf.kinds.roster import know_people, not_read, roster
-from lmsconf.kinds.user_answers import live_answers, note_answers, wanted_answers
+from lmsconf.kinds.user_answers import answer_refs, live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user_forms import live_form, unread, wanted_form
 from lmsconf.kinds.user_parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user_rights import foretell_rights, refuse_lock_out
@@ -129,6 +130,7 @@ class Users:
         foretell_rights(planning, match)
         after = wanted_form(planning, declared, answers)
         if row is None:
+            refuse_left_out(planning, declared, answer_refs(planning, answers))
             return Sides(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
         before = live_form(planning, row, spec, live_answers(planning, row, answers))
         note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)

@@ -289,3 +289,17 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
     ran = lmsconf(project.root, "plan", "--additive")
     assert ran.code == 1
     assert "Apply --only group/Mentors first." in ran.err
+
+
+def test_a_choice_that_keeps_its_name_cannot_be_built_on(project: Project) -> None:
+    """--additive renames no choice, so a creation that names one by its new name is an error; what is there may."""
+    project.write("custom_fields: [{name: Region, type: CHOICE, choices: [North, South]}]")
+    lmsconf(project.root, "apply", "--auto-approve")
+    renamed = "custom_fields: [{name: Region, choices: [{name: Up North, previously: [North]}, South]}]\n"
+    project.write(renamed + "smart_groups: [{name: Northerners, conditions: [{field: Region, choices: [Up North]}]}]")
+    ran = lmsconf(project.root, "plan", "--additive")
+    assert ran.code == 1
+    assert 'choice "Up North" of custom_field/Region' in ran.err
+    assert "Apply --only custom_field/Region first." in ran.err
+    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
+    assert lmsconf(project.root, "plan", "--additive", "--detailed-exitcode").code == 0

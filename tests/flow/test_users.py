@@ -534,6 +534,21 @@ def test_additive_gives_and_takes_nothing(tmp_path: Path) -> None:
     }
 
 
+def test_additive_refuses_a_new_answer_by_a_name_that_is_left_out(tmp_path: Path) -> None:
+    """`--additive` renames no choice, so nobody can be created with an answer by its new name."""
+    it = project(tmp_path, CREATE)
+    it.write(
+        "custom_fields: [{name: Dept, choices: [{name: People, previously: [HR]}, Sales]}]\n"
+        f"users: [{{email: nia@acme.example, {NEW}, answers: {{Dept: People}}}}]"
+    )
+    with pytest.raises(ProblemsFound) as found:
+        it.plan(additive=True)
+    assert [(one.code, one.address) for one in found.value.problems] == [
+        ("reference/not-renamed", "user/nia@acme.example")
+    ]
+    assert [change.action for change in it.plan().changes] == [Action.UPDATE, Action.CREATE]
+
+
 def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
     """`protect` forbids to rename, to take applications or rights away, and to archive."""
     it = project(tmp_path, 'guards: {protect: ["user/*"]}\n')
