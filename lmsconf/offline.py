@@ -47,8 +47,8 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
             yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
     if snapshot.redaction is not None:
         message = (
-            "the snapshot is redacted: people whom no manifest named when it was taken are only counted in each list, "
-            'and shown as "unnamed person 1" and so on; one of them may stand behind several'
+            "the snapshot is redacted: it only counts the people who were not in the manifests when it was saved, "
+            'and shows them as "unnamed person 1" and so on; several labels may be one person'
         )
         yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:

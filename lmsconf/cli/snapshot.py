@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--redact", is_flag=True, help="Leave out everybody whom no manifest names.")
+@click.option("--redact", is_flag=True, help="Leave out people who are not in the manifests.")
 @parallelism
 @max_rate
 @pass_context
@@ -28,7 +28,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     Plans can be made against it without a connection: lmsconf plan --snapshot FILE. It holds people's e-mails, so it
     is written for its owner only. People's language and applications are in it where the manifests speak of them.
 
-    With --redact nobody can be told from it whom the manifests do not name: such people are only counted in each list.
+    With --redact, people who are not in the manifests cannot be identified: each list only counts them.
     Whom the manifests name, the repository shows anyway: their e-mail becomes a salted hash that plans recognise, and
     what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
     against it does not compare people who are new to the manifests, and it cannot be exported.
@@ -44,7 +44,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
         if redact:
             found = workspace.redacted(found, manifests)
     write_atomically(file, dumps(found))
-    say(f"Saved workspace {found.workspace} to {file}{', without people whom no manifest names' if redact else ''}.")
+    say(f"Saved workspace {found.workspace} to {file}{', without people who are not in the manifests' if redact else ''}.")
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         say(f"Not all of {wording.plural(wording.noun(kind))} is in it: {why}.")

@@ -1,4 +1,4 @@
-"""Creations that may be renames: what is created is compared with what goes, and with what no manifest speaks of.
+"""Creations that may be renames: each is compared with the resources that are deleted or undeclared.
 
 The same content, in another resource of the kind, stops an apply; a close name, or content that is mostly the same,
 is a note. Choices have no content, but for the live conditions that name them. Resources that are left alone are not
@@ -126,7 +126,7 @@ class _Comparing:
     def _alike(
         self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], paired: set[str]
     ) -> list[_Old]:
-        """Those with the same content; of what goes, the first that no other creation has."""
+        """Those with the same content; of the deleted ones, the first that no other creation has."""
         # By hash, and then one by one: likeness is no relation to build groups by, where a side leaves some unsaid.
         if content.key is None:
             return []

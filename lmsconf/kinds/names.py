@@ -21,7 +21,7 @@ ANSWERS: Final = "answers"
 UNNAMED_TARGETS: Final = "unnamed_targets"
 """Nor this: assignments of content that no manifest names, counted only as far as a guard needs to know how many."""
 UNNAMED: Final = "unnamed_people"
-"""Nor this: how many people whom no manifest names stand in each list of a redacted snapshot."""
+"""Nor this: the number of undeclared people in each list of a redacted snapshot."""
 EDITS: Final = "target_edits"
 """Nor this: who changed each assignment last and when. No part of what it is, so it is kept apart from the rows."""
 

@@ -138,7 +138,7 @@ class _StandIns:
 
 
 def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
-    """The manifests without people of whom a redacted snapshot cannot tell; each is told, and none is an error.
+    """The manifests without people whom a redacted snapshot does not know; each is reported, and none is an error.
 
     The same manifests where the snapshot is not redacted.
     """

@@ -1,4 +1,4 @@
-"""Redacted snapshots, made: people whom no manifest names cannot be told, by whatever one knows of them.
+"""Redaction of snapshots: nobody who is not in the manifests can be identified.
 
 Whoever has a list of all people, and knows who is in which group, learns from it only what it says of people whom the
 manifests name. Of everybody else there is a label and an id drawn at random and anew in each snapshot, and whether

@@ -21,8 +21,8 @@ from lmsconf.kinds.user_values import AdminRow, HolderRow, PersonRow, UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = (
-    "People whom the manifests named are pseudonymous: a salted hash of their e-mail recognises them. Everybody else "
-    "has a random label that is new in each snapshot, and stands in no list: unnamed_people counts them."
+    "People in the manifests are pseudonymous: a salted hash stands for their e-mail. Everyone else "
+    "has a random label, new in each snapshot, and is in no list: unnamed_people counts them."
 )
 
 

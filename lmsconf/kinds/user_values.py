@@ -106,7 +106,7 @@ class AnswersRow:
 
 @dataclass(frozen=True, slots=True)
 class UnnamedRow:
-    """How many people whom no manifest names stand in one list of a redacted snapshot.
+    """The number of undeclared people in one list of a redacted snapshot.
 
     kind, of: whose list it is: a group's, a smart group's, a content's, or that of all admins, where `of` is empty.
     list: which one: members, managers, admins; for assignments of a content, the targetType. unknown: ids that no
