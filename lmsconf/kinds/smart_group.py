@@ -167,7 +167,8 @@ class SmartGroups:
             if row is not None:
                 before["conditions"] = as_set(seen)
                 sizes["conditions"] = len(seen)
-                note_conditions(planning, row.id, wanted)
+                if not planning.policy.additive:
+                    note_conditions(planning, row.id, wanted)
         if spec.managers is not None:
             after["managers"] = managers = check_people(planning, declared, "managers", spec.managers)
             if row is not None:
@@ -197,7 +198,8 @@ class SmartGroups:
     def conclude(self, planning: Planning, identified: Identified) -> None:
         """Notes which fields and choices each live smart group keeps naming, and which it leaves."""
         find_detours(planning, identified)
-        gone = frozenset(gone.row.id for gone in identified.gone if planning.chosen(gone.address))
+        deleted = () if planning.policy.additive else identified.gone
+        gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
         note_usage(planning, gone)
         note_condition_losses(planning, identified, gone)
 

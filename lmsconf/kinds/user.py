@@ -133,7 +133,8 @@ class Users:
             refuse_left_out(planning, declared, answer_refs(planning, answers))
             return Sides(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
         before = live_form(planning, row, spec, live_answers(planning, row, answers))
-        note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
+        if not planning.policy.additive:
+            note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
         self._refuse_merge(planning, declared, row)
         sizes = {"applications": len(row.applications or ())}
         return Sides(before=before, after=after, sizes=sizes, taken=_taken(before, after))

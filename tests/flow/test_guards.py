@@ -312,6 +312,21 @@ def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:
     assert (old, new["name"]) == (before, "C")
 
 
+def test_additive_foretells_the_refusal_of_a_field_that_stays_in_use(tmp_path: Path) -> None:
+    """A smart group that would leave the field is left out, so the field is still in use when it gains a choice."""
+    seed = """
+custom_fields: [{name: F, type: CHOICE, choices: [A]}, {name: G, type: TEXT}]
+smart_groups: [{name: S, conditions: [{field: F, choices: [A]}]}]
+"""
+    it = project(tmp_path, seed, "dialect: {custom-fields.in-use: condition}\n")
+    it.write(
+        "custom_fields: [{name: F, choices: [A, B]}]\n"
+        "smart_groups: [{name: S, conditions: [{field: G, system_condition: IS_ANY}]}]"
+    )
+    assert guards(it.plan())["refusals"].total == 0
+    assert guards(it.plan(additive=True))["refusals"].total == 1
+
+
 @pytest.mark.parametrize(("pattern", "stops"), [("custom_field/Free", True), ("custom_field/Other", False)])
 def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: str, stops: bool) -> None:
     """`protect` forbids renaming, also of a choice."""

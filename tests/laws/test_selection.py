@@ -32,7 +32,7 @@ def test_additive_only_adds(opened: Open, both: Both) -> None:
     before = stage.look()
     additive = replace(stage.settings.policy, additive=True)
     try:
-        plan = stage.plan(additive)
+        plan = stage.workspace.plan(stage.manifests(), additive)
     except ProblemsFound as refused:
         assume({one.code for one in refused.problems if one.is_error} != {"reference/not-renamed"})
         raise
