@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
@@ -187,6 +188,7 @@ def read_project(root: Path) -> Project:
     return project
 
 
+@cache
 def _shape() -> Shape:
     # Reasons may go over several lines here, and patterns may fit names that no manifest could hold.
     return Shape(json.loads(schema_text("project.schema.json")), names=False)

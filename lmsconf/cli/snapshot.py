@@ -44,7 +44,8 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
         if redact:
             found = workspace.redacted(found, manifests)
     write_atomically(file, dumps(found))
-    say(f"Saved workspace {found.workspace} to {file}{', without people who are not in the manifests' if redact else ''}.")
+    without = ", without people who are not in the manifests" if redact else ""
+    say(f"Saved workspace {found.workspace} to {file}{without}.")
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         say(f"Not all of {wording.plural(wording.noun(kind))} is in it: {why}.")

@@ -49,13 +49,15 @@ class Entry:
     copy: int = 0
 
 
+_SHAPE: Final = Shape({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
+
+
 class Writer:
     """Writes entries out: variables, and `for_each`."""
 
     def __init__(self, variables: Variables, report: Callable[[Problem], None]) -> None:
         self._variables = variables
         self._report = report
-        self._shape = Shape({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
         self._left = COPIES
 
     def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[Entry]:
@@ -103,7 +105,7 @@ class Writer:
         places = places.of(_with(item, said))
         if self._variables.told != told:
             return None
-        findings = self._shape.findings({FOR_EACH: said})
+        findings = _SHAPE.findings({FOR_EACH: said})
         for finding in findings:
             for problem in faults.problems(finding, places, within=within, area="manifest", address=None):
                 self._report(problem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from lmsconf.core.values import Json
 from lmsconf.errors import Problem
 from lmsconf.manifest.check import Shape
 from lmsconf.manifest.conditions import Conditions, DeclaredChoices
@@ -19,10 +18,8 @@ from lmsconf.manifest.variables import Variables
 class Expander:
     """Knows the sets of all files and the choices of all fields, and writes entries out with them."""
 
-    def __init__(self, shelf: Shelf, schemas: Mapping[str, Mapping[str, Json]], report: Report) -> None:
-        self._sets = {
-            section: Sets(section, Shape(schemas.get(section, {})), report) for section in (PEOPLE_SETS, CONDITION_SETS)
-        }
+    def __init__(self, shelf: Shelf, sets: Mapping[str, Shape], report: Report) -> None:
+        self._sets = {section: Sets(section, shape, report) for section, shape in sets.items()}
         self._choices = DeclaredChoices()
         self._files = PeopleFiles(shelf, report)
         self._people = PeopleSets(self._sets[PEOPLE_SETS], self._files)

@@ -36,7 +36,7 @@ from lmsconf.manifest.schemas import (
     set_schemas,
     short_key,
 )
-from lmsconf.manifest.sets import SET_SECTIONS
+from lmsconf.manifest.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.variables import Exhausted, Variables
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
@@ -106,6 +106,23 @@ def _sections(of: Hashable) -> tuple[_Section, _Section]:
     return declared, absent
 
 
+@cache
+def _outline(kinds: tuple[Hashable, ...]) -> Shape:
+    """The shape of a whole manifest without its entries. Cached, since compiling a schema takes a while."""
+    return Shape(outline_schema(_by_name(kinds)))
+
+
+@cache
+def _sets(kinds: tuple[Hashable, ...]) -> Mapping[str, Shape]:
+    """Section of sets → the shape of one set. Cached for the same reason."""
+    schemas = set_schemas(_by_name(kinds))
+    return {section: Shape(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
+
+
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
+    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
+
+
 _Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
 
 
@@ -128,7 +145,7 @@ class _Loading:
     def run(self, folder: Path) -> None:
         """Reads, writes out, checks and parses every manifest."""
         documents = self._documents(folder)
-        outline = Shape(outline_schema(self.kinds))
+        outline = _outline(tuple(self.kinds.values()))
         for document in documents:
             if self._is_enough():
                 return
@@ -152,7 +169,7 @@ class _Loading:
     def _entries_of(self, documents: Sequence[Document]) -> None:
         """All entries and sets of all files. Parsing begins once all are read, since they may stand in any order."""
         variables = Variables(self.known, self.problems.append)
-        expander = Expander(self.shelf, set_schemas(self.kinds), self.problems.append)
+        expander = Expander(self.shelf, _sets(tuple(self.kinds.values())), self.problems.append)
         expander.gather(documents, variables)
         sound = list(self._sound(documents, Writer(variables, self.problems.append)))
         for section, body, _ in sound:

@@ -10,7 +10,6 @@ from typing import cast
 
 from lmsconf.errors import Problem, ProblemsFound, Where
 from lmsconf.wire.operations import Description, Operation
-from lmsconf.wire.words import key_of, levels
 
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
@@ -65,14 +64,9 @@ class Dialect:
 
     def _clashes(self) -> Iterable[Problem]:
         """Overrides that give two parts of one object the same wire name."""
-        schemas = [
-            schema for one in self._description.operations.values() for schema in (one.body, one.success) if schema
-        ]
-        siblings = [list(level.items()) for schema in schemas for level in levels(schema)]
         for key in sorted(self._overridden):
-            among = [level for level in siblings if any(key_of(part) == key for _, part in level)]
-            wires = [[self._values.get(key_of(part), name) for name, part in level] for level in among]
-            if any(level.count(self[key]) > 1 for level in wires):
+            among = self._description.siblings.get(key, ())
+            if any([self._values.get(other, name) for name, other in level].count(self[key]) > 1 for level in among):
                 yield Problem(
                     code="dialect/clash",
                     message=f"dialect {key} cannot be {self[key]!r}: another part of that body has this name",

@@ -111,13 +111,15 @@ def _texts(schema: Schema) -> Sequence[str]:
 class Description:
     """All of it: operations by id, behaviours by dialect key, and each wire name that is left open with its default.
 
-    headers: the keys of the names that are a header's.
+    headers: the keys of the names that are a header's. siblings: key → the objects of bodies and answers that hold
+    its name, each as (name, key) of every part; the key is empty where the specification shows the name.
     """
 
     operations: Mapping[str, Operation]
     behaviours: Mapping[str, Schema]
     names: Mapping[str, str]
     headers: frozenset[str]
+    siblings: Mapping[str, Sequence[Sequence[tuple[str, str]]]]
 
 
 @cache
@@ -136,7 +138,18 @@ def description() -> Description:
         behaviours=MappingProxyType(document["x-dialect"]),
         names=MappingProxyType(names),
         headers=frozenset(f"{one.id}.{header}" for one in operations.values() for header in one.headers),
+        siblings=_siblings(operations.values()),
     )
+
+
+def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str, str]]]]:
+    found: dict[str, list[list[tuple[str, str]]]] = {}
+    schemas = [schema for one in operations for schema in (one.body, one.success) if schema]
+    for level in (level for schema in schemas for level in levels(schema)):
+        parts = [(name, key_of(part)) for name, part in level.items()]
+        for key in {key for _, key in parts if key}:
+            found.setdefault(key, []).append(parts)
+    return found
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
