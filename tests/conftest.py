@@ -39,9 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         turn = PART
         if item.get_closest_marker("sampled"):
-            name = item.nodeid.partition("[")[0]
-            turn = cases[name] % PARTS
-            cases[name] += 1
+            file = item.nodeid.partition("::")[0]
+            turn = cases[file] % PARTS
+            cases[file] += 1
         (kept if turn == PART else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)

@@ -85,6 +85,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
         sandbox.shut()
 
 
+@pytest.mark.slow
 def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     """The merge request gets its counts, the signed plan of main is applied, and an edit by hand is a failed case."""
     keys = {"LMSCONF_TOKEN": "sandbox", "LMSCONF_PLAN_KEY": "long and random, as a key should be"}

@@ -42,6 +42,7 @@ def script(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     return ran
 
 
+@pytest.mark.slow
 def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     """The plan's digest is the last line; apply does that plan and no other; then there is no drift."""
     code, text = script("plan")

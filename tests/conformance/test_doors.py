@@ -82,6 +82,7 @@ def test_both_doors_give_the_same(seed):
     assert len(logs[0]) == len(SCRIPT)
 
 
+@pytest.mark.sampled
 def test_the_same_seed_gives_the_same_log():
     """Twenty runs with the mishaps of one seed have one log and one set of answers; another seed has others."""
     assert len({run(7) for _ in range(20)}) == 1

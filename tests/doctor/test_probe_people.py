@@ -102,6 +102,7 @@ def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
     assert touched == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
 def test_the_person_who_is_named_serves_where_nobody_is_created(
     open_clinic: Open, dialect: dict[str, str | int]
@@ -231,6 +232,7 @@ def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
     assert held(clinic.service) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
 def test_names_may_be_needed_with_the_email(open_clinic: Open, dialect: dict[str, str | int]) -> None:
     """Three names at once are found where an account cannot be had with fewer."""

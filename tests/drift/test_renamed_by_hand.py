@@ -222,6 +222,7 @@ def test_there_are_forty_ways() -> None:
     assert len(WAYS) == 40
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_plan_tells_and_an_apply_stops(way: Way, stage: Stage) -> None:
     """What can be compared stops with 4 and the line that renames it; a close name is a note, and stops nothing."""

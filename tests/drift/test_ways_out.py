@@ -144,6 +144,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_was_changed_by_hand_can_be_kept(project: Project, shell: Shell, name: str) -> None:
     """Each line by itself does its work, also where the others have to go along."""

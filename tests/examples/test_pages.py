@@ -59,6 +59,7 @@ def free_port() -> str:
         return str(door.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_the_readme_prints_what_it_shows(copy: Copy, updating: bool) -> None:
     """Whoever follows the README from top to bottom sees what it shows, and what it says over HTTP."""
     copy("acme")  # the page serves it
@@ -66,6 +67,7 @@ def test_the_readme_prints_what_it_shows(copy: Copy, updating: bool) -> None:
     check(README, followed(README.read_text(encoding="utf-8"), clone, free_port()), updating=updating)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/README.md")))
 def test_example_pages_print_what_they_show(name: str, copy: Copy, updating: bool) -> None:
     """Whoever follows the page of an example in its folder sees what it shows."""

@@ -143,6 +143,7 @@ def assert_second(stranger: Stranger) -> None:
     assert gone not in [one["to"] for one in held.targets if one["kind"] == "group"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("existing", ["conflict", "double", "ignore"])
 def test_an_assignment_that_cannot_be_updated_names_the_dialect_key(open_desk: Open, existing: str) -> None:
     """Where POST does not update an assignment, apply says which dialect key to look at; with that key it works."""
@@ -170,6 +171,7 @@ WRONG_WORDS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("key", "names"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_a_word_that_the_service_does_not_know_is_named(open_desk: Open, key: str, names: Mapping[str, str]) -> None:
     """A call that the service refuses or ignores for its words ends with 5 or 6 and the dialect key; then it works."""

@@ -87,6 +87,7 @@ def test_a_day_with_a_stranger(desk: Desk) -> None:
     assert code == 0, out + desk.err
 
 
+@pytest.mark.sampled
 def test_people(desk: Desk) -> None:
     """People are as the manifests say, on the listings and the details of any service."""
     desk.write(PEOPLE, {"paging.limit": 50}, MORE)
@@ -146,6 +147,7 @@ def route(request: Request) -> tuple[str, str]:
     return request.method, "/".join(part if part in known else "*" for part in parts)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", LOSING.values(), ids=LOSING)
 def test_every_first_answer_is_lost(open_desk: Open, case: Case) -> None:
     """The first answer of every kind of writing call is lost; one run still does all of it, and nothing twice."""
@@ -182,6 +184,7 @@ PROBED: Mapping[str, Choices] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("choices", PROBED.values(), ids=PROBED)
 def test_a_probe_with_people(open_desk: Open, choices: Choices) -> None:
     """A probe with a person and a content leaves the service as it was, and its lessons make plans settle."""

@@ -283,6 +283,7 @@ def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd
     assert service.shown == {f"Bearer {TOKEN}"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("planted", PLANTS)
 def test_a_hostile_branch_takes_nothing(
     planted: str,

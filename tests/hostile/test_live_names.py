@@ -290,6 +290,7 @@ def ran(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> tupl
     return code, told.out, told.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", PLAN_VIEWS)
 def test_plan_show_and_apply(format: str, project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Names that are live in the workspace act in no output of plan, show, snapshot and apply."""

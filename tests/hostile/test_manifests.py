@@ -97,6 +97,7 @@ CROWDS: dict[str, str] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_a_crowd_of_mistakes_is_cut_short(crowd: str, tmp_path: Path) -> None:
     """So many mistakes that nobody would read them end the reading; that there are more is said."""
@@ -384,6 +385,7 @@ def test_lists_of_people_elsewhere(path: str, project: Path) -> None:
     assert "secret@acme.example" not in str(found.problems)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("content", "code"),
     [

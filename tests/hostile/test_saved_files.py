@@ -41,6 +41,7 @@ def ran(folder: Path, *arguments: str, limit: Callable[[], None] | None = None) 
     )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", COMMANDS)
 def test_saved_for_its_owner(command: str, project: Path) -> None:
     """A saved file is 0600, in the place of one that others could read, and of a link, whose target stays."""

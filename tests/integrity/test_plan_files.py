@@ -222,6 +222,7 @@ TAMPERED: dict[str, Any] = {
 """Field of a call → how somebody alters it."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", TAMPERED)
 def test_an_altered_call_is_refused_before_the_first(stage: Stage, what: str) -> None:
     """Each field of each call, with digest and seal made anew: exit 3, and nothing is sent."""

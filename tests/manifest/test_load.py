@@ -214,6 +214,7 @@ def test_forty_three_mib_of_manifests_are_refused_before_they_are_read(tmp_path:
     assert found.files == ()
 
 
+@pytest.mark.slow
 def test_csv_files_are_bounded_together(tmp_path: Path) -> None:
     """A CSV file may be larger than a manifest, and all of them together no larger than that."""
     (tmp_path / "hr.csv").write_bytes(b"email\n" + b"a@acme.example\n" * (folders.TABLES_LIMIT // 15))
