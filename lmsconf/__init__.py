@@ -1,8 +1,7 @@
 """lmsconf: configuration as code for a learning platform's workspace.
 
-From Python it is used as the command line uses it: `settings.load` → `connect.Connection` → `seeing.Seen` to look,
-`workspace.Workspace` to change; `client.Service` speaks the API alone. Who may import whom stands in
-`tests/rules/test_imports.py`.
+From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`, `export` and `snapshot`, as safe as the
+command line; `client.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
 
     errors                       what goes wrong, with place, reason and way out
     discovery                    where the project file is
@@ -17,7 +16,8 @@ From Python it is used as the command line uses it: `settings.load` → `connect
     kinds                        fields, groups, smart groups, assignments, people: all that is particular to each
     core                         declarations + snapshot → plan → calls → outcomes, for any kind
     seeing, offline              validate, plan, snapshot, drift
-    workspace, sending           apply: the calls in their order, and a look at what came of them
+    apply                        the one safe sequence of an apply; `open` and its Project
+    workspace, sending           execute a plan: the calls in their order, and a look at what came of them
     readback                     what a fresh plan says of a run: of everything, or of what it touched
     settling, granting           what became of a lost answer; nobody goes before whoever comes is in
     locking, journal             one run at a time; what each run did
@@ -33,4 +33,26 @@ From Python it is used as the command line uses it: `settings.load` → `connect
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from lmsconf.apply.library import Project
+
 __version__ = "0.1.0"
+
+
+def open(
+    path: str | os.PathLike[str], *, workspace: str | None = None, environ: Mapping[str, str] | None = None
+) -> Project:
+    """The project in the folder `path`, to validate, plan, apply, export and look for drift from Python.
+
+    workspace: one of the project file's, where it has several. environ: what stands in for the environment variables
+    of this process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that
+    does not exist.
+    """
+    from lmsconf.apply.library import open_project
+
+    return open_project(path, workspace=workspace, environ=environ)

@@ -131,7 +131,7 @@ class Workspace(Seen):
         )
         return as_manifests(plan, all_kinds()), policy
 
-    def apply(
+    def execute(
         self,
         plan: Plan,
         *,
@@ -142,7 +142,7 @@ class Workspace(Seen):
         verify: Verify = Verify.ALL,
         made_from: Manifests | None = None,
     ) -> ApplyReport:
-        """Carries a plan out, plans again to see what came of it, and reports. The caller has asked and checked.
+        """Sends the calls of a plan, verifies them and reports. Checks nothing before: use `lmsconf.apply`.
 
         journal: where each call is written down before it is sent, and what became of it after. keep: hears of each
         call before that, and stops the run by raising LmsconfError. verify: what is planned again. made_from: the

@@ -124,24 +124,6 @@ def applying(
     return " ".join([settings.policy.command, "apply", *chosen, *(["--additive"] if additive else [])])
 
 
-def consents_of(allowed: Sequence[str]) -> tuple[Consent, ...]:
-    """`removals=214` as a value. Raises UsageError."""
-    from lmsconf.core.guard import CAN_BE_UNKNOWN, UNKNOWN
-    from lmsconf.core.policy import GUARDS, Consent
-
-    found = []
-    for text in allowed:
-        guard, _, number = text.partition("=")
-        unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
-        if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            raise UsageError(
-                f"--allow {text}: that is no guard and number",
-                hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
-            )
-        found.append(Consent(guard=guard, number=None if unknown else int(number)))
-    return tuple(found)
-
-
 def plan_key(context: Context) -> bytes | None:
     """The key that plan files are signed with; None where the environment has none. Raises UsageError for a short one.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 from typing import Final
 
 from lmsconf.core.values import Guard, Plan
-from lmsconf.errors import Problem
+from lmsconf.errors import Exit, Problem, ProblemsFound
 
 LOCK_OUT: Final = "refusal/lock-out"
 
@@ -35,6 +37,10 @@ class Blocker:
     allow: str | None = None
     hint: str | None = None
 
+    def __str__(self) -> str:
+        """The reason as a sentence: `Guard deletes: 2 deletions, and the limit is 1`."""
+        return f"Guard {self.name}: {self.message}" if self.type is BlockerType.GUARD else self.message
+
 
 def is_blocking(problem: Problem) -> bool:
     """Whether a plan with this problem is made and shown, and not applied."""
@@ -45,6 +51,35 @@ def blockers(plan: Plan) -> tuple[Blocker, ...]:
     """All that would stop an apply: first what nothing lifts, then guards."""
     refused = (_refusal(problem) for problem in plan.all_problems if is_blocking(problem))
     return (*refused, *(_guard(plan, guard) for guard in plan.guards if guard.tripped))
+
+
+def refuse_blocked(plan: Plan) -> None:
+    """Raises ProblemsFound with exit 4 for a plan with certain refusals, failing tests or tripped guards."""
+    certain = [problem for problem in plan.all_problems if is_blocking(problem)]
+    guards = [_as_problem(plan, one) for one in blockers(plan) if one.allow is not None]
+    if certain or guards:
+        raise ProblemsFound([*certain, *guards], exit=Exit.STOPPED)
+
+
+def _as_problem(plan: Plan, guard: Blocker) -> Problem:
+    consent = f"To allow exactly this: {consent_command(plan)}"
+    hint = "\n".join(filter(None, [guard.hint, consent]))
+    return Problem(code=f"guard/{guard.name}", message=f"{guard}. Apply stops here.", hint=hint)
+
+
+def consent_command(plan: Plan) -> str | None:
+    """The command that allows exactly what the guards counted; None where no guard tripped."""
+    tripped = any(guard.tripped for guard in plan.guards)
+    return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
+
+
+def allowances(guards: Iterable[Guard]) -> Iterator[str]:
+    """`--allow removals=45` for every guard that the command line has to allow, those already allowed there included.
+
+    Consents of the project file hold for every command and are left out.
+    """
+    given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
+    return (f"--allow {quote(allow)}" for allow in given)
 
 
 def _refusal(problem: Problem) -> Blocker:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmsconf.core.address import Address
-from lmsconf.core.blocked import blockers
+from lmsconf.core.blocked import blockers, consent_command
 from lmsconf.core.values import Action, Change, Plan
 from lmsconf.errors import Problem, Where
 from lmsconf.views import wording
@@ -239,8 +239,8 @@ def stops(plan: Plan) -> Iterator[Child]:
         yield tag("p", tag("b", f"{wording.STOPS}:"))
     for one in found:
         word = tag("span", "Stop", class_="kind")
-        yield tag("div", tag("p", word, " · ", wording.stop(one)), hint(one.hint), class_="note stop")
-    line = wording.consent(plan.guards, plan.command)
+        yield tag("div", tag("p", word, " · ", str(one)), hint(one.hint), class_="note stop")
+    line = consent_command(plan)
     if line is not None:
         yield tag("p", "To allow exactly this:")
         yield tag("pre", line)

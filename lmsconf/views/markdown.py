@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from lmsconf.core.blocked import Blocker, blockers
+from lmsconf.core.blocked import Blocker, blockers, consent_command
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import Action, ApplyReport, Change, Outcome, Plan, Status, Unmanaged
@@ -129,14 +129,14 @@ def _stops(plan: Plan) -> str:
     lines = [f"**⛔ {wording.STOPS}:**", "", *map(_stop, found[:_MOST_STOPS])]
     if len(found) > _MOST_STOPS:
         lines.append(f"- … and {wording.count(len(found) - _MOST_STOPS, 'more reason')}")
-    line = wording.consent(plan.guards, plan.command)
+    line = consent_command(plan)
     if line is not None:
         lines += ["", "To allow exactly this:", "", fence(line, "sh")]
     return "\n".join(lines)
 
 
 def _stop(one: Blocker) -> str:
-    lines = [wording.stop(one), " ".join((one.hint or "").split("\n"))]
+    lines = [str(one), " ".join((one.hint or "").split("\n"))]
     return "- " + "\n  ".join(within(line, md, 2 * NAME_SIZE) for line in lines if line)
 
 

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Protocol
 
 from lmsconf.core.address import Address
+from lmsconf.core.blocked import allowances
 from lmsconf.core.drift import Finding
 from lmsconf.core.values import Action, Change, FieldChange, Json, Plan, Unmanaged
 from lmsconf.errors import Problem, Severity
@@ -159,7 +160,7 @@ def apply_command(plan: Plan, digest: str) -> str | None:
     refused = any(problem.is_error for problem in plan.all_problems)
     if not plan.changes or plan.offline or plan.partial or plan.left_out or refused:
         return None
-    return " ".join([plan.command, f"--expect-digest {digest}", *wording.allowances(plan.guards)])
+    return " ".join([plan.command, f"--expect-digest {digest}", *allowances(plan.guards)])
 
 
 def present(groups: Iterable[Unmanaged]) -> Iterator[Unmanaged]:

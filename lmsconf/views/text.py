@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from lmsconf.core.address import Address
-from lmsconf.core.blocked import blockers
+from lmsconf.core.blocked import blockers, consent_command
 from lmsconf.core.planfile import plan_digest
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Outcome, Plan, Status
@@ -109,9 +109,9 @@ def _stops(plan: Plan) -> Iterator[str]:
     if found:
         yield f"{wording.STOPS}:"
     for one in found:
-        yield safe(f"  {wording.stop(one)}")
+        yield safe(f"  {one}")
         yield from paragraph(one.hint, indent="    ")
-    line = wording.consent(plan.guards, plan.command)
+    line = consent_command(plan)
     if line is not None:
         yield "To allow exactly this:"
         yield safe(f"  {line}")

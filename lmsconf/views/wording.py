@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
+from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.core.address import Address, unescape
-from lmsconf.core.blocked import Blocker, BlockerType
 from lmsconf.core.recorded import RecordedCall
 from lmsconf.core.scope import Verify, skipped
 from lmsconf.core.snapshot import Listing
@@ -18,7 +16,6 @@ from lmsconf.core.values import (
     ApplyReport,
     Change,
     FieldChange,
-    Guard,
     Json,
     Origin,
     Outcome,
@@ -270,32 +267,12 @@ STOPS = "Apply would stop here"
 """What stands above all that would stop it."""
 
 
-def stop(value: Blocker) -> str:
-    """One reason for which apply would stop."""
-    return f"Guard {value.name}: {value.message}" if value.type is BlockerType.GUARD else value.message
-
-
 def undo(change: Change) -> str | None:
     """What of a change cannot be taken back; None where all of it can."""
     if change.undo.level is UndoLevel.FULL:
         return None
     how = "Can be undone in part" if change.undo.level is UndoLevel.PARTIAL else "Cannot be undone"
     return f"{how}: {change.undo.reason}."
-
-
-def consent(guards: Iterable[Guard], command: str) -> str | None:
-    """The line to paste that allows exactly what was counted; None where no guard tripped."""
-    stands = list(guards)
-    return " ".join([command, *allowances(stands)]) if any(guard.tripped for guard in stands) else None
-
-
-def allowances(guards: Iterable[Guard]) -> Iterator[str]:
-    """`--allow removals=45` for all that a command line has to allow, what this one allowed already included.
-
-    What the project file allows, it allows every command.
-    """
-    given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
-    return (f"--allow {quote(allow)}" for allow in given)
 
 
 def problem(value: Problem, *, inside: Address | None = None) -> str:

@@ -70,7 +70,7 @@ def _apply(folder: Path, size: int) -> tuple[int, float, float]:
         workspace = Workspace(settings=settings, connection=connection)
         plan = workspace.plan(read_manifests(settings), settings.policy)
         begun, used = time.perf_counter(), _used()
-        report = workspace.apply(plan, meta={})
+        report = workspace.execute(plan, meta={})
         took = time.perf_counter() - begun, _used() - used
     if report.converged is not True:
         raise RuntimeError(f"it did not converge: {report.exit}")

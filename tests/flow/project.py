@@ -89,7 +89,7 @@ class Project:
                 policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
                 plan = workspace.plan(read_manifests(settings), policy)
             assert not [guard for guard in plan.guards if guard.tripped], plan.guards
-            report = workspace.apply(plan, meta={})
+            report = workspace.execute(plan, meta={})
             self.calls = [call for call in _seen(connection) if call.writes]
         self.last = plan
         return report

@@ -106,7 +106,7 @@ class Scene:
 
     def apply(self) -> ApplyReport:
         plan = self.workspace.plan(read_manifests(self.settings), self.settings.policy)
-        return self.workspace.apply(plan, meta={})
+        return self.workspace.execute(plan, meta={})
 
     def sent(self, operation: str) -> int:
         """How often the service carried that out."""

@@ -55,6 +55,6 @@ def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
         assert sandbox is not None
         sandbox._faults = Faults(*faults)
         before = len(sandbox.log)
-        report = workspace.apply(plan, meta={})
+        report = workspace.execute(plan, meta={})
         it.calls = list(sandbox.log)[before:]
     return report

@@ -97,7 +97,7 @@ def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
     timing = Timing(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = Link(late, late.sandbox.wire)
     workspace = Workspace(settings=settings, connection=link, parallelism=1, timing=timing)
-    return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
+    return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
 def members(sandbox: Sandbox, list: str = "members") -> list[str]:

@@ -111,7 +111,7 @@ def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
         workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.wire))
-        return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
+        return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
 def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_only_what_is_gone_already_counts_as_deleted(
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=Guards(removals=None))
         workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))
-        report = workspace.apply(workspace.plan(read_manifests(settings), policy), meta={})
+        report = workspace.execute(workspace.plan(read_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
     assert outcome.status is (Status.DONE if is_done else Status.FAILED)
@@ -169,7 +169,7 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         )
         link = Link(Mute(sandbox, **kinds), sandbox.wire)
         timing = Timing(now=lambda: now, sleep=sleep)
-        return Workspace(settings=settings, connection=link, timing=timing).apply(plan, meta={})
+        return Workspace(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, Status.DONE), (2, Status.FAILED)])

@@ -80,7 +80,7 @@ class Scene:
         """The plan, carried out, and where its journal is."""
         plan = self.plan()
         with self.begin(plan) as journal:
-            report = self.workspace.apply(plan, meta={}, journal=journal)
+            report = self.workspace.execute(plan, meta={}, journal=journal)
         return plan, report, journal.path
 
     @property

@@ -38,7 +38,7 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
             seen.append(operation)
 
         scene.sandbox.arrives = arrives
-        report = scene.workspace.apply(plan, meta={}, journal=journal)
+        report = scene.workspace.execute(plan, meta={}, journal=journal)
     assert report.exit == Exit.OK, report.outcomes
     assert len(seen) == len(plan.calls) == CALLS
 
@@ -51,7 +51,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Scene) 
         raise LmsconfError("the lock is another's by now")
 
     with scene.begin(plan) as journal:
-        report = scene.workspace.apply(plan, meta={}, journal=journal, keep=lost)
+        report = scene.workspace.execute(plan, meta={}, journal=journal, keep=lost)
     assert {outcome.status for outcome in report.outcomes} == {Status.NOT_ATTEMPTED}
     run = recorded(journal.path.stem, journal.path.read_bytes())
     assert [call for call in run.calls if call.begun] == []
@@ -77,7 +77,7 @@ def test_whoever_listens_hears_each_outcome_too(scene: Scene) -> None:
     """What is written down is told as well, each outcome once."""
     plan, heard = scene.plan(), list[Outcome]()
     with scene.begin(plan) as journal:
-        report = scene.workspace.apply(plan, meta={}, tell=heard.append, journal=journal)
+        report = scene.workspace.execute(plan, meta={}, tell=heard.append, journal=journal)
     assert sorted(one.call for one in heard) == sorted(one.call for one in report.outcomes)
 
 
@@ -188,7 +188,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: Scene, calls: int
     """When the disk is full after some calls, those are done and reported, and no other is sent."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + calls)) as journal:
-        report = scene.workspace.apply(plan, meta={}, journal=journal)
+        report = scene.workspace.execute(plan, meta={}, journal=journal)
     assert len(scene.writes) == calls == report.count(Status.DONE)
     assert report.count(Status.NOT_ATTEMPTED) == CALLS - calls
     assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is Status.NOT_ATTEMPTED))
@@ -201,7 +201,7 @@ def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: Scene) -> None:
     """When the disk is full after the last call, the run is what it is, and the report says what is missing."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + CALLS)) as journal:
-        report = scene.workspace.apply(plan, meta={}, journal=journal)
+        report = scene.workspace.execute(plan, meta={}, journal=journal)
     assert report.exit == Exit.OK
     assert [(problem.code, problem.is_error) for problem in report.problems] == [("journal/failed", False)]
 
@@ -221,7 +221,7 @@ def test_a_run_that_dies_leaves_its_calls_in_flight(scene: Scene) -> None:
     # One after the other: otherwise others could be on their way too.
     workspace = replace(scene.workspace, parallelism=1)
     with pytest.raises(Killed), scene.begin(plan) as journal:
-        workspace.apply(plan, meta={}, journal=journal)
+        workspace.execute(plan, meta={}, journal=journal)
     run = recorded("left", journal.path.read_bytes())
     assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
     assert (run.ending, run.summary[State.DONE]) == (None, CALLS - 1)

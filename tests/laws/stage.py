@@ -134,7 +134,7 @@ class Stage:
         """Carries a plan out whatever its guards say, once it is found fresh."""
         plan = self.consented(plan)
         self.workspace.check_fresh(plan)
-        return self.workspace.apply(plan, meta={})
+        return self.workspace.execute(plan, meta={})
 
     def with_accounts(self) -> Stage:
         """The same stage in a project whose file allows to create people."""

@@ -190,7 +190,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
         lock = day.smith().locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
-        report = workspace.apply(plan, meta={}, keep=holding.keep)
+        report = workspace.execute(plan, meta={}, keep=holding.keep)
     assert report.exit == Exit.PARTIAL
     assert made < 10
     left = [outcome for outcome in report.outcomes if outcome.status is Status.NOT_ATTEMPTED]

@@ -133,7 +133,7 @@ def _run(settings: Settings, manifests: Manifests, line: Line, run: int, locked:
         with smith.held(TERMS) if locked else nullcontext() as holding:
             workspace.check_fresh(plan)
             keep = holding.keep if holding is not None else None
-            return "done" if workspace.apply(plan, meta={}, keep=keep).converged else "not converged"
+            return "done" if workspace.execute(plan, meta={}, keep=keep).converged else "not converged"
     except LockHeld:
         return "held"
     except StalePlan:

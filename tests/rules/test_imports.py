@@ -52,10 +52,14 @@ MAY_IMPORT = {
     "starting": {"resources"},
     "editing": {"core", "errors", "exporting", "files", "kinds", "manifest"},
     "doctor": {"client", "core", "errors", "kinds", "manifest", "seeing", "settings", "views", "wire"},
+    "apply": {
+        *("basis", "connect", "core", "errors", "exporting", "files", "journal", "kinds", "locking", "seeing"),
+        *("settings", "settling", "workspace"),
+    },
     "cli": {
-        *("basis", "client", "connect", "core", "credential", "discovery", "doctor", "editing", "endpoint", "errors"),
-        *("exporting", "files", "journal", "kinds", "locking", "manifest", "offline", "project", "redact", "sandbox"),
-        *("comparing", "seeing", "settings", "settling", "starting", "trust", "views", "wire", "workspace"),
+        *("apply", "basis", "client", "connect", "core", "credential", "discovery", "doctor", "editing", "endpoint"),
+        *("errors", "exporting", "files", "journal", "kinds", "locking", "manifest", "offline", "project", "redact"),
+        *("sandbox", "comparing", "seeing", "settings", "settling", "starting", "trust", "views", "wire", "workspace"),
     },
 }
 """Package or module → what else of ours it may import. The core knows neither the kinds nor HTTP."""

@@ -101,12 +101,12 @@ class _Play:
 
     def _applied(self, plan: Plan, dies_at: int | None) -> ApplyReport:
         if self.root is None:
-            return self.scene.workspace.apply(plan, meta={})
+            return self.scene.workspace.execute(plan, meta={})
         clock = self.scene.workspace.clock
         with MortalJournal.begin(self.root, plan, meta={}, clock=clock, sync=lambda descriptor: None) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = dies_at
-            return self.scene.workspace.apply(plan, meta={}, journal=journal)
+            return self.scene.workspace.execute(plan, meta={}, journal=journal)
 
     def wait(self) -> None:
         """What may still come is let come: as long as the journals advise, or until nothing can come any more."""

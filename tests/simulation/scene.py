@@ -122,7 +122,7 @@ def scene(name: str) -> Scene:
     )
     network.reset(Calm())
     plan = workspace.plan(manifests, settings.policy)
-    report = workspace.apply(plan, meta={})
+    report = workspace.execute(plan, meta={})
     assert report.converged, report
     calls = network.writes
     with sandbox.store.reading() as ledger:

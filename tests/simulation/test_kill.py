@@ -27,7 +27,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
             assert isinstance(journal, MortalJournal)
             journal.dies_at = number if kind == KILLED_UNRECORDED else None
             with pytest.raises(Killed):
-                stage.workspace.apply(stage.plan, meta={}, journal=journal)
+                stage.workspace.execute(stage.plan, meta={}, journal=journal)
         [run] = runs(root)
         states = [call.state for call in run.calls]
         assert states == [*[State.DONE] * (number - 1), State.IN_FLIGHT]

@@ -94,7 +94,7 @@ class Site:
         with Connection(settings) as connection:
             workspace = Workspace(settings=settings, connection=connection)
             manifests = read_manifests(settings)
-            workspace.apply(workspace.plan(manifests, settings.policy), meta={})
+            workspace.execute(workspace.plan(manifests, settings.policy), meta={})
             return not workspace.plan(manifests, settings.policy).calls
 
 

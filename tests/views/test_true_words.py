@@ -58,7 +58,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     try:
         settings, link = load(root, None, {}), Link(Odd(sandbox, operation, how), sandbox.wire)
         workspace = Workspace(settings=settings, connection=link, timing=Seconds().timing())
-        return workspace.apply(workspace.plan(read_manifests(settings), settings.policy), meta={})
+        return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.shut()
 

@@ -1,0 +1,1 @@
+"""Applying a plan: the one sequence of checks, locks, calls and verification that every caller goes through."""

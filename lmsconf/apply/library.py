@@ -1,0 +1,179 @@
+"""lmsconf from Python: `lmsconf.open(path)` gives a Project, which is as safe as the command line.
+
+    project = lmsconf.open("examples/acme")
+    plan = project.plan()
+    report = project.apply(plan, approve=lambda plan: not plan.left_out)
+
+Every method opens its own connection and closes it. Errors are `lmsconf.errors.LmsconfError`; `exit` is the exit code
+that the command line would end with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lmsconf.apply.sequence import ApplyOptions, Progress, Source, apply
+from lmsconf.basis import base_of
+from lmsconf.connect import Connection
+from lmsconf.core.drift import Drift
+from lmsconf.core.guard import consents
+from lmsconf.core.plan import Manifests
+from lmsconf.core.planfile import dumps, loads
+from lmsconf.core.policy import Policy
+from lmsconf.core.scope import Verify
+from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.errors import Problem, UsageError
+from lmsconf.exporting.export import USUAL, Export, export
+from lmsconf.files import read_text, write_atomically
+from lmsconf.kinds import all_kinds
+from lmsconf.seeing import Seen, read_manifests, refuse_errors, validate
+from lmsconf.settings import Settings, load
+from lmsconf.workspace import Workspace
+
+
+def open_project(
+    path: str | os.PathLike[str], *, workspace: str | None = None, environ: Mapping[str, str] | None = None
+) -> Project:
+    """The project in the folder `path`.
+
+    workspace: one of the project file's, where it has several. environ: what stands in for the environment variables
+    of this process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that
+    does not exist.
+    """
+    known = dict(os.environ) if environ is None else environ
+    return Project(load(Path(path), workspace, known), known)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project folder and the workspace that it configures. Create it with `lmsconf.open`.
+
+    parallelism: requests under way at a time. max_rate: requests a second; None, as many as the service takes.
+    """
+
+    settings: Settings
+    environ: Mapping[str, str]
+    parallelism: int = 4
+    max_rate: float | None = None
+
+    def validate(self) -> Sequence[Problem]:
+        """Every problem of the manifests, errors and warnings. Nothing is sent."""
+        return validate(self.settings).problems
+
+    def plan(
+        self,
+        *,
+        only: Sequence[str] = (),
+        excluded: Sequence[str] = (),
+        additive: bool = False,
+        allow: Sequence[str] = (),
+        base: str | None = None,
+        trust_project: Collection[str] = (),
+    ) -> Plan:
+        """What `apply` would change. Nothing is changed.
+
+        only, excluded: patterns of addresses, such as `group/*`. allow: consents to guards, such as `removals=214`.
+        base: a folder or a git ref with the manifests that these replace; trust_project: what its project file may
+        have otherwise (`url`, `token`, `command`, `dialect`). Raises ProblemsFound where no plan can be made.
+        """
+        policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
+        manifests = self._manifests()
+        with self._reader() as reader:
+            if base is None:
+                return reader.plan(manifests, policy)
+            before = base_of(base, self.settings, policy, self.environ, trusted=trust_project)
+            return reader.plan_beside(manifests, policy, before)
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        approve: Callable[[Plan], bool],
+        expect_digest: str | None = None,
+        allow: Sequence[str] = (),
+        verify: Verify = Verify.ALL,
+        meta: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> ApplyReport:
+        """Applies a plan as `lmsconf apply PLANFILE` does: under the locks, while it is fresh, journalled, verified.
+
+        approve: hears the plan once nothing stands in its way, and decides. The report's `exit` says how it ended.
+        Raises, with nothing sent: StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain refusal,
+        Locked or LockHeld while another run has the workspace, LmsconfError where the plan is not approved or the
+        journal cannot be written.
+        """
+        if not callable(approve):
+            raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
+        given = consents(allow)
+
+        def judged(workspace: Workspace, progress: Progress) -> tuple[Plan, Manifests | None]:
+            return workspace.judged(plan, given), None
+
+        options = ApplyOptions(
+            approve=approve,
+            digest=expect_digest,
+            verify=verify,
+            meta=meta or {},
+            parallelism=self.parallelism,
+            max_rate=self.max_rate,
+        )
+        return apply(self.settings, Source(get=judged, saved=True), options, progress or Progress())[0]
+
+    def drift(
+        self, *, base: str | None = None, trust_project: Collection[str] = (), count_unmanaged: bool = False
+    ) -> Drift:
+        """Where the workspace differs from the manifests. With `base`, only what was changed by hand counts."""
+        manifests = self._manifests()
+        policy = self.settings.policy
+        before = None
+        if base is not None:
+            before = base_of(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        with self._reader() as reader:
+            return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged)
+
+    def export(self, kinds: Iterable[str] = USUAL) -> Export:
+        """The live resources as manifests: `files` maps sections to YAML. Nothing is written.
+
+        kinds: such as `group` or `content_target`. What the project's manifests declare already is left out.
+        """
+        manifests = self._manifests()
+        with self._reader() as reader:
+            snapshot = reader.snapshot(manifests=manifests)
+            return export(
+                snapshot, all_kinds(), self.settings.policy, reader.terms, only=tuple(kinds), existing=manifests
+            )
+
+    def snapshot(self) -> Snapshot:
+        """Everything in the workspace that manifests can describe. It holds people's e-mails and answers."""
+        with self._reader() as reader:
+            return reader.snapshot(manifests=self._manifests())
+
+    def save_plan(self, plan: Plan, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+        """Writes a plan file for `load_plan` and `lmsconf apply PLANFILE`. key: signs it; 32 bytes or more."""
+        write_atomically(Path(path), dumps(plan, key))
+
+    def load_plan(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> Plan:
+        """The plan in a file. Raises StalePlan where it was altered, or was signed with another key."""
+        return loads(read_text(Path(path)), key)
+
+    def _policy(
+        self, *, allow: Sequence[str], only: tuple[str, ...], excluded: tuple[str, ...], additive: bool
+    ) -> Policy:
+        policy = self.settings.policy
+        given = (*consents(allow), *policy.consents)
+        return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
+
+    def _manifests(self) -> Manifests:
+        manifests = read_manifests(self.settings)
+        refuse_errors(manifests)
+        return manifests
+
+    @contextmanager
+    def _reader(self) -> Iterator[Seen]:
+        with Connection(self.settings, max_rate=self.max_rate, only_reads=True) as connection:
+            yield Seen(settings=self.settings, connection=connection, parallelism=self.parallelism)

@@ -1,0 +1,229 @@
+"""The safe sequence of an apply. Every caller goes through it, from the command line and from Python.
+
+    1. take the local lock, and wait until no request of an earlier run can arrive any more
+    2. make the plan, or load it; compare its digest with the expected one
+    3. compare a saved plan with the workspace as it is now
+    4. stop at certain refusals and tripped guards
+    5. ask for approval
+    6. take the remote lock, where the project has one; compare the plan with the workspace once more
+    7. open the journal, send the calls, verify what came of them
+
+Until step 7 nothing is sent that changes a resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from lmsconf.connect import Connection
+from lmsconf.core.apply import Begin
+from lmsconf.core.blocked import refuse_blocked
+from lmsconf.core.plan import Manifests
+from lmsconf.core.planfile import plan_digest
+from lmsconf.core.scope import Verify
+from lmsconf.core.values import ApplyReport, Call, Outcome, Plan, Status
+from lmsconf.errors import Exit, LmsconfError, StalePlan, Terminated
+from lmsconf.journal.arrivals import let_arrive
+from lmsconf.journal.lock import locked
+from lmsconf.journal.writing import Journal
+from lmsconf.locking import Locksmith
+from lmsconf.settings import Settings
+from lmsconf.settling import Timing
+from lmsconf.workspace import Workspace
+
+Report: TypeAlias = "Callable[[int, int | None], None]"
+"""Hears how many steps of how many are done; None: the total is not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the plan comes from.
+
+    get: gives the plan, and the manifests that it was made from just now; None for a saved plan. saved: the plan was
+    made earlier, so it is compared with the workspace before anything else.
+    """
+
+    get: Callable[[Workspace, Progress], tuple[Plan, Manifests | None]]
+    saved: bool
+
+
+class Progress:
+    """What an apply reports while it runs. Every method does nothing here; override those that you need."""
+
+    def phase(self, label: str) -> AbstractContextManager[Report]:
+        """A phase begins: Reading, Checking or Applying. The result hears how far it is."""
+        return nullcontext(lambda done, total: None)
+
+    def planned(self, plan: Plan) -> None:
+        """The plan is made or loaded, and nothing has been checked yet."""
+
+    def waiting(self, seconds: float) -> None:
+        """A write is not visible yet; it is waited for, for at most so many seconds."""
+
+    def note(self, text: str) -> None:
+        """A sentence for people, such as why the start is delayed or that a lock could not be removed."""
+
+    def stopped(self, report: ApplyReport) -> None:
+        """The run ends before its first call with an error, which is raised next."""
+
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        """Ctrl-C or SIGTERM came before the first call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """How a plan is applied.
+
+    approve: asked once with the plan when nothing stands in its way; False ends the run with nothing sent. Left out,
+    the plan counts as approved. digest: the digest that the plan must have. verify: what is planned again afterwards.
+    meta: key and value pairs for the report and the journal. max_rate: requests a second; left out, as many as the
+    service takes.
+    """
+
+    approve: Callable[[Plan], bool] | None = None
+    digest: str | None = None
+    verify: Verify = Verify.ALL
+    meta: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int = 4
+    max_rate: float | None = None
+
+
+class Interrupted(LmsconfError):
+    """Ctrl-C or SIGTERM before the first call."""
+
+    code = "interrupted"
+
+    def __init__(self, by: KeyboardInterrupt) -> None:
+        super().__init__("the run was interrupted before its first call")
+        self.exit = Exit.TERMINATED if isinstance(by, Terminated) else Exit.INTERRUPTED
+
+
+def apply(settings: Settings, source: Source, options: ApplyOptions, progress: Progress) -> tuple[ApplyReport, bool]:
+    """Applies the plan of `source` safely; the report, and whether a journal of the run was written.
+
+    Raises, with nothing sent: Locked and LockHeld where another run has the workspace, StalePlan where the digest or
+    the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where the plan
+    is not approved or the journal cannot be written.
+    """
+    with _local_lock(settings, progress), _workspace(settings, options, progress) as workspace, ExitStack() as leases:
+        plan, manifests = source.get(workspace, progress)
+        journal = None
+        try:
+            progress.planned(plan)
+            keep = _cleared(workspace, plan, source, options, progress, leases)
+            journal = Journal.begin(settings.root, plan, meta=options.meta) if plan.calls else None
+        except LmsconfError as error:
+            progress.stopped(workspace.untouched(plan, error, meta=options.meta))
+            raise
+        except KeyboardInterrupt as cut:
+            progress.interrupted(cut)
+            return workspace.untouched(plan, Interrupted(cut), meta=options.meta), False
+        with journal or nullcontext():
+            return _executed(workspace, plan, manifests, options, progress, journal, keep), journal is not None
+
+
+def _cleared(
+    workspace: Workspace, plan: Plan, source: Source, options: ApplyOptions, progress: Progress, leases: ExitStack
+) -> Begin | None:
+    """Steps 2 to 6 for a plan that is there. The result renews the remote lock before each call."""
+    digest = plan_digest(plan)
+    if options.digest is not None and options.digest != digest:
+        raise StalePlan(f"the plan's digest is {digest}, not {options.digest}", hint="Review the plan as it is now.")
+    if source.saved:
+        # A plan that no longer fits is stale first, whatever its guards say.
+        _check_fresh(workspace, plan, progress)
+    refuse_blocked(plan)
+    asks = options.approve is not None and bool(plan.calls)
+    if asks and options.approve is not None and not options.approve(plan):
+        raise LmsconfError("declined: nothing was changed")
+    keep = leases.enter_context(_remote_lock(workspace, plan, progress))
+    if plan.calls and (asks or keep or not source.saved):
+        # The workspace may have changed while the plan was read and approved, or under the lock of another run.
+        _check_fresh(workspace, plan, progress)
+    return keep
+
+
+def _check_fresh(workspace: Workspace, plan: Plan, progress: Progress) -> None:
+    with progress.phase("Checking") as tell:
+        workspace.check_fresh(plan, tell)
+
+
+@contextmanager
+def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
+    """Keeps other runs of this machine off the workspace, once no request of an earlier one can arrive any more."""
+    chosen = settings.workspace
+    with locked(settings.root, chosen.name):
+        # The embedded workspace is in this process: requests of an earlier process ended with it.
+        if not chosen.embedded:
+            let_arrive(settings.root, chosen.url, settings.settle, tell=progress.note)
+        yield
+
+
+@contextmanager
+def _workspace(settings: Settings, options: ApplyOptions, progress: Progress) -> Iterator[Workspace]:
+    timing = Timing(tell=progress.waiting)
+    with Connection(settings, max_rate=options.max_rate) as connection:
+        yield Workspace(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
+
+
+@contextmanager
+def _remote_lock(workspace: Workspace, plan: Plan, progress: Progress) -> Iterator[Begin | None]:
+    """Keeps runs of other machines off the workspace, where the project asks for that."""
+    terms = workspace.settings.lock
+    if terms is None or not plan.calls:
+        yield None
+        return
+    locks = Locksmith(workspace.connection, settle=workspace.settings.settle)
+    try:
+        with locks.held(terms) as lease:
+            yield lease.keep
+    finally:
+        if locks.left:
+            progress.note(locks.left)
+
+
+def _executed(
+    workspace: Workspace,
+    plan: Plan,
+    manifests: Manifests | None,
+    options: ApplyOptions,
+    progress: Progress,
+    journal: Journal | None,
+    keep: Begin | None,
+) -> ApplyReport:
+    """Sends the calls and verifies them."""
+    done = 0
+    begun = False
+
+    def begin(call: Call) -> None:
+        nonlocal begun
+        begun = True
+        if keep is not None:
+            keep(call)
+
+    def count(outcome: Outcome) -> None:
+        nonlocal done
+        done += outcome.status is not Status.NOT_ATTEMPTED
+        tell(done, len(plan.calls))
+
+    try:
+        with progress.phase("Applying") as tell:
+            return workspace.execute(
+                plan,
+                meta=options.meta,
+                tell=count,
+                journal=journal,
+                keep=begin,
+                verify=options.verify,
+                made_from=manifests,
+            )
+    except KeyboardInterrupt as cut:
+        if begun:
+            raise
+        # The scheduler handles an interruption itself once calls have begun; this one came before.
+        report = workspace.untouched(plan, Interrupted(cut), meta=options.meta)
+        problems = () if journal is None else journal.end(report)
+        return replace(report, problems=(*report.problems, *problems))

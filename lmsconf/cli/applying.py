@@ -1,0 +1,78 @@
+"""What `lmsconf apply` shows and asks while it runs, and how it gives its report."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lmsconf.apply.sequence import Progress
+from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
+from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound
+from lmsconf.views import APPLY_VIEWS, wording
+from lmsconf.views.escape import safe
+from lmsconf.views.text import plan_text
+
+
+class ApplyScreen(Progress):
+    """Progress bars, the plan and notes on stderr. A plan from a file was reviewed before, and is not shown again."""
+
+    def __init__(self, output: Output, *, shows_plan: bool) -> None:
+        self._output = output
+        self._shows_plan = shows_plan
+        self._has_waited = False
+
+    @contextmanager
+    def phase(self, label: str) -> Iterator[Callable[[int, int | None], None]]:
+        with progress() as tell:
+            yield lambda done, total: tell(done, total, label)
+
+    def planned(self, plan: Plan) -> None:
+        if self._shows_plan:
+            emit(plan_text(masked(plan)), sys.stderr, color=colored(sys.stderr))
+
+    def waiting(self, seconds: float) -> None:
+        if not self._has_waited:
+            self._has_waited = True
+            say(f"What was sent does not show yet; waiting for it, each time for at most {math.ceil(seconds)} s.")
+
+    def note(self, text: str) -> None:
+        say(text)
+
+    def stopped(self, report: ApplyReport) -> None:
+        # Programs wait for one document: the report, of calls not attempted. People read the error.
+        if self._output.format != "text":
+            finish(self._output, report, journalled=False)
+
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        cut_short(error)
+
+
+def ask(plan: Plan) -> bool:
+    """Asks on the terminal. Only yes is taken for yes."""
+    where = wording.first_line(plan.workspace, plan.url, plan.people)
+    emit(safe(f"{where} Apply this plan? Only yes is taken for yes: "), sys.stderr)
+    return sys.stdin.readline().strip() == "yes"
+
+
+def finish(output: Output, report: ApplyReport, *, journalled: bool) -> Exit:
+    """Writes the report. Raises ProblemsFound where that fails, with how the run itself ended."""
+    try:
+        output.show(APPLY_VIEWS, report)
+    except LmsconfError as lost:
+        raise ProblemsFound(
+            [*report.problems, _unwritten(lost, report, journalled=journalled)],
+            exit=Exit.worst([lost.exit, Exit(report.exit)]),
+        ) from lost
+    return Exit(report.exit)
+
+
+def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:
+    ended = f"{wording.ending(report)} {wording.convergence(report)}"
+    return Problem(
+        code=lost.code,
+        message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
+        hint="Call by call, its journal has it: lmsconf runs latest" if journalled else lost.hint,
+    )

@@ -1,0 +1,206 @@
+"""`lmsconf.open` from Python: as safe as the command line, and what a program needs to use it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from flow.project import Project as Folder
+from flow.shell import lmsconf as command
+
+import lmsconf
+from lmsconf.apply.library import Project
+from lmsconf.core.values import Plan, Status
+from lmsconf.errors import Exit, LmsconfError, ProblemsFound, StalePlan, UsageError
+from lmsconf.journal.lock import locked
+from lmsconf.kinds.snapshotfile import dumps
+
+SEED = """
+groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]
+"""
+MANIFESTS = "groups: [{name: Coaches}, {name: Trainers}]\nabsent: {groups: [Old]}\n"
+
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def agree(plan: Plan) -> bool:
+    return True
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    it = Folder(tmp_path, SEED)
+    it.write(MANIFESTS)
+    return it
+
+
+def opened(folder: Folder, environ: Mapping[str, str] | None = None) -> Project:
+    return lmsconf.open(folder.root, environ=environ or {})
+
+
+def live(folder: Folder) -> str:
+    """All that the workspace holds, without when it was read."""
+    return dumps(replace(opened(folder).snapshot(), taken_at=""))
+
+
+def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
+    """The plan is approved with what it changes, its report says how it ended, and then nothing is left to do."""
+    project = opened(folder)
+    assert [str(one) for one in project.validate()] == []
+    plan = project.plan()
+    seen: list[Plan] = []
+    report = project.apply(plan, approve=lambda one: not seen.append(one), meta={"commit": "4f1d2a"})
+    assert [str(change.address) for change in seen[0].changes] == ["group/Old", "group/Trainers"]
+    assert (report.exit, report.converged, dict(report.meta)) == (Exit.OK, True, {"commit": "4f1d2a"})
+    assert {one.status for one in report.outcomes} == {Status.DONE}
+    assert project.plan().changes == ()
+    assert project.drift().findings == ()
+    assert len(list((folder.root / ".lmsconf" / "runs").glob("*"))) == 1
+
+
+def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
+    """What `save_plan` writes, `lmsconf apply PLANFILE` takes; and `load_plan` what `lmsconf plan --out` writes."""
+    project, file = opened(folder), folder.root / "plan.json"
+    project.save_plan(project.plan(), file)
+    assert command(folder.root, "show", "plan.json").code == 0
+    assert command(folder.root, "plan", "--out", "plan.json").code == 0
+    assert project.apply(project.load_plan(file), approve=agree).exit == Exit.OK
+    assert command(folder.root, "apply", "plan.json").code == Exit.STALE
+
+
+def test_export_and_snapshot(folder: Folder) -> None:
+    """Live groups that no manifest declares come as YAML; nothing is written."""
+    export = opened(folder).export(["group"])
+    assert "Mentors" in export.files["groups"]
+    assert "Coaches" not in export.files["groups"]
+    assert len(opened(folder).snapshot().of("group").rows) == 4
+    assert sorted(path.name for path in (folder.root / "manifests").iterdir()) == ["all.yaml"]
+
+
+def tripped(folder: Folder) -> None:
+    folder.write("absent: {groups: [Old, Older]}\n")
+    folder.write_options("guards: {deletes: {count: 1}}\n")
+
+
+def stale(folder: Folder) -> None:
+    renamed = next(row.id for row in opened(folder).snapshot().of("group").rows if row.name == "Old")
+    folder.send("manual-groups.rename", {"groupId": renamed}, {"name": "Other"})
+
+
+def nothing(folder: Folder) -> None:
+    pass
+
+
+def no_journal(folder: Folder) -> None:
+    runs = folder.root / ".lmsconf" / "runs"
+    runs.rmdir() if runs.exists() else None
+    runs.parent.mkdir(exist_ok=True)
+    runs.write_text("a file where the journals go", encoding="utf-8")
+
+
+REFUSED: Mapping[str, tuple[Callable[[Folder], None], Callable[[Folder], None], Mapping[str, object], list[str]]] = {
+    "a guard that trips": (tripped, nothing, {}, []),
+    "a consent to another number": (tripped, nothing, {"allow": ["deletes=3"]}, ["--allow", "deletes=3"]),
+    "a stale plan": (nothing, stale, {}, []),
+    "a wrong digest": (nothing, nothing, {"expect_digest": "0" * 64}, ["--expect-digest", "0" * 64]),
+    "no place for the journal": (nothing, no_journal, {}, []),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "options", "words"), REFUSED.values(), ids=REFUSED)
+def test_it_refuses_as_the_command_line_does(
+    folder: Folder,
+    before: Callable[[Folder], None],
+    after: Callable[[Folder], None],
+    options: dict[str, object],
+    words: list[str],
+) -> None:
+    """The same code, message and exit as `lmsconf apply PLANFILE`, and nothing is sent that changes anything."""
+    before(folder)
+    project = opened(folder)
+    plan = project.plan()
+    project.save_plan(plan, folder.root / "plan.json")
+    after(folder)
+    held = live(folder)
+    with pytest.raises(LmsconfError) as refused:
+        project.apply(plan, approve=agree, **options)  # type: ignore[arg-type]  # each case has options of its own
+    assert live(folder) == held
+    ran = command(folder.root, "apply", "plan.json", "--format", "json", *words)
+    assert ran.code == refused.value.exit
+    told = {problem["code"] for problem in json.loads(ran.out)["problems"]}
+    assert {problem.code for problem in refused.value.problems} <= told
+    assert live(folder) == held
+
+
+def test_it_refuses_while_another_run_has_the_lock(folder: Folder) -> None:
+    """The lock is the command line's own."""
+    project = opened(folder)
+    plan = project.plan()
+    held = live(folder)
+    with locked(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is at work"):
+        project.apply(plan, approve=agree)
+    assert live(folder) == held
+
+
+def test_it_refuses_while_another_machine_has_the_lock(folder: Folder) -> None:
+    """A lock group of another run, where the project asks for one."""
+    folder.write_options("lock: {lease: 10m, owner: ci}\n")
+    folder.send("manual-groups.create", None, {"name": "lmsconf-lock abc until 2999-01-01T00:00:00Z held by other"})
+    project = opened(folder)
+    with pytest.raises(LmsconfError) as refused:
+        project.apply(project.plan(), approve=agree)
+    assert refused.value.code == "lock/held-elsewhere"
+    assert {row.name for row in project.snapshot().of("group").rows} == {"Coaches", "Mentors", "Old", "Older"}
+
+
+def test_what_is_not_approved_is_not_applied(folder: Folder) -> None:
+    """False from `approve` ends the run; what is no function at all is an error before anything is read."""
+    project = opened(folder)
+    held = live(folder)
+    with pytest.raises(LmsconfError, match="declined"):
+        project.apply(project.plan(), approve=lambda plan: False)
+    with pytest.raises(UsageError):
+        project.apply(project.plan(), approve=True)  # type: ignore[arg-type]  # what a program may get wrong
+    assert live(folder) == held
+
+
+def test_an_edit_while_it_is_approved_makes_it_stale(folder: Folder) -> None:
+    """Approval may take a day: the plan is compared with the workspace once more after it."""
+    project = opened(folder)
+
+    def slowly(plan: Plan) -> bool:
+        stale(folder)
+        return True
+
+    with pytest.raises(StalePlan):
+        project.apply(project.plan(), approve=slowly)
+
+
+def test_a_plan_cannot_be_talked_past_its_guards(folder: Folder) -> None:
+    """Guards are judged again from what the plan counts, so that a plan changed in memory is stopped too."""
+    tripped(folder)
+    project = opened(folder)
+    plan = project.plan()
+    lenient = replace(plan, guards=tuple(replace(guard, tripped=False, allow=None) for guard in plan.guards))
+    with pytest.raises(ProblemsFound) as refused:
+        project.apply(lenient, approve=agree)
+    assert refused.value.exit == Exit.STOPPED
+    with pytest.raises(StalePlan):
+        project.apply(replace(lenient, measures=()), approve=agree)
+
+
+def test_the_example_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It prints what the page shows."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, output = page.partition("## From Python")[2].split("```")[1:4:2]
+    shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "examples" / "quickstart")
+    monkeypatch.chdir(tmp_path)
+    exec(code.removeprefix("python\n"), {})  # noqa: S102  # the page's own code is what is tested
+    assert capsys.readouterr().out == output.removeprefix("text\n")
