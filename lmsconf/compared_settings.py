@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lmsconf.core.guard import UNKNOWN
-from lmsconf.core.policy import GUARDS, Consent, Policy, limit_json
+from lmsconf.core.policy import GUARDS, UNKNOWN, Consent, Policy, limit_json
 from lmsconf.core.values import Json
 from lmsconf.kinds import all_kinds
 from lmsconf.settings import DEFAULT_MANIFESTS, Settings

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.connect import Connection
+from lmsconf.core.api import Rows
 from lmsconf.core.interrupts import heard
-from lmsconf.core.kind import Rows
 from lmsconf.core.moments import utc_text
 from lmsconf.core.values import Call, Json
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized

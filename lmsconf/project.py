@@ -14,9 +14,8 @@ from typing import Final, cast
 
 from lmsconf import endpoint
 from lmsconf.core.drift import Ignore
-from lmsconf.core.guard import UNKNOWN
 from lmsconf.core.names import did_you_mean, fits, nearest, quoted
-from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
+from lmsconf.core.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
 from lmsconf.core.values import Json
 from lmsconf.errors import Problem, ProblemsFound, Severity, Where, shown
 from lmsconf.manifest import faults

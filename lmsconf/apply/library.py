@@ -20,10 +20,9 @@ from lmsconf.apply.sequence import ApplyOptions, Progress, Source, apply
 from lmsconf.basis import base_of
 from lmsconf.connect import Connection
 from lmsconf.core.drift import Drift
-from lmsconf.core.guard import consents
 from lmsconf.core.plan import Manifests
 from lmsconf.core.planfile import dumps, loads
-from lmsconf.core.policy import Policy
+from lmsconf.core.policy import Policy, consents
 from lmsconf.core.scope import Verify
 from lmsconf.core.snapshot import Snapshot
 from lmsconf.core.values import ApplyReport, Plan

@@ -78,8 +78,8 @@ def apply(
     from lmsconf.apply.sequence import ApplyOptions, Source
     from lmsconf.apply.sequence import apply as apply_safely
     from lmsconf.cli.applying import ApplyScreen, ask, finish
-    from lmsconf.core.guard import consents
     from lmsconf.core.planfile import loads
+    from lmsconf.core.policy import consents
     from lmsconf.files import read_text
 
     consented, noted = consents(allow), _meta(meta)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lmsconf.client.limits import AHEAD, MIB, PAGES, Limit, TooLarge, limit_of, memory_of, too_many
 from lmsconf.client.listed import list_hint, list_of
-from lmsconf.core.kind import ListOperation, Rows
+from lmsconf.core.api import ListOperation, Rows
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 from lmsconf.wire import Wire

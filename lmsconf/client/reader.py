@@ -12,7 +12,7 @@ from lmsconf.client.limits import Room, fan_out
 from lmsconf.client.listed import with_its_list
 from lmsconf.client.paging import Heard, Keep, Layout, read
 from lmsconf.client.urgency import Priority
-from lmsconf.core.kind import ListOperation, Request, Rows
+from lmsconf.core.api import ListOperation, Request, Rows
 from lmsconf.core.values import Json
 from lmsconf.wire import Operation, Wire
 

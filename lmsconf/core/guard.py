@@ -11,9 +11,9 @@ from typing import Final
 
 from lmsconf.core.address import Address
 from lmsconf.core.names import matches
-from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
+from lmsconf.core.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
 from lmsconf.core.values import Action, Change, FieldChange, Guard, Json, Measure
-from lmsconf.errors import Problem, UsageError
+from lmsconf.errors import Problem
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: half of four people is two people."""
@@ -32,25 +32,7 @@ _LOSSES: Final = {
 }
 """The keys of single values that a person can lose, or be shut out by, and what that is called."""
 
-UNKNOWN: Final = "unknown"
-"""What stands for a total that is not known, in a consent."""
-CAN_BE_UNKNOWN: Final = ("answers",)
 _UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
-
-
-def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
-    """`removals=214` of a command line as values. Raises UsageError."""
-    found = []
-    for text in texts:
-        guard, _, number = text.partition("=")
-        unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
-        if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            raise UsageError(
-                f"--allow {text}: that is no guard and number",
-                hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
-            )
-        found.append(Consent(guard=guard, number=None if unknown else int(number)))
-    return tuple(found)
 
 
 def judge(

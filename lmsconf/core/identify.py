@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address
-from lmsconf.core.identity import Claim, Found, HasName, find
+from lmsconf.core.identity import Claim, Found, find
 from lmsconf.core.names import fits, matches, normal, quoted, skeleton
 from lmsconf.core.planning import Gone, Identified, Match, Planning, Undeclared
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Severity, Where
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.names import look, nearest, normal, quoted, skeleton, strangers
+from lmsconf.core.snapshot import HasName
 from lmsconf.errors import Problem, Severity, Where
-
-
-class HasName(Protocol):
-    """A live thing: a resource, or a choice of a field."""
-
-    @property
-    def id(self) -> RemoteId: ...
-    @property
-    def name(self) -> str: ...
-
 
 L = TypeVar("L", bound=HasName)
 

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple, Protocol
 
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.forms import Form
-from lmsconf.core.identity import HasName
 from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.snapshot import HasName, Snapshot
 from lmsconf.core.values import Absent, Action, Declared, Json, Measure, Step, Undo
 from lmsconf.errors import Problem, Severity, Where
 

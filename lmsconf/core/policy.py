@@ -8,10 +8,15 @@ from datetime import date, timedelta, tzinfo
 from typing import Final
 
 from lmsconf.core.values import Json
-from lmsconf.errors import Where
+from lmsconf.errors import UsageError, Where
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
 """The names of the guards, which are the attributes of Guards, in the order in which they are told."""
+
+
+UNKNOWN: Final = "unknown"
+"""What stands for a total that is not known, in a consent."""
+CAN_BE_UNKNOWN: Final = ("answers",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,21 @@ class Consent:
     reason: str | None = None
     until: date | None = None
     source: Where | None = None
+
+
+def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
+    """`removals=214` of a command line as values. Raises UsageError."""
+    found = []
+    for text in texts:
+        guard, _, number = text.partition("=")
+        unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
+        if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
+            raise UsageError(
+                f"--allow {text}: that is no guard and number",
+                hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
+            )
+        found.append(Consent(guard=guard, number=None if unknown else int(number)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from lmsconf.core.identity import HasName
+from lmsconf.core.address import RemoteId
+
+
+class HasName(Protocol):
+    """A live thing: a resource, or a choice of a field."""
+
+    @property
+    def id(self) -> RemoteId: ...
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from lmsconf.core.kind import Api, Rows
+from lmsconf.core.api import Api, Rows
 from lmsconf.core.names import email, normal
 from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Finding, Health, Report

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from lmsconf.core.kind import Api, ListOperation
+from lmsconf.core.api import Api, ListOperation
 from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Finding, Health
 from lmsconf.errors import BadAnswer, Rejected

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from lmsconf.core.kind import Api
+from lmsconf.core.api import Api
 from lmsconf.core.names import did_you_mean, email, normal
 from lmsconf.doctor.accounts import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.accounts import AccountLessons

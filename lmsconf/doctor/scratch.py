@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.kind import ListOperation
+from lmsconf.core.api import ListOperation
 from lmsconf.core.values import Json
 from lmsconf.doctor.lab import Lab, Sent
 from lmsconf.errors import LmsconfError

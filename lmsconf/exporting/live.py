@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lmsconf.core.address import Address
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, look, normal
 from lmsconf.core.plan import Manifests
 from lmsconf.core.planning import Planning, Terms
 from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.snapshot import HasName, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.exporting.text import is_sayable
 from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP

@@ -9,9 +9,9 @@ from typing import Final, cast
 
 from lmsconf.core.address import Address
 from lmsconf.core.forms import plain
-from lmsconf.core.identity import HasName
 from lmsconf.core.moments import live_time
 from lmsconf.core.names import normal
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Json
 from lmsconf.exporting.live import Live, spelt
 from lmsconf.exporting.text import is_name

@@ -13,10 +13,10 @@ from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import email, normal
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Absent, Action, Declared, Json, Places, Step, Undo
 from lmsconf.errors import Problem, Where
 from lmsconf.kinds.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, absent, entry_schema, partial_undo, pins, texts

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from lmsconf.core.kind import Api, Rows
+from lmsconf.core.api import Api, Rows
 from lmsconf.core.values import Json
 from lmsconf.kinds.listings import EXTENDED_INFO
 from lmsconf.kinds.user_values import RIGHTS

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.kind import Api, Request
+from lmsconf.core.api import Api, Request
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Json
 from lmsconf.errors import ApiError, BadAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lmsconf.core.kind import ListOperation
+from lmsconf.core.api import ListOperation
 from lmsconf.core.values import Json
 from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 

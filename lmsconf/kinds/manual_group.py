@@ -9,10 +9,10 @@ from typing import Final, cast
 from lmsconf.core.address import Address, Ref, RemoteId
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import identify_named
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import normal
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.core.address import Address, Ref
-from lmsconf.core.identity import HasName
 from lmsconf.core.names import normal
 from lmsconf.core.planning import GRANTED, VACANT, Identified, Match, Planning, Sides
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Step
 from lmsconf.kinds.names import USER
 from lmsconf.kinds.people import People

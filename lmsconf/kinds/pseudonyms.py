@@ -15,11 +15,10 @@ from itertools import count
 from typing import Final, TypeVar, cast
 
 from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Kind
 from lmsconf.core.names import email
 from lmsconf.core.plan import Manifests
-from lmsconf.core.snapshot import Listing, Redaction, Snapshot
+from lmsconf.core.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.core.values import Absent, Declared
 from lmsconf.errors import Problem, Severity, Where
 from lmsconf.kinds.manual_group import GroupRow, ManualGroup

@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import cast
 
 from lmsconf.core.address import RemoteId
+from lmsconf.core.api import Api, Rows
 from lmsconf.core.guard import SMALL, enough_live, has_share, many_may_change
-from lmsconf.core.identity import HasName
-from lmsconf.core.kind import Api, Kind, Rows
+from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, normal
 from lmsconf.core.planning import Identified, Planning, Sides, Terms
 from lmsconf.core.policy import Policy
 from lmsconf.core.renames import comparable
 from lmsconf.core.select import Selection, sought
-from lmsconf.core.snapshot import Listing, Snapshot
+from lmsconf.core.snapshot import HasName, Listing, Snapshot
 from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.kinds.answers import label, text
 from lmsconf.kinds.content import ContentRow, content_row

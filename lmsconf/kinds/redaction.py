@@ -15,12 +15,11 @@ from secrets import token_hex
 from typing import Final, cast
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Kind
 from lmsconf.core.names import email, normal
 from lmsconf.core.plan import Manifests
 from lmsconf.core.planning import Planning
-from lmsconf.core.snapshot import Listing, Redaction, Snapshot
+from lmsconf.core.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.kinds.content import ContentRow
 from lmsconf.kinds.field_values import FieldRow
 from lmsconf.kinds.manual_group import GroupRow

@@ -12,10 +12,10 @@ from typing import Final, cast
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import identify_named
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, normal
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.common import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.identity import HasName
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Json
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.answers import an_object, ids, objects, text

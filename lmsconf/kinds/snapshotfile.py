@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lmsconf.core import document
-from lmsconf.core.identity import HasName
 from lmsconf.core.rows import row_json, row_value
-from lmsconf.core.snapshot import Listing, Redaction, Snapshot
+from lmsconf.core.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.core.values import Json
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content import ContentRow

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.kind import Api
+from lmsconf.core.api import Api
 from lmsconf.core.names import email, normal
 from lmsconf.core.snapshot import Listing
 from lmsconf.core.values import Json

@@ -15,10 +15,10 @@ from typing import Final, cast
 from lmsconf.core.address import Address, Ref
 from lmsconf.core.forms import Form
 from lmsconf.core.identify import hint_on_missing, match_declared, refuse_taken
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.names import did_you_mean, email
 from lmsconf.core.planning import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.core.snapshot import HasName
 from lmsconf.core.values import Absent, Action, Declared, Json, Step, Undo
 from lmsconf.errors import Problem
 from lmsconf.kinds.common import ABOUT, ONLY_IN, PIN, absent, entry_schema, learnt_id, needed, partial_undo, pins, texts

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import cast
 
 from lmsconf.core.address import RemoteId
-from lmsconf.core.kind import Api, Rows
+from lmsconf.core.api import Api, Rows
 from lmsconf.core.names import email
 from lmsconf.core.planning import Identified, Planning
 from lmsconf.core.snapshot import Listing

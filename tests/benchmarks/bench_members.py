@@ -19,11 +19,10 @@ from measuring import tell, verdict
 
 from lmsconf.core.address import RemoteId
 from lmsconf.core.diff import differences
-from lmsconf.core.identity import HasName
 from lmsconf.core.kind import Entry
 from lmsconf.core.planning import Match, Planning
 from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import Listing, Snapshot
+from lmsconf.core.snapshot import HasName, Listing, Snapshot
 from lmsconf.core.values import FieldChange, Json
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds

@@ -15,7 +15,7 @@ from lmsconf.client.client import Client
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
 from lmsconf.client.urgency import Priority
-from lmsconf.core.kind import Api, ListOperation, Request
+from lmsconf.core.api import Api, ListOperation, Request
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said

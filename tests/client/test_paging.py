@@ -11,7 +11,7 @@ from waiting import HANGS
 
 from lmsconf.client.crew import Crew
 from lmsconf.client.reader import Reader
-from lmsconf.core.kind import ListOperation, Rows
+from lmsconf.core.api import ListOperation, Rows
 from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
 from lmsconf.kinds.listings import LISTINGS
 from lmsconf.kinds.names import GROUP, USER

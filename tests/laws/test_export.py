@@ -17,10 +17,9 @@ from laws.stage import Raw, Stage
 from laws.wishes import Wish, wishes
 from laws.worlds import NAMES, Dice, World, worlds
 from lmsconf.core.address import RemoteId
-from lmsconf.core.identity import HasName
 from lmsconf.core.names import look, normal
 from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import Snapshot
+from lmsconf.core.snapshot import HasName, Snapshot
 from lmsconf.core.values import Plan
 from lmsconf.exporting.export import Export, export
 from lmsconf.exporting.rows import SECTIONS
