@@ -3,32 +3,23 @@
 From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`, `export` and `snapshot`, as safe as the
 command line; `client.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
 
-    errors                       what goes wrong, with place, reason and way out
-    discovery                    where the project file is
-    project, settings            the project file; flags, environment and file as one frozen value
-    credential, endpoint, redact tokens, URLs, and secrets taken out of all that leaves
-    approvals                    which commands may be run for a token
-    trust                        what a branch's project file may not change alone
-    connect                      settings → a connection: to the service, or to the embedded sandbox
-    wire                         the API as data: operations, and the dialect of a service
-    client                       speaks the API, and knows no manifest
-    manifest                     YAML and CSV → declarations with their places
-    kinds                        fields, groups, smart groups, assignments, people: all that is particular to each
-    core                         declarations + snapshot → plan → calls → outcomes, for any kind
-    seeing, offline              validate, plan, snapshot, drift
-    apply                        the one safe sequence of an apply; `open` and its Project
-    workspace, sending           execute a plan: the calls in their order, and a look at what came of them
-    readback                     what a fresh plan says of a run: of everything, or of what it touched
-    settling, granting           what became of a lost answer; nobody goes before whoever comes is in
-    locking, journal             one run at a time; what each run did
-    git                          git on a repository that others fill: no configuration of it, no program
-    basis, comparing             a plan beside the plan of the manifests before it
-    compared_settings            and its settings beside theirs
-    exporting, editing, starting live → manifests; manifests edited in place; new projects
-    doctor                       what can be known of a service before a plan relies on it
-    sandbox                      the embedded workspace
-    views, cli                   values → text; the commands
-    files, resources             whole files or none; what travels with the package
+    errors       exception tree, Problem, Where, Exit
+    support      atomic files, redaction, package data, URL rules, hardened git
+    model        the frozen values that flow: declarations, snapshot, changes, calls, plan, outcomes, drift
+    api          the API as data (spec), HTTP (transport), the client, and the typed methods (sdk)
+    planner      desired resources + snapshot → plan, for any kind; the protocol Kind
+    kinds        custom fields, manual and smart groups, content targets, people: a folder each
+    manifest     YAML and CSV → declarations with their places; edits in place
+    documents    plan files, reports and snapshots ⇄ versioned JSON
+    sandbox      the embedded workspace, which serves the whole API
+    project      lmsconf.yaml, settings, credentials, trust, the files of a new project
+    journal      what each run did; one run at a time on this machine
+    export       live → manifests; drift accepted into manifests
+    render       values → text, Markdown, HTML, JSON, SARIF, JUnit
+    workspace    connect, read, plan, compare with a base, look for drift
+    apply        the one safe sequence, and `lmsconf.open`
+    doctor       what can be known of a service before a plan relies on it
+    cli          the commands: they ask, show progress and print
 """
 
 from __future__ import annotations

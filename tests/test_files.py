@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.files import read_text, writable, write_atomically
+from lmsconf.support.atomic_files import read_text, writable, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:

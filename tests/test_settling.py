@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
-from lmsconf.core.address import Address, Ref
-from lmsconf.core.values import Action, Call, Change, Json, Plan
+from lmsconf.apply.ambiguous_writes import LIVE_TWICE, Sent, Settling, Timing
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
-from lmsconf.settling import LIVE_TWICE, Sent, Settling, Timing
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.values import Action, Call, Change, Json, Plan
 
 EMPTY = Plan(
     workspace="here",

@@ -12,10 +12,10 @@ from typing import Final
 
 import pytest
 
-from lmsconf.client.retry import Retry
+from lmsconf.api.retry import Retry
+from lmsconf.apply.ambiguous_writes import Timing
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.sandbox.service import Logged
-from lmsconf.settling import Timing
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""
@@ -99,6 +99,6 @@ class Passing:
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
     clock = Passing()
-    monkeypatch.setattr("lmsconf.connect.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
-    monkeypatch.setattr("lmsconf.journal.arrivals.let_arrive", partial(let_arrive, sleep=clock.sleep))
-    monkeypatch.setattr("lmsconf.settling.Timing", partial(Timing, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.sequence.let_arrive", partial(let_arrive, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.sequence.Timing", partial(Timing, now=clock.now, sleep=clock.sleep))

@@ -16,23 +16,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lmsconf.apply.applier import Workspace
 from lmsconf.apply.sequence import ApplyOptions, Progress, Source, apply
-from lmsconf.basis import base_of
-from lmsconf.connect import Connection
-from lmsconf.core.drift import Drift
-from lmsconf.core.plan import Manifests
-from lmsconf.core.planfile import dumps, loads
-from lmsconf.core.policy import Policy, consents
-from lmsconf.core.scope import Verify
-from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
-from lmsconf.exporting.export import USUAL, Export, export
-from lmsconf.files import read_text, write_atomically
+from lmsconf.export.export import USUAL, Export, export
 from lmsconf.kinds import all_kinds
-from lmsconf.seeing import Seen, read_manifests, refuse_errors, validate
-from lmsconf.settings import Settings, load
-from lmsconf.workspace import Workspace
+from lmsconf.model.drift import Drift
+from lmsconf.model.policy import Policy, consents
+from lmsconf.model.scope import Verify
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings, load
+from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.git_base import base_of
+from lmsconf.workspace.reader import Seen, read_manifests, refuse_errors, validate
 
 
 def open_project(

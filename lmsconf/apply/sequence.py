@@ -18,21 +18,21 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from lmsconf.connect import Connection
-from lmsconf.core.apply import Begin
-from lmsconf.core.blocked import refuse_blocked
-from lmsconf.core.plan import Manifests
-from lmsconf.core.planfile import plan_digest
-from lmsconf.core.scope import Verify
-from lmsconf.core.values import ApplyReport, Call, Outcome, Plan, Status
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.apply.remote_lock import Locksmith
+from lmsconf.apply.scheduler import Begin
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Exit, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.journal.lock import locked
 from lmsconf.journal.writing import Journal
-from lmsconf.locking import Locksmith
-from lmsconf.settings import Settings
-from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace
+from lmsconf.model.blockers import refuse_blocked
+from lmsconf.model.scope import Verify
+from lmsconf.model.values import ApplyReport, Call, Outcome, Plan, Status
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.connection import Connection
 
 Report: TypeAlias = "Callable[[int, int | None], None]"
 """Hears how many steps of how many are done; None: the total is not known yet."""

@@ -14,7 +14,7 @@ from lmsconf.cli.planning import settings_of
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.core.values import Json
+    from lmsconf.model.values import Json
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -32,8 +32,8 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
     go as they are written: the project's dialect is not looked at. The answer is printed whole, with whatever keys and
     links it holds.
     """
-    from lmsconf.connect import Connection
-    from lmsconf.core.document import visible
+    from lmsconf.documents.document import visible
+    from lmsconf.workspace.connection import Connection
 
     asked = query_of(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
@@ -63,7 +63,7 @@ def query_of(pairs: Sequence[str]) -> dict[str, Json]:
 
 def _body(text: bytes) -> Json:
     """The body that was given. Raises UsageError where it is no JSON."""
-    from lmsconf.client.decode import decode
+    from lmsconf.api.decode import decode
 
     try:
         return decode(text)

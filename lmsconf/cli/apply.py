@@ -21,16 +21,16 @@ from lmsconf.cli.planning import (
     selection,
     settings_of,
 )
-from lmsconf.core.scope import Verify
 from lmsconf.errors import Exit, UsageError
+from lmsconf.model.scope import Verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lmsconf.apply.applier import Workspace
     from lmsconf.apply.sequence import Progress
-    from lmsconf.core.plan import Manifests
-    from lmsconf.core.values import Plan
-    from lmsconf.workspace import Workspace
+    from lmsconf.model.values import Plan
+    from lmsconf.planner.plan import Manifests
 
 
 @click.command()
@@ -78,9 +78,9 @@ def apply(
     from lmsconf.apply.sequence import ApplyOptions, Source
     from lmsconf.apply.sequence import apply as apply_safely
     from lmsconf.cli.applying import ApplyScreen, ask, finish
-    from lmsconf.core.planfile import loads
-    from lmsconf.core.policy import consents
-    from lmsconf.files import read_text
+    from lmsconf.documents.plan_file import loads
+    from lmsconf.model.policy import consents
+    from lmsconf.support.atomic_files import read_text
 
     consented, noted = consents(allow), _meta(meta)
     if planfile is not None and (only or excluded or additive):

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from lmsconf.apply.sequence import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
-from lmsconf.core.values import ApplyReport, Plan
 from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound
-from lmsconf.views import APPLY_VIEWS, wording
-from lmsconf.views.escape import safe
-from lmsconf.views.text import plan_text
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.render import APPLY_VIEWS, phrases
+from lmsconf.render.escape import safe
+from lmsconf.render.text.plan import plan_text
 
 
 class ApplyScreen(Progress):
@@ -52,7 +52,7 @@ class ApplyScreen(Progress):
 
 def ask(plan: Plan) -> bool:
     """Asks on the terminal. Only yes is taken for yes."""
-    where = wording.first_line(plan.workspace, plan.url, plan.people)
+    where = phrases.first_line(plan.workspace, plan.url, plan.people)
     emit(safe(f"{where} Apply this plan? Only yes is taken for yes: "), sys.stderr)
     return sys.stdin.readline().strip() == "yes"
 
@@ -70,7 +70,7 @@ def finish(output: Output, report: ApplyReport, *, journalled: bool) -> Exit:
 
 
 def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:
-    ended = f"{wording.ending(report)} {wording.convergence(report)}"
+    ended = f"{phrases.ending(report)} {phrases.convergence(report)}"
     return Problem(
         code=lost.code,
         message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",

@@ -14,9 +14,9 @@ from lmsconf.cli.planning import max_rate, parallelism, settings_of
 from lmsconf.errors import Exit, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.connect import Connection
     from lmsconf.doctor.findings import Probed, Report
-    from lmsconf.settings import Settings
+    from lmsconf.project.settings import Settings
+    from lmsconf.workspace.connection import Connection
 
 
 @click.command()
@@ -47,9 +47,9 @@ def doctor(
     scratch accounts are made if the project file allows to create people; if not, the person who is named is changed
     and put back.
     """
-    from lmsconf.connect import Connection
     from lmsconf.doctor.checks import Watch, examine
     from lmsconf.doctor.report import DOCTOR_VIEWS
+    from lmsconf.workspace.connection import Connection
 
     _refuse(probe=probe, user=user, content=content, yes=yes)
     settings = settings_of(context)
@@ -79,7 +79,7 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
 
 def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Says what will be touched, and raises LmsconfError unless the answer is yes."""
-    from lmsconf.views.escape import safe
+    from lmsconf.render.escape import safe
 
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
@@ -94,8 +94,8 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
 
 def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
     """Probes, one request after the other."""
-    from lmsconf.doctor.lab import Lab
     from lmsconf.doctor.probe import Probe, Subjects
+    from lmsconf.doctor.trial_client import Lab
 
     with connection.crew(1) as crew:
         keys = [one.key for one in found.assumptions]
@@ -107,8 +107,8 @@ def _probed(settings: Settings, connection: Connection, found: Report, user: str
 def _written(settings: Settings, found: Report) -> Report:
     """Puts what was learnt into the project file, whose mode stays. Where that fails, the report is given anyway."""
     from lmsconf.doctor.projectfile import with_dialect
-    from lmsconf.files import read_text, write_atomically
-    from lmsconf.project import FILE
+    from lmsconf.project.config_file import FILE
+    from lmsconf.support.atomic_files import read_text, write_atomically
 
     if found.probe is None or not found.probe.found:
         return found

@@ -12,11 +12,11 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.comparing import Base
-    from lmsconf.core.plan import Manifests
-    from lmsconf.editing.together import Project
-    from lmsconf.seeing import Reading, Seen
-    from lmsconf.settings import Settings
+    from lmsconf.export.accept_groups import Project
+    from lmsconf.planner.plan import Manifests
+    from lmsconf.project.settings import Settings
+    from lmsconf.workspace.base_comparison import Base
+    from lmsconf.workspace.reader import Reading, Seen
 
 
 @click.command()
@@ -63,7 +63,7 @@ def drift(
     the manifests are edited in place, comments and order stay, and the changed lines go to stdout. Where one cannot be
     edited safely, that is told and no file is written.
     """
-    from lmsconf.trust import trusted_parts
+    from lmsconf.project.trust import trusted_parts
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
@@ -72,8 +72,8 @@ def drift(
         if base is not None:
             raise UsageError("--accept compares with the manifests at hand only", hint="Leave --base out.")
         return _accept(context, accepted, parallelism, max_rate, output)
-    from lmsconf.seeing import read_manifests, refuse_errors
-    from lmsconf.views import DRIFT_VIEWS
+    from lmsconf.render import DRIFT_VIEWS
+    from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     settings = settings_of(context)
     manifests = read_manifests(settings)
@@ -86,7 +86,7 @@ def drift(
 
 
 def _base_of(said: str, settings: Settings, context: Context, trusted: Collection[str]) -> Base:
-    from lmsconf.basis import base_of
+    from lmsconf.workspace.git_base import base_of
 
     return base_of(said, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
 
@@ -100,9 +100,9 @@ def _compared(
     count_unmanaged: bool = False,
 ) -> Project:
     """What differs, with all that is needed to take it over. The workspace is read once."""
-    from lmsconf.editing.together import Project
+    from lmsconf.export.accept_groups import Project
     from lmsconf.kinds import all_kinds
-    from lmsconf.seeing import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     refuse_errors(manifests)
     settings = workspace.settings
@@ -122,8 +122,8 @@ def _accept(
     context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> Exit:
     """Edits the manifests, once it is sure that nothing of what is accepted differs any more."""
-    from lmsconf.editing.saving import save
-    from lmsconf.seeing import read_manifests
+    from lmsconf.manifest.edit.saving import save
+    from lmsconf.workspace.reader import read_manifests
 
     if output.format != "text":
         raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")

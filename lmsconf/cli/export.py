@@ -13,11 +13,11 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.core.plan import Manifests
-    from lmsconf.core.snapshot import Snapshot
-    from lmsconf.exporting.export import Export
-    from lmsconf.seeing import Seen
-    from lmsconf.settings import Settings
+    from lmsconf.export.export import Export
+    from lmsconf.model.snapshot import Snapshot
+    from lmsconf.planner.plan import Manifests
+    from lmsconf.project.settings import Settings
+    from lmsconf.workspace.reader import Seen
 
 _READABLE = 0o644
 """Manifests are for a repository, as other sources are."""
@@ -56,8 +56,8 @@ def export(
     With --into, a folder that has manifests gets files of its own beside them, with only what is not declared yet;
     what is there is not touched.
     """
-    from lmsconf.exporting.export import USUAL
-    from lmsconf.exporting.export import export as exported
+    from lmsconf.export.export import USUAL
+    from lmsconf.export.export import export as exported
     from lmsconf.kinds import all_kinds
 
     settings = settings_of(context)
@@ -82,8 +82,8 @@ def _held(workspace: Seen, existing: Manifests | None) -> Snapshot:
 
 def _loaded(file: Path) -> Snapshot:
     """What a file says that it held. Raises LmsconfError for a snapshot without people."""
-    from lmsconf.files import read_text
-    from lmsconf.kinds.snapshotfile import loads
+    from lmsconf.documents.snapshot_file import loads
+    from lmsconf.support.atomic_files import read_text
 
     found = loads(read_text(file))
     if found.redaction is not None:
@@ -112,8 +112,8 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     """
     from dataclasses import replace
 
-    from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files
-    from lmsconf.seeing import read_manifests, refuse_errors
+    from lmsconf.manifest.file_set import Shelf, Unreadable, manifest_files
+    from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
@@ -132,7 +132,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
 
 def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
     """Writes each section to a new file of its name."""
-    from lmsconf.files import why, write_atomically
+    from lmsconf.support.atomic_files import why, write_atomically
 
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def _unused(target: Path, stem: str) -> Path:
 
 
 def _tell(found: Export, paths: Sequence[Path]) -> None:
-    from lmsconf.views.wording import count, noun
+    from lmsconf.render.phrases import count, noun
 
     for path in paths:
         say(f"Wrote {path}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lmsconf.cli.masking import Mask
     from lmsconf.cli.progress import Tell
-    from lmsconf.views.ladder import Budget
+    from lmsconf.render.size_budget import Budget
 
 P = ParamSpec("P")
 Value = TypeVar("Value")
@@ -52,7 +52,7 @@ class Context:
         """The folder of the project. Raises ForeignProject where only others may have put one."""
         from pathlib import Path
 
-        from lmsconf.discovery import project_folder
+        from lmsconf.project.discovery import project_folder
 
         return self.directory if self.named else project_folder(Path(), self.environ)
 
@@ -93,7 +93,7 @@ def masked(value: Value) -> Value:
 
 def _leaving(text: str) -> str:
     """A text as it may leave: without the tokens that are known and, where they are hidden, without people."""
-    from lmsconf.redact import without_tokens
+    from lmsconf.support.redaction import without_tokens
 
     text = without_tokens(text)
     return _mask[0].lines(text) if _mask else text
@@ -120,7 +120,7 @@ class Output:
         """Raises LmsconfError for a file that could not be written, before there is a result that would be lost."""
         from pathlib import Path
 
-        from lmsconf.files import writable
+        from lmsconf.support.atomic_files import writable
 
         if self.path != "-" and not writable(Path(self.path)):
             hint = "Its folder must exist and be writable; it must not be a folder itself."
@@ -144,7 +144,7 @@ class Output:
         else:
             from pathlib import Path
 
-            from lmsconf.files import write_atomically
+            from lmsconf.support.atomic_files import write_atomically
 
             write_atomically(Path(self.path), _leaving(text))
 
@@ -209,7 +209,7 @@ def _budget(format: str, limit: object) -> Budget | None:
         if limit is not None:
             raise click.UsageError("--limit is for --format markdown")
         return None
-    from lmsconf.views.ladder import budget
+    from lmsconf.render.size_budget import budget
 
     try:
         return budget("github" if limit is None else str(limit))
@@ -333,21 +333,21 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: Exit) -
 
 
 def _document(problems: Sequence[Problem]) -> str:
-    from lmsconf.views.json import problems_json
+    from lmsconf.render.json import problems_json
 
     return problems_json([_clean(problem) for problem in problems])
 
 
 def report(problems: Sequence[Problem]) -> None:
     """Problems, for a person, on stderr."""
-    from lmsconf.views.text import problems_text
+    from lmsconf.render.text.plan import problems_text
 
     emit(problems_text([_clean(problem) for problem in problems]), sys.stderr, color=colored(sys.stderr))
 
 
 def _clean(problem: Problem) -> Problem:
     """The problem without keys: whatever it quotes, a service may have said it."""
-    from lmsconf.redact import redacted
+    from lmsconf.support.redaction import redacted
 
     hint = None if problem.hint is None else redacted(problem.hint)
     return masked(replace(problem, message=redacted(problem.message), hint=hint))
@@ -357,14 +357,14 @@ def crashed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     """Tells of a mistake of lmsconf's own, for whoever mends it, without the keys that its words may hold."""
     from traceback import format_exception
 
-    from lmsconf.redact import redacted
+    from lmsconf.support.redaction import redacted
 
     sys.stderr.write(_leaving(redacted("".join(format_exception(kind, error, trace)))))
 
 
 def say(text: str) -> None:
     """Lines for a person, on stderr."""
-    from lmsconf.views.escape import safe
+    from lmsconf.render.escape import safe
 
     emit("".join(f"{safe(line)}\n" for line in text.split("\n")), sys.stderr)
 
@@ -379,7 +379,7 @@ def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False,
     if not whole:
         text = _leaving(text)
     if color:
-        from lmsconf.views.paint import paint
+        from lmsconf.render.color import paint
 
         text = paint(text)
     try:
@@ -415,7 +415,7 @@ def _stuck(stream: TextIO) -> bool:
 
 
 def _lost(error: OSError) -> LmsconfError:
-    from lmsconf.files import why
+    from lmsconf.support.atomic_files import why
 
     hint = "Check what stdout leads to, or write to a file with --output."
     return LmsconfError(f"stdout cannot be written: {why(error)}", hint=hint)

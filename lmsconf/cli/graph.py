@@ -19,12 +19,12 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> Exit:
     Content points to whom it is assigned to, thick where it must be taken; smart groups point to the fields that they
     ask for. What no manifest declares is dashed. The workspace is not looked at.
     """
-    from lmsconf.core.select import Selection
     from lmsconf.errors import ProblemsFound
     from lmsconf.kinds import all_kinds
-    from lmsconf.kinds.network import network
-    from lmsconf.seeing import read_manifests, refuse_errors
-    from lmsconf.views.graph import GRAPH_VIEWS
+    from lmsconf.kinds.shared.dependency_graph import network
+    from lmsconf.planner.selection import Selection
+    from lmsconf.render.graph import GRAPH_VIEWS
+    from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     settings = settings_of(context)
     manifests = read_manifests(settings)

@@ -18,7 +18,7 @@ from lmsconf.cli.frame import Context, pass_context, report, say
 from lmsconf.errors import Exit, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.starting.project import Answers
+    from lmsconf.project.templates import Answers
 
 _CI = ("github", "gitlab", "none")
 _LOCALTIME = Path("/etc/localtime")
@@ -54,7 +54,7 @@ def init(
     --into` would; when that fails, the project is there all the same.
     """
     from lmsconf import __version__
-    from lmsconf.starting.project import PROJECT_FILE, files
+    from lmsconf.project.templates import PROJECT_FILE, files
 
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
@@ -84,7 +84,7 @@ def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | N
 
     That is None where nobody could say so. Raises LmsconfError at an end of input, before anything is written.
     """
-    from lmsconf.starting.project import Answers, Ci
+    from lmsconf.project.templates import Answers, Ci
 
     ask = _Questions(sys.stdin.isatty())
     try:
@@ -157,8 +157,8 @@ class _Questions:
 
 def _url(text: str) -> str:
     """The address as the project file says it. Raises UsageError."""
-    from lmsconf.project import url_problem
-    from lmsconf.starting.project import SANDBOX
+    from lmsconf.project.config_file import url_problem
+    from lmsconf.project.templates import SANDBOX
 
     if text in ("sandbox", "sandbox:"):
         return SANDBOX
@@ -176,7 +176,7 @@ def _ci(text: str) -> str:
 
 def _name(text: str) -> str:
     """A name that a workspace can have. Raises UsageError."""
-    from lmsconf.project import ENV_WORKSPACE
+    from lmsconf.project.config_file import ENV_WORKSPACE
 
     if text == ENV_WORKSPACE:
         raise UsageError(f"a workspace cannot be called {text}", hint="That is the one that LMSCONF_URL names.")
@@ -187,7 +187,7 @@ def _name(text: str) -> str:
 
 def _variable(environ: Mapping[str, str], text: str) -> str:
     """The name of an environment variable. Raises UsageError, without the text: it may be the token itself."""
-    from lmsconf.credential import ENVS, may_hold_token
+    from lmsconf.project.credentials import ENVS, may_hold_token
 
     if len(text) > _LONGEST_NAME or not may_hold_token(text, environ):
         hint = f"Name one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
@@ -221,8 +221,8 @@ def _local_zone(environ: Mapping[str, str]) -> str:
 
 def _write(target: Path, texts: Mapping[str, str]) -> None:
     """Writes what is not there yet, all of it or nothing. Raises LmsconfError where that cannot be."""
-    from lmsconf.files import why
-    from lmsconf.starting.project import MANIFESTS
+    from lmsconf.project.templates import MANIFESTS
+    from lmsconf.support.atomic_files import why
 
     manifests = target / MANIFESTS
     begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
@@ -268,7 +268,7 @@ def _lacking(path: Path, text: str) -> str:
 
 def _tell(target: Path, answers: Answers, environ: Mapping[str, str], *, export: bool) -> None:
     """What to do next, in the folder where somebody is. export: what is live shall become manifests first."""
-    from lmsconf.starting.project import Ci, next_commands
+    from lmsconf.project.templates import Ci, next_commands
 
     if answers.ci is not Ci.NONE:
         say("requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes.")

@@ -12,13 +12,13 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar, cast
 
-from lmsconf.core.address import Address
-from lmsconf.core.drift import Edit
-from lmsconf.core.names import email
-from lmsconf.core.values import Call, Change, Plan
+from lmsconf.api.spec import Wire
 from lmsconf.errors import Problem
-from lmsconf.kinds.names import USER
-from lmsconf.wire import Wire
+from lmsconf.kinds.shared.names import USER
+from lmsconf.model.address import Address
+from lmsconf.model.drift import Edit
+from lmsconf.model.names import email
+from lmsconf.model.values import Call, Change, Plan
 
 HIDDEN: Final = "(masked)"
 _ADDRESS: Final = re.compile(
@@ -87,7 +87,7 @@ class Mask:
 
     def _dataclass(self, value: object) -> object:
         if isinstance(value, Plan):
-            from lmsconf.core.planfile import plan_digest
+            from lmsconf.documents.plan_file import plan_digest
 
             # What is shown is no plan any more; the digest is still that of the plan.
             value = replace(value, masked_digest=plan_digest(value), fingerprints={})

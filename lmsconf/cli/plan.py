@@ -27,10 +27,10 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.core.policy import Policy
-    from lmsconf.core.snapshot import Snapshot
-    from lmsconf.core.values import Plan
-    from lmsconf.seeing import Seen
+    from lmsconf.model.policy import Policy
+    from lmsconf.model.snapshot import Snapshot
+    from lmsconf.model.values import Plan
+    from lmsconf.workspace.reader import Seen
 
 
 @click.command()
@@ -78,11 +78,11 @@ def plan(
     edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
     url, token or dialect is not the base's, unless --trust-project names it.
     """
-    from lmsconf.core.planfile import dumps
-    from lmsconf.files import write_atomically
-    from lmsconf.seeing import read_manifests
-    from lmsconf.trust import PARTS, trusted_parts
-    from lmsconf.views import PLAN_VIEWS
+    from lmsconf.documents.plan_file import dumps
+    from lmsconf.project.trust import PARTS, trusted_parts
+    from lmsconf.render import PLAN_VIEWS
+    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.workspace.reader import read_manifests
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
@@ -101,7 +101,7 @@ def plan(
         else:
             made = workspace.plan_offline(read_manifests(settings), policy, snapshot)
         if snapshot is not None:
-            from lmsconf.offline import with_age
+            from lmsconf.workspace.snapshot_notices import with_age
 
             made = with_age(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=applying(settings, only, excluded, additive))
@@ -112,8 +112,8 @@ def plan(
 
 
 def _loaded(file: Path) -> Snapshot:
-    from lmsconf.files import read_text
-    from lmsconf.kinds.snapshotfile import loads
+    from lmsconf.documents.snapshot_file import loads
+    from lmsconf.support.atomic_files import read_text
 
     return loads(read_text(file))
 
@@ -127,7 +127,7 @@ def _beside(
     trusted: Collection[str],
 ) -> Plan:
     """The plan beside that of the base, on a snapshot or on the workspace as it is."""
-    from lmsconf.basis import base_of
+    from lmsconf.workspace.git_base import base_of
 
     manifests = declared(workspace)
     base = base_of(said, workspace.settings, policy, context.environ, trusted=trusted)

@@ -17,11 +17,11 @@ from lmsconf.errors import Exit, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lmsconf.core.plan import Manifests
-    from lmsconf.core.policy import Consent, Policy
-    from lmsconf.core.values import Plan
-    from lmsconf.seeing import Reading, Seen
-    from lmsconf.settings import Settings
+    from lmsconf.model.policy import Consent, Policy
+    from lmsconf.model.values import Plan
+    from lmsconf.planner.plan import Manifests
+    from lmsconf.project.settings import Settings
+    from lmsconf.workspace.reader import Reading, Seen
 
 P = ParamSpec("P")
 
@@ -64,7 +64,7 @@ def selection(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:
 
 def settings_of(context: Context) -> Settings:
     """The settings of the project that a command is about."""
-    from lmsconf.settings import load
+    from lmsconf.project.settings import load
 
     settings = load(context.project, context.workspace, context.environ, ask=asking())
     return replace(settings, policy=replace(settings.policy, command=called(context)))
@@ -149,8 +149,8 @@ def plan_key(context: Context) -> bytes | None:
 @contextmanager
 def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[Seen]:
     """The workspace of the settings to look at, for as long as the `with` lasts. It cannot be changed through this."""
-    from lmsconf.connect import Connection
-    from lmsconf.seeing import Seen
+    from lmsconf.workspace.connection import Connection
+    from lmsconf.workspace.reader import Seen
 
     with Connection(settings, max_rate=max_rate, only_reads=True) as connection:
         yield Seen(settings=settings, connection=connection, parallelism=parallelism)
@@ -165,7 +165,7 @@ def reading(label: str) -> Iterator[Reading]:
 
 def declared(workspace: Seen) -> Manifests:
     """The manifests of the project. Raises ProblemsFound where they have errors."""
-    from lmsconf.seeing import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
     refuse_errors(manifests)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from lmsconf.views.escape import safe
+from lmsconf.render.escape import safe
 
 Tell = Callable[[int, "int | None", str], None]
 """Called as (done, total, label); total is None where it is not known yet. Any thread may call."""

@@ -8,7 +8,7 @@ from lmsconf.cli.frame import Context, Output, masked, output_options, pass_cont
 from lmsconf.errors import Exit
 from lmsconf.journal.reading import named
 from lmsconf.journal.reading import runs as recorded_runs
-from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 
 
 @click.command()

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from lmsconf.api.spec import Wire
 from lmsconf.cli.frame import Context, emit, pass_context, say
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
-from lmsconf.wire import Wire
 
 if TYPE_CHECKING:
     from lmsconf.sandbox.service import Logged
@@ -92,10 +92,10 @@ def serve(
     Which requests: operation, a shell pattern; times, a number or always; after so many that go well; calls, by number
     from 1; chance, with the seed of its dice.
     """
-    from lmsconf.endpoint import token_problem
     from lmsconf.sandbox import faultfile
     from lmsconf.sandbox import serve as serving
     from lmsconf.sandbox.service import Service
+    from lmsconf.support.url_rules import token_problem
 
     place = _place(context, db, seed)
     if token is not None and (wrong := token_problem(token)):
@@ -183,7 +183,7 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
     """The workspace that the options name, or the project's where they name none."""
     if db is not None or seed is not None:
         return Place(db or IN_MEMORY, seed, Wire.default())
-    from lmsconf.settings import load
+    from lmsconf.project.settings import load
 
     settings = load(context.project, context.workspace, context.environ)
     chosen = settings.workspace
@@ -222,7 +222,7 @@ def _write(out: str, text: str) -> None:
     if out == "-":
         emit(text, sys.stdout, exact=True)
         return
-    from lmsconf.files import write_atomically
+    from lmsconf.support.atomic_files import write_atomically
 
     write_atomically(Path(out), text)
     say(f"{out} is written.")

@@ -12,13 +12,12 @@ import click
 
 from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
 from lmsconf.cli.planning import called
-from lmsconf.core import planfile, problemsfile, reportfile
-from lmsconf.core.document import parse
-from lmsconf.core.values import Plan
+from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
+from lmsconf.documents.document import parse
 from lmsconf.errors import Exit, LmsconfError, UsageError
-from lmsconf.files import read_text
-from lmsconf.kinds import snapshotfile
-from lmsconf.views import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.model.values import Plan
+from lmsconf.render import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.support.atomic_files import read_text
 
 
 @click.command()
@@ -67,8 +66,8 @@ def read(text: str) -> tuple[object, Views]:
 
 
 _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
-    planfile.FORMAT: (planfile.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS}),
-    reportfile.FORMAT: (reportfile.loads, APPLY_VIEWS),
-    snapshotfile.FORMAT: (snapshotfile.loads, SNAPSHOT_VIEWS),
-    problemsfile.FORMAT: (problemsfile.loads, PROBLEMS_VIEWS),
+    plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS}),
+    report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
+    snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
+    problems_file.FORMAT: (problems_file.loads, PROBLEMS_VIEWS),
 }

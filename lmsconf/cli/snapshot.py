@@ -12,8 +12,8 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import Exit
 
 if TYPE_CHECKING:
-    from lmsconf.core.plan import Manifests
-    from lmsconf.settings import Settings
+    from lmsconf.planner.plan import Manifests
+    from lmsconf.project.settings import Settings
 
 
 @click.command()
@@ -33,9 +33,8 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
     against it does not compare people who are new to the manifests, and it cannot be exported.
     """
-    from lmsconf.files import write_atomically
-    from lmsconf.kinds.snapshotfile import dumps
-    from lmsconf.views import wording
+    from lmsconf.documents.snapshot_file import dumps
+    from lmsconf.support.atomic_files import write_atomically
 
     settings = settings_of(context)
     manifests = _sound(settings)
@@ -46,15 +45,17 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     write_atomically(file, dumps(found))
     without = ", without people who are not in the manifests" if redact else ""
     say(f"Saved workspace {found.workspace} to {file}{without}.")
+    from lmsconf.render import phrases
+
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
-        say(f"Not all of {wording.plural(wording.noun(kind))} is in it: {why}.")
+        say(f"Not all of {phrases.plural(phrases.noun(kind))} is in it: {why}.")
     return Exit.OK
 
 
 def _sound(settings: Settings) -> Manifests | None:
     """The manifests; None where they cannot be read, and then what the snapshot lacks is told."""
-    from lmsconf.seeing import read_manifests
+    from lmsconf.workspace.reader import read_manifests
 
     found = read_manifests(settings)
     if not any(problem.is_error for problem in found.problems):

@@ -12,7 +12,7 @@ from lmsconf.cli.planning import settings_of
 from lmsconf.errors import Exit, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.locking import Lock
+    from lmsconf.apply.remote_lock import Lock
 
 
 @click.command()
@@ -24,9 +24,9 @@ def unlock(context: Context, *, id: str | None) -> Exit:
     A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
     for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
     """
-    from lmsconf.connect import Connection
-    from lmsconf.locking import Locksmith
-    from lmsconf.views.escape import safe
+    from lmsconf.apply.remote_lock import Locksmith
+    from lmsconf.render.escape import safe
+    from lmsconf.workspace.connection import Connection
 
     with Connection(settings_of(context)) as connection:
         smith = Locksmith(connection)
@@ -50,7 +50,7 @@ def _named(locks: list[Lock], id: str) -> Lock:
 
 def _asked(locks: list[Lock]) -> Lock:
     """The only lock there is, if a person at the terminal says so."""
-    from lmsconf.views.escape import safe
+    from lmsconf.render.escape import safe
 
     listed = "".join(f"Locked by {safe(lock.said)}.\n" for lock in locks)
     emit(listed, sys.stderr)

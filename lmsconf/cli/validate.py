@@ -20,15 +20,15 @@ def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
-    from lmsconf import seeing
-    from lmsconf.exporting.expanded import Expanded
-    from lmsconf.views.json import problems_json
+    from lmsconf.export.expanded import Expanded
+    from lmsconf.render.json import problems_json
+    from lmsconf.workspace import reader
 
     if expanded and output.format == "json":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
     plain = Expanded()
-    found = seeing.validate(settings, plain.take if expanded else None)
+    found = reader.validate(settings, plain.take if expanded else None)
     if any(problem.is_error for problem in found.problems):
         raise ProblemsFound(found.problems)
     if output.format == "json":

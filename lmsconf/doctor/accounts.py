@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.core.values import Json
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.lab import Lab
-from lmsconf.doctor.scratch import Scratch
+from lmsconf.doctor.scratch_objects import Scratch
+from lmsconf.doctor.trial_client import Lab
+from lmsconf.model.values import Json
 
 EMAIL: Final = "users.create.email"
 FIRST: Final = "users.create.firstName"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from lmsconf.api.spec import Wire
 from lmsconf.doctor.findings import Value
-from lmsconf.wire import Wire
 
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {

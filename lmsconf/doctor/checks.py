@@ -9,23 +9,23 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from lmsconf.core.api import Api, Rows
-from lmsconf.core.names import email, normal
-from lmsconf.core.values import Json
+from lmsconf.api.spec import Wire
+from lmsconf.doctor.assumptions import assumptions
 from lmsconf.doctor.findings import Finding, Health, Report
 from lmsconf.doctor.pages import page_finding, page_limits
-from lmsconf.doctor.relies import assumptions
 from lmsconf.doctor.token import token_finding
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
-from lmsconf.kinds.field_values import MOST_FIELDS
-from lmsconf.kinds.listings import LISTINGS
-from lmsconf.kinds.names import CUSTOM_FIELD, USER
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import Settings
-from lmsconf.wire import Wire
+from lmsconf.kinds.custom_field.values import MOST_FIELDS
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
+from lmsconf.model.api import Api, Rows
+from lmsconf.model.names import email, normal
+from lmsconf.model.values import Json
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.reader import read_manifests
 
 if TYPE_CHECKING:
-    from lmsconf.client.trace import Exchange
+    from lmsconf.api.transport.trace import Exchange
 
 Clock = Callable[[], datetime]
 _TOLERATED: Final = timedelta(seconds=30)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.lab import Lab, Sent
-from lmsconf.doctor.scratch import NotMade, Scratch
-from lmsconf.kinds.field_values import MOST_FIELDS, FieldRow, field_row
-from lmsconf.kinds.names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.doctor.scratch_objects import NotMade, Scratch
+from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.model.values import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
 IN_USE: Final = "custom-fields.in-use"

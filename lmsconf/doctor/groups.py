@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.lab import Lab
-from lmsconf.doctor.scratch import Scratch
-from lmsconf.kinds.names import GROUP
+from lmsconf.doctor.scratch_objects import Scratch
+from lmsconf.doctor.trial_client import Lab
+from lmsconf.kinds.shared.names import GROUP
+from lmsconf.model.values import Json
 
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"

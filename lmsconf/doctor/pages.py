@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from lmsconf.core.api import Api, ListOperation
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Finding, Health
 from lmsconf.errors import BadAnswer, Rejected
-from lmsconf.kinds.listings import LISTINGS
-from lmsconf.kinds.names import CONTENT, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import CONTENT, GROUP, SMART_GROUP, USER
+from lmsconf.model.api import Api, ListOperation
+from lmsconf.model.values import Json
 
 MOST: Final = 100
 """The page that the specification speaks of; the catalog never gives more."""

@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
-from lmsconf.core.values import Json
+from lmsconf.api.spec import Wire
+from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.keepsake import DATE, SHAPE, VALUE, Keepsake
-from lmsconf.doctor.lab import Lab, Sent
-from lmsconf.doctor.scratch import Scratch
-from lmsconf.kinds.field_values import MOST_FIELDS, FieldRow, field_row
-from lmsconf.kinds.names import CUSTOM_FIELD
-from lmsconf.wire import Wire
-from lmsconf.wire.values import ANSWERS, answer_value, clear_key
+from lmsconf.doctor.person_backup import DATE, SHAPE, VALUE, Keepsake
+from lmsconf.doctor.scratch_objects import Scratch
+from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.model.values import Json
 
 MODE: Final = "users.update-metadata.mode"
 OMITTED: Final = f"{ANSWERS}.omitted"

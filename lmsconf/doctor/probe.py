@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from lmsconf.core.api import Api
-from lmsconf.core.names import did_you_mean, email, normal
 from lmsconf.doctor.accounts import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.accounts import AccountLessons
 from lmsconf.doctor.fields import KEYS as FIELD_KEYS
@@ -18,17 +16,19 @@ from lmsconf.doctor.fields import learn_fields
 from lmsconf.doctor.findings import Probed
 from lmsconf.doctor.groups import KEYS as LIST_KEYS
 from lmsconf.doctor.groups import RENAME, Candidate, learn_people, learn_rename
-from lmsconf.doctor.keepsake import DATE, Keepsake
-from lmsconf.doctor.lab import Lab
 from lmsconf.doctor.pages import MOST, largest, page_limits
 from lmsconf.doctor.people import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.people import KEYS as PERSON_KEYS
-from lmsconf.doctor.scratch import NotMade, Scratch
+from lmsconf.doctor.person_backup import DATE, Keepsake
+from lmsconf.doctor.scratch_objects import NotMade, Scratch
 from lmsconf.doctor.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.targets import TargetLessons
+from lmsconf.doctor.trial_client import Lab
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.listings import LISTINGS
-from lmsconf.kinds.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.model.api import Api
+from lmsconf.model.names import did_you_mean, email, normal
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Value
 from lmsconf.errors import LmsconfError
-from lmsconf.manifest.files import read
-from lmsconf.manifest.nodes import EntryPlaces, Map
-from lmsconf.manifest.scalars import meaning
+from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map
+from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.model.values import Json
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from lmsconf.core.document import TOOL, render
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Assumption, Finding, Lesson, Probed, Report, Verdict
-from lmsconf.views.escape import safe
+from lmsconf.documents.document import TOOL, render
+from lmsconf.model.values import Json
+from lmsconf.render.escape import safe
 
 FORMAT: Final = "lmsconf.doctor/1"
 _WIDTH: Final = 10

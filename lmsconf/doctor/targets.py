@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.core.moments import form_of, live_time, wire_time
-from lmsconf.core.values import Json
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.lab import Lab, Sent
-from lmsconf.doctor.scratch import Scratch
-from lmsconf.kinds.target_values import TargetRow
+from lmsconf.doctor.scratch_objects import Scratch
+from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.kinds.content_target.values import TargetRow
+from lmsconf.model.moments import form_of, live_time, wire_time
+from lmsconf.model.values import Json
 
 MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"

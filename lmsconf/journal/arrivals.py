@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 
-from lmsconf.core.recorded import RecordedRun
 from lmsconf.journal.reading import runs
+from lmsconf.model.recorded_run import RecordedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.files import why
+from lmsconf.support.atomic_files import why
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from lmsconf.core.canonical import sha256
-from lmsconf.core.document import render_canonical
-from lmsconf.core.values import Json
+from lmsconf.documents.document import render_canonical
+from lmsconf.model.canonical import sha256
+from lmsconf.model.values import Json
 
 _SUM: Final = "sum"
 _LENGTH: Final = 8

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from lmsconf.core.moments import utc_text
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.folder import created, made, unusable
+from lmsconf.model.moments import utc_text
 
 _LONGEST = 100
 """A file's name cannot be longer than the system allows. Workspaces that differ only after this share a lock."""

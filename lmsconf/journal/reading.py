@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lmsconf.core.document import Reader
-from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
-from lmsconf.core.scope import Verify
-from lmsconf.core.values import Json
+from lmsconf.documents.document import Reader
 from lmsconf.errors import LmsconfError
-from lmsconf.files import why
 from lmsconf.journal.folder import FOLDER, RUNS
 from lmsconf.journal.lines import entries
 from lmsconf.journal.writing import FORMAT, SUFFIX
+from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.scope import Verify
+from lmsconf.model.values import Json
+from lmsconf.support.atomic_files import why
 
 
 def runs(root: Path) -> Iterator[RecordedRun]:

@@ -13,15 +13,15 @@ from threading import Lock
 from typing import Final, cast
 
 from lmsconf import __version__
-from lmsconf.core.moments import utc_text
-from lmsconf.core.planfile import plan_digest
-from lmsconf.core.recorded import State
-from lmsconf.core.values import ApplyReport, Call, Json, Outcome, Plan
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.files import sync_folder, why
 from lmsconf.journal.folder import RUNS, created, made, unusable
 from lmsconf.journal.lines import encode
-from lmsconf.redact import redacted
+from lmsconf.model.moments import utc_text
+from lmsconf.model.recorded_run import State
+from lmsconf.model.values import ApplyReport, Call, Json, Outcome, Plan
+from lmsconf.support.atomic_files import sync_folder, why
+from lmsconf.support.redaction import redacted
 
 FORMAT: Final = "lmsconf.journal/1"
 SUFFIX: Final = ".jsonl"

@@ -1,4 +1,4 @@
-"""The kinds of resources. Each is one module that exports KIND; this package finds them."""
+"""The kinds of resources, a folder each. A folder whose module `kind` exports KIND is found by being there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lmsconf.core.kind import Kind
+    from lmsconf.planner.kind import Kind
 
 
 @cache
 def all_kinds() -> Mapping[str, Kind]:
     """Every kind by its name, in the order in which they lean on each other."""
-    modules = (import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    kinds: list[Kind] = [module.KIND for module in modules if hasattr(module, "KIND")]
+    folders = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg and found.name != "shared")
+    kinds: list[Kind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
     return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.rank)}

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from lmsconf.core.explanation import Explanation, Key
-from lmsconf.core.kind import Kind
-from lmsconf.core.names import did_you_mean
-from lmsconf.core.values import Json
 from lmsconf.errors import UsageError
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
+from lmsconf.model.explanation import Explanation, Key
+from lmsconf.model.names import did_you_mean
+from lmsconf.model.values import Json
+from lmsconf.planner.kind import Kind
 
 _Schema: TypeAlias = "Mapping[str, Json]"
 _WORDS: Final = {

@@ -10,22 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from lmsconf.core import kind as core
-from lmsconf.core.address import Address
-from lmsconf.core.kind import Kind
-from lmsconf.core.names import did_you_mean
-from lmsconf.core.plan import Manifests
-from lmsconf.core.values import Absent, Declared, Json
 from lmsconf.errors import Problem, Severity, Where, shown
-from lmsconf.manifest import cross, faults
-from lmsconf.manifest.check import Shape
-from lmsconf.manifest.each import Entry, Writer
-from lmsconf.manifest.expand import Expander
-from lmsconf.manifest.files import Budget, Document, read
-from lmsconf.manifest.folder import Shelf, Unreadable, manifest_files, manifest_text
-from lmsconf.manifest.nodes import EntryPlaces, Map, Seq, Trail, settle
-from lmsconf.manifest.people import people_trails
-from lmsconf.manifest.scalars import OPENS
+from lmsconf.manifest.expand.expander import Expander
+from lmsconf.manifest.expand.for_each import Entry, Writer
+from lmsconf.manifest.expand.people import people_trails
+from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
+from lmsconf.manifest.expand.variables import Exhausted, Variables
+from lmsconf.manifest.file_set import Shelf, Unreadable, manifest_files, manifest_text
 from lmsconf.manifest.schemas import (
     ABSENT,
     absent_entry_schema,
@@ -36,8 +27,17 @@ from lmsconf.manifest.schemas import (
     set_schemas,
     short_key,
 )
-from lmsconf.manifest.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
-from lmsconf.manifest.variables import Exhausted, Variables
+from lmsconf.manifest.validation import cross, messages
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.yaml.files import Budget, Document, read
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, settle
+from lmsconf.manifest.yaml.scalars import OPENS
+from lmsconf.model.address import Address
+from lmsconf.model.names import did_you_mean
+from lmsconf.model.values import Absent, Declared, Json
+from lmsconf.planner import kind as core
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
 """Hears what each entry says once all is written out, with the keys that lead to its section."""
@@ -221,7 +221,7 @@ class _Loading:
     def _check_outline(self, document: Document, outline: Shape) -> None:
         places = EntryPlaces(document.value, document.source, document.at)
         for finding in outline.findings(document.value):
-            found = faults.problems(finding, places, within=None, area="manifest", address=None)
+            found = messages.problems(finding, places, within=None, area="manifest", address=None)
             self.problems += islice(found, ENOUGH + 1)
 
     def _entries(self, section: _Section, items: Seq, writer: Writer) -> Iterator[_Sound]:
@@ -250,20 +250,20 @@ class _Loading:
         else:
             self.declared.extend(section.kind.parse(entry))
 
-    def _tell(self, section: _Section, entry: Entry, findings: Iterable[faults.Finding]) -> None:
+    def _tell(self, section: _Section, entry: Entry, findings: Iterable[messages.Finding]) -> None:
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name that goes over several lines would break the line that tells of it.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
         for finding in findings:
             if entry.is_whole or not (isinstance(finding.value, str) and OPENS in finding.value):
-                found = faults.problems(
+                found = messages.problems(
                     finding, entry.places, within=address or section.name, area="manifest", address=address
                 )
                 self.problems += islice(found, ENOUGH + 1)
 
 
-def _new(findings: Iterable[faults.Finding], seen: set[Hashable]) -> Iterator[faults.Finding]:
+def _new(findings: Iterable[messages.Finding], seen: set[Hashable]) -> Iterator[messages.Finding]:
     """The findings that no other copy of the same entry has: what is wrong with all of them is told once."""
     for finding in findings:
         value = None if isinstance(finding.value, dict | list) else finding.value

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final, TypeAlias, cast
 
-from lmsconf.core.kind import Kind
-from lmsconf.core.values import Json
-from lmsconf.manifest.conditions import CHOICES, CONDITIONS, EXCEPT, USE
-from lmsconf.manifest.each import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
+from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
+from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
+from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
+from lmsconf.model.values import Json
+from lmsconf.planner.kind import Kind
 
 ABSENT: Final = "absent"
 _Schema: TypeAlias = "Mapping[str, Json]"

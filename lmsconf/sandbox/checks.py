@@ -11,9 +11,9 @@ from urllib.parse import unquote_plus
 
 import fastjsonschema
 
-from lmsconf.sandbox.desk import Json, Request
-from lmsconf.sandbox.refusal import bad_request
-from lmsconf.wire import Operation, Schema
+from lmsconf.api.spec import Operation, Schema
+from lmsconf.sandbox.api_refusal import bad_request
+from lmsconf.sandbox.request_context import Json, Request
 
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
 _INT32: Final = range(-(2**31), 2**31)

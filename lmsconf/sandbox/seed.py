@@ -25,13 +25,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
+from lmsconf.api.spec import Wire
 from lmsconf.errors import ProblemsFound
-from lmsconf.sandbox import planting_learning
-from lmsconf.sandbox.desk import Desk
+from lmsconf.sandbox import fixtures_learning
+from lmsconf.sandbox.fixtures import Planting
 from lmsconf.sandbox.plainyaml import problem, read
-from lmsconf.sandbox.planting import Planting
+from lmsconf.sandbox.request_context import Desk
 from lmsconf.sandbox.store import Ledger
-from lmsconf.wire import Wire
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(
@@ -84,8 +84,8 @@ def plant(ledger: Ledger, values: Mapping[str, object], *, source: str = "seed",
             planting.smart_groups(_section(values, "smart_groups"))
             planting.content(_section(values, "content"))
             planting.content_targets(_section(values, "content_targets"))
-            planting_learning.participations(planting, ledger, _section(values, "participations"))
-            planting_learning.certificates(planting, ledger, _section(values, "certificates"))
+            fixtures_learning.participations(planting, ledger, _section(values, "participations"))
+            fixtures_learning.certificates(planting, ledger, _section(values, "certificates"))
             problems = planting.problems
     if problems:
         raise ProblemsFound([problem("seed", source, message) for message in problems])

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+from lmsconf.api.spec import Operation, Wire
+from lmsconf.sandbox.api_refusal import Refusal, unauthorized
 from lmsconf.sandbox.checks import Checker
-from lmsconf.sandbox.desk import Desk, Json
 from lmsconf.sandbox.faults import Fault, Faults, Lost
 from lmsconf.sandbox.handlers import HANDLERS
 from lmsconf.sandbox.handlers.accounts import archive_due, is_archiving_due
 from lmsconf.sandbox.keys import Keyring
-from lmsconf.sandbox.refusal import Refusal, unauthorized
+from lmsconf.sandbox.request_context import Desk, Json
 from lmsconf.sandbox.store import IN_MEMORY, Ledger, Store
-from lmsconf.wire import Operation, Wire
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmsconf.client.client import Client
-from lmsconf.client.service import Service
+from lmsconf.api.client import Client
+from lmsconf.api.service import Service
+from lmsconf.api.spec import Operation, Wire
 from lmsconf.sandbox.handlers import HANDLERS
-from lmsconf.wire import Operation, Wire
 
 from .writer import attribute, snake
 

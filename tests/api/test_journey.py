@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lmsconf.client import Service
-from lmsconf.client.client import Client
-from lmsconf.core.values import Json
+from lmsconf.api import Service
+from lmsconf.api.client import Client
+from lmsconf.api.spec import Wire
+from lmsconf.model.values import Json
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.wire import Wire
+from lmsconf.api.spec import Wire
 
 from .writer import TARGET, attribute, snake, written
 

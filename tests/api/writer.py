@@ -16,11 +16,11 @@ from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any
 
-from lmsconf.wire import Wire
+from lmsconf.api.spec import Wire
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = json.loads((ROOT / "schemas" / "openapi.json").read_text(encoding="utf-8"))
-TARGET = ROOT / "lmsconf" / "client" / "api"
+TARGET = ROOT / "lmsconf" / "api" / "sdk"
 ORIGIN = "Written by tests/api/writer.py from schemas/openapi.json; edit that one."
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 SHORT = {"manual_groups": "groups"}
@@ -312,10 +312,10 @@ def _imports(about: str, text: str, resources: Set[str], messages: Set[str]) -> 
     if typing := used({"Literal", "NotRequired", "TypeAlias", "TypedDict", "cast"}):
         lines += [f"from typing import {typing}"]
     lines += [""]
-    for module, names in (("api.messages", messages), ("api.resources", resources),
-                          ("group", {"Group", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
+    for module, names in (("sdk.messages", messages), ("sdk.resources", resources),
+                          ("endpoint_group", {"Group", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
         if found := used(names):
-            lines += [f"from lmsconf.client.{module} import {found}"]
+            lines += [f"from lmsconf.api.{module} import {found}"]
     return "\n".join([*lines, "", "", text])
 
 
@@ -323,7 +323,7 @@ def _init(groups: dict[str, list[Method]]) -> str:
     """The package: a map of it, and every group's class."""
     width = max(map(len, groups))
     rows = [f"{name:{width}}  {held[0].said['tags'][0]}" for name, held in groups.items()]
-    imports = "\n".join(f"from lmsconf.client.api.{name} import {camel(name)}" for name in sorted(groups))
+    imports = "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name)}" for name in sorted(groups))
     names = ", ".join(repr(camel(name)) for name in sorted(groups))
     about = "The API as typed methods, a module for each group of the specification."
     return f'"""{about}\n\n' + "\n".join(rows) + f'\n\n{ORIGIN}\n"""\n\n{imports}\n\n__all__ = [{names}]\n'

@@ -12,8 +12,8 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 from jsonschema import Draft202012Validator
 
-from lmsconf.core.planfile import plan_digest
-from lmsconf.resources import schema_text
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.support.package_data import schema_text
 
 SEED = """
 people: [{email: anna@x.example}, {email: bo@x.example}]
@@ -139,7 +139,7 @@ def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
     """A reviewed plan is the same plan, whatever it was compared with."""
     from dataclasses import replace
 
-    from lmsconf.core.values import Origin
+    from lmsconf.model.values import Origin
 
     made = project.plan(CHANGE)
     labelled = tuple(replace(change, origin=Origin.REPAIR) for change in made.changes)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ProblemsFound, UsageError
-from lmsconf.project import read_project
-from lmsconf.trust import NOWHERE, PARTS, Destination, destination, refuse_untrusted, trusted_parts
+from lmsconf.project.config_file import read_project
+from lmsconf.project.trust import NOWHERE, PARTS, Destination, destination, refuse_untrusted, trusted_parts
 
 BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}\n"
 

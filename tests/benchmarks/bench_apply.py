@@ -17,10 +17,10 @@ from pathlib import Path
 from measuring import exponent, tell, verdict
 from mix import Size, Values, plant_into, values_of, write_manifests
 
-from lmsconf.connect import Connection
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.workspace import Workspace
+from lmsconf.apply.applier import Workspace
+from lmsconf.project.settings import load
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 _PROJECT = """\

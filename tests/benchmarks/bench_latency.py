@@ -20,9 +20,9 @@ from measuring import seconds, tell, verdict
 from mix import Size, make_project, values_of
 from serving import TOKEN, served
 
-from lmsconf.connect import Connection
-from lmsconf.settings import load
-from lmsconf.workspace import Workspace
+from lmsconf.apply.applier import Workspace
+from lmsconf.project.settings import load
+from lmsconf.workspace.connection import Connection
 
 LATENCY = 0.05
 WIDTHS = (4, 8, 16)

@@ -17,21 +17,21 @@ from typing import cast
 
 from measuring import tell, verdict
 
-from lmsconf.core.address import RemoteId
-from lmsconf.core.diff import differences
-from lmsconf.core.kind import Entry
-from lmsconf.core.planning import Match, Planning
-from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import HasName, Listing, Snapshot
-from lmsconf.core.values import FieldChange, Json
+from lmsconf.api.spec import Wire
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group import GroupRow
-from lmsconf.kinds.names import GROUP, USER
-from lmsconf.kinds.terms import ServiceTerms
-from lmsconf.kinds.user_values import PersonRow
-from lmsconf.manifest.nodes import EntryPlaces, Map, Source, mark
-from lmsconf.wire import Wire
+from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.shared.names import GROUP, USER
+from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.kinds.user.values import PersonRow
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Source, mark
+from lmsconf.model.address import RemoteId
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName, Listing, Snapshot
+from lmsconf.model.values import FieldChange, Json
+from lmsconf.planner.context import Match, Planning
+from lmsconf.planner.diff import differences
+from lmsconf.planner.kind import Entry
 
 MEMBERS, EXCHANGED = 10_000, 10
 

@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "views"), str(Path(__file__).par
 from browser import CHROMIUM, Browser, browser  # noqa: E402  found on the path that was just added
 from large import large  # noqa: E402  it too
 
-from lmsconf.views import plan_html  # noqa: E402  it too
+from lmsconf.render import plan_html  # noqa: E402  it too
 
 _EMPTY = '<!doctype html><html lang="en"><title>Empty</title><a href="#main">One line.</a></html>'
 _PAINTED = """new Promise(done => new PerformanceObserver(list => {

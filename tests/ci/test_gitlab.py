@@ -15,9 +15,9 @@ import junitparser
 import pytest
 import yaml
 
+from lmsconf.api.client import Client
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client.client import Client
 from lmsconf.errors import Exit
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox

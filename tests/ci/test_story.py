@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.api.client import Client
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client.client import Client
-from lmsconf.core.values import Json
 from lmsconf.errors import Exit
+from lmsconf.model.values import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lmsconf import settings
 from lmsconf.cli import app
-from lmsconf.credential import DIRS
+from lmsconf.project import settings
+from lmsconf.project.credentials import DIRS
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CI = REPOSITORY / "examples" / "ci"

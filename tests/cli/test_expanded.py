@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import Exit
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 
 @pytest.fixture

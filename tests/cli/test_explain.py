@@ -15,8 +15,8 @@ from lmsconf.errors import UsageError
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.explain import explain
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.resources import schema_text
-from lmsconf.views.explain import explain_json
+from lmsconf.render.explain import explain_json
+from lmsconf.support.package_data import schema_text
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

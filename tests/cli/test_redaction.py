@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.cli.frame import crashed, emit, report
 from lmsconf.errors import Problem
-from lmsconf.redact import keep_secret
+from lmsconf.support.redaction import keep_secret
 
 TOKEN = "token-canary-0815"  # it is of no service
 LINK = "https://files.example/canary/x?X-Amz-Signature=canary"

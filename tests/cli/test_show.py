@@ -9,12 +9,12 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.core import planfile, reportfile
-from lmsconf.core.document import render
-from lmsconf.core.scope import Verified, Verify
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.documents import plan_file, report_file
+from lmsconf.documents.document import render
 from lmsconf.errors import Exit
-from lmsconf.views import apply_text, plan_text
+from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.render import apply_text, plan_text
 
 PLAN = Plan(
     workspace="sandbox",
@@ -53,7 +53,7 @@ REPORT = ApplyReport(
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(planfile.dumps(PLAN), plan_text(PLAN)), (reportfile.dumps(REPORT), apply_text(REPORT))],
+    [(plan_file.dumps(PLAN), plan_text(PLAN)), (report_file.dumps(REPORT), apply_text(REPORT))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +70,7 @@ def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: py
 def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that was edited is stale in every format: exit 3."""
     path = tmp_path / "plan.json"
-    path.write_bytes(render({**json.loads(planfile.dumps(PLAN)), "people": 4}).encode())
+    path.write_bytes(render({**json.loads(plan_file.dumps(PLAN)), "people": 4}).encode())
     assert run(app, ["show", str(path), "--format", format]) == Exit.STALE
     assert "was changed after lmsconf wrote it" in capsys.readouterr().err
 

@@ -20,9 +20,9 @@ from jsonschema import Draft202012Validator
 from waiting import HANGS, Held
 
 from lmsconf.errors import Exit
-from lmsconf.resources import schema_text
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
+from lmsconf.support.package_data import schema_text
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from lmsconf.api.transport import http
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client import http
 from lmsconf.errors import Exit
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 PROBLEMS = Draft202012Validator(json.loads(schema_text("problems.schema.json")))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import httpx
 
-from lmsconf.client.client import Client
-from lmsconf.client.retry import Retry
-from lmsconf.client.trace import Exchange
-from lmsconf.wire import Wire
+from lmsconf.api.client import Client
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import Wire
+from lmsconf.api.transport.trace import Exchange
 
 CANARY = "token-canary-4711"
 Scripted = httpx.Response | Exception

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.client.budget import Budget
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew
-from lmsconf.client.pace import Pace
-from lmsconf.client.retry import Retry
+from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.client import Client
+from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.retry import Retry
+from lmsconf.api.worker_pool import Crew
 from lmsconf.errors import ApiError, Exit, Unreachable
 
 from .network import CANARY, Clock, Network, client, said

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from lmsconf.client.client import Client
-from lmsconf.client.trace import Exchange
+from lmsconf.api.client import Client
+from lmsconf.api.transport.trace import Exchange
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Exit, LmsconfError, Rejected, Unauthorized, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from waiting import HANGS, awaited
 
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew
-from lmsconf.client.reader import Reader
-from lmsconf.client.urgency import Priority
-from lmsconf.core.api import Api, ListOperation, Request
+from lmsconf.api.client import Client
+from lmsconf.api.priority_queue import Priority
+from lmsconf.api.reader import Reader
+from lmsconf.api.worker_pool import Crew
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
+from lmsconf.model.api import Api, ListOperation, Request
 
 from .network import CANARY, Clock, Network, client, raw, said
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lmsconf.client.client import Client
-from lmsconf.credential import NoToken, env_token
+from lmsconf.api.client import Client
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.project import read_project
+from lmsconf.project.config_file import read_project
+from lmsconf.project.credentials import NoToken, env_token
 
 from .network import CANARY
 

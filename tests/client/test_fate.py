@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from lmsconf.client.fate import FAILURES, FATES, Fate, fate_of
+from lmsconf.api.transport.delivery import FAILURES, FATES, Fate, fate_of
 from lmsconf.errors import AnswerLost, ApiError, Unreachable
 
 from .network import Network, client, one_call

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lmsconf.client.budget import Budget
-from lmsconf.client.client import Client
-from lmsconf.client.deadline import Deadline
-from lmsconf.client.pace import Pace
+from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.client import Client
+from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.transport.deadline import Deadline
 
 from .network import CANARY, Network, said
 from .turns import Turns

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from effort import Effort
 
-from lmsconf.client.client import Client
-from lmsconf.client.pace import Pace
+from lmsconf.api.client import Client
+from lmsconf.api.rate_limiter import Pace
 from lmsconf.errors import ApiError
 
 from .network import CANARY, Clock, Network, client, said

@@ -9,12 +9,12 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.client.crew import Crew
-from lmsconf.client.reader import Reader
-from lmsconf.core.api import ListOperation, Rows
+from lmsconf.api.reader import Reader
+from lmsconf.api.worker_pool import Crew
 from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
-from lmsconf.kinds.listings import LISTINGS
-from lmsconf.kinds.names import GROUP, USER
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import GROUP, USER
+from lmsconf.model.api import ListOperation, Rows
 
 from .network import Network, client, pages, said
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from lmsconf.client.trace import Exchange
+from lmsconf.api.transport.trace import Exchange
 from lmsconf.errors import ApiError
-from lmsconf.redact import keep_secret, redacted, without_tokens
+from lmsconf.support.redaction import keep_secret, redacted, without_tokens
 
 from .network import CANARY, Clock, Network, client, one_call, raw
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from lmsconf.client.client import Client
-from lmsconf.client.retry import Retry
+from lmsconf.api.client import Client
+from lmsconf.api.retry import Retry
 from lmsconf.errors import ApiError, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said

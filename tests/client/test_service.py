@@ -9,10 +9,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lmsconf.client import LEFT_OUT, Service
-from lmsconf.client.client import Client
+from lmsconf.api import LEFT_OUT, Service
+from lmsconf.api.client import Client
+from lmsconf.api.spec import Wire
 from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
-from lmsconf.wire import Wire
 
 from .network import CANARY, Network, client, pages, raw, said
 

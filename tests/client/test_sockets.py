@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 import pytest
 from waiting import HANGS
 
-from lmsconf.client.client import Client
-from lmsconf.client.http import Door
+from lmsconf.api.client import Client
+from lmsconf.api.transport.http import Door
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Unreachable
 
 from .network import CANARY, Clock, one_call

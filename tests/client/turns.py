@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from lmsconf.client.retry import Retry
+from lmsconf.api.retry import Retry
 
 
 class Turns:

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from conformance.script import SCRIPT, Heard, Step, as_text, opened, told
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 
 @contextmanager

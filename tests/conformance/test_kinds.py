@@ -14,12 +14,12 @@ from laws.wishes import Wish
 from laws.worlds import World
 
 from conformance import samples
-from lmsconf.core.kind import Kind
-from lmsconf.core.values import Action, Json, Plan
+from lmsconf.api.spec import Wire
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.replay import as_manifests
-from lmsconf.kinds.terms import filled
-from lmsconf.wire import Wire
+from lmsconf.kinds.shared.replay import as_manifests
+from lmsconf.kinds.shared.terms import filled
+from lmsconf.model.values import Action, Json, Plan
+from lmsconf.planner.kind import Kind
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

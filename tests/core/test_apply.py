@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lmsconf.core.address import Address, Ref
-from lmsconf.core.apply import Learnt, Run, run
-from lmsconf.core.values import Call, Outcome, Plan
+from lmsconf.apply.scheduler import Learnt, Run, run
 from lmsconf.errors import AnswerLost, LmsconfError, Rejected, Twins, Unauthorized, Unreachable
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.values import Call, Outcome, Plan
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:

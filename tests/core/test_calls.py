@@ -6,14 +6,14 @@ from datetime import date
 
 import pytest
 
-from lmsconf.core.address import Address, Ref
-from lmsconf.core.calls import arrange, refs_in
-from lmsconf.core.planning import Planning
-from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import Snapshot
-from lmsconf.core.values import Call, Step
-from lmsconf.kinds.terms import ServiceTerms
-from lmsconf.wire import Wire
+from lmsconf.api.spec import Wire
+from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Call, Step
+from lmsconf.planner.calls import arrange, refs_in
+from lmsconf.planner.context import Planning
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
 FIELD = Address.of("custom_field", "F")

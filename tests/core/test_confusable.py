@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from lmsconf.core.address import RemoteId
-from lmsconf.core.identity import Claim, find
 from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.address import RemoteId
+from lmsconf.planner.identity import Claim, find
 
 
 class Live(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.core.diff import Keyed, differences
-from lmsconf.core.forms import Form
-from lmsconf.core.values import FieldChange
+from lmsconf.model.forms import Form
+from lmsconf.model.values import FieldChange
+from lmsconf.planner.diff import Keyed, differences
 
 
 def test_single_values_have_a_before_and_an_after() -> None:

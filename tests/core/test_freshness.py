@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from flow.project import Project
 
-from lmsconf.core.freshness import CODE, stale
-from lmsconf.core.values import Measure
+from lmsconf.apply.staleness import CODE, stale
+from lmsconf.model.values import Measure
 
 SEED = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]

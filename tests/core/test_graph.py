@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.core.address import Address, Ref
-from lmsconf.core.graph import Circle, needs, order
-from lmsconf.core.values import Step
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.values import Step
+from lmsconf.planner.ordering import Circle, needs, order
 
 A, B, C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.core.address import Address
-from lmsconf.core.guard import judge, protected
-from lmsconf.core.policy import Consent, Guards, Limit
-from lmsconf.core.values import Action, Change, FieldChange, Guard, Measure
+from lmsconf.model.address import Address
+from lmsconf.model.policy import Consent, Guards, Limit
+from lmsconf.model.values import Action, Change, FieldChange, Guard, Measure
+from lmsconf.planner.guards import judge, protected
 
 
 def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> Guard:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from lmsconf.core.address import RemoteId
-from lmsconf.core.identity import Claim, Found, find
 from lmsconf.errors import Severity, Where
+from lmsconf.model.address import RemoteId
+from lmsconf.planner.identity import Claim, Found, find
 
 
 class Live(NamedTuple):

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmsconf.core import planfile
-from lmsconf.core.address import Address, Ref, RemoteId
-from lmsconf.core.canonical import canonical, sha256
-from lmsconf.core.document import render_canonical
-from lmsconf.core.scope import Selected
-from lmsconf.core.values import (
+from lmsconf.documents import plan_file
+from lmsconf.documents.document import render_canonical
+from lmsconf.errors import Exit, LmsconfError, Problem, Severity, StalePlan, Where
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.canonical import canonical, sha256
+from lmsconf.model.scope import Selected
+from lmsconf.model.values import (
     Action,
     Call,
     Change,
@@ -30,7 +31,6 @@ from lmsconf.core.values import (
     UndoLevel,
     Unmanaged,
 )
-from lmsconf.errors import Exit, LmsconfError, Problem, Severity, StalePlan, Where
 
 WORDS = st.text(max_size=12)
 NUMBERS = st.integers(0, 10**9)
@@ -163,14 +163,14 @@ PLAN = Plan(
     fingerprints={"group/A": "00"},
     problems=(),
 )
-TEXT = planfile.dumps(PLAN)
+TEXT = plan_file.dumps(PLAN)
 
 
 @settings(max_examples=150, deadline=None)
 @given(PLANS)
 def test_loads_gives_back_what_dumps_wrote(plan: Plan) -> None:
     """Any plan survives the way through a file."""
-    assert planfile.loads(planfile.dumps(plan)) == plan
+    assert plan_file.loads(plan_file.dumps(plan)) == plan
 
 
 def test_refs_are_written_as_names() -> None:
@@ -186,14 +186,14 @@ def test_every_changed_byte_is_refused() -> None:
     for position in range(len(raw)):
         flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
         with pytest.raises(LmsconfError):
-            planfile.loads(flipped.decode("utf-8", "surrogateescape"))
+            plan_file.loads(flipped.decode("utf-8", "surrogateescape"))
 
 
 def test_every_cut_is_refused() -> None:
     """A file that ends too early is stale."""
     for end in range(0, len(TEXT), 7):
         with pytest.raises(StalePlan):
-            planfile.loads(TEXT[:end])
+            plan_file.loads(TEXT[:end])
 
 
 def leaves(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -219,7 +219,7 @@ def test_every_edited_value_is_refused() -> None:
     """No value of a plan file can be replaced by another."""
     for document in edited():
         with pytest.raises(LmsconfError):
-            planfile.loads(render_canonical(document))
+            plan_file.loads(render_canonical(document))
 
 
 def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
@@ -228,7 +228,7 @@ def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
         document["seal"] = sha256({**document, "seal": ""})
         # Any other exception would be the traceback that this test looks for.
         with contextlib.suppress(LmsconfError):
-            assert planfile.plan_digest(planfile.loads(render_canonical(document))) == document["digest"]
+            assert plan_file.plan_digest(plan_file.loads(render_canonical(document))) == document["digest"]
 
 
 def test_an_edited_call_with_a_new_seal_is_refused() -> None:
@@ -237,7 +237,7 @@ def test_an_edited_call_with_a_new_seal_is_refused() -> None:
     document["calls"][0]["path"] = "/elsewhere"
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan, match="changed after lmsconf wrote it"):
-        planfile.loads(render_canonical(document))
+        plan_file.loads(render_canonical(document))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_an_edited_call_with_a_new_seal_is_refused() -> None:
 def test_what_is_no_plan_file_is_refused_kindly(text: str, said: str) -> None:
     """Other texts are refused with the reason and a way out, never with a traceback."""
     with pytest.raises(LmsconfError) as caught:
-        planfile.loads(text)
+        plan_file.loads(text)
     assert said in caught.value.message
     assert caught.value.hint
     assert caught.value.exit in {Exit.ERROR, Exit.STALE}
@@ -285,8 +285,8 @@ def without_places(plan: Plan) -> Plan:
 )
 def test_equal_plans_have_equal_digests(other: Plan) -> None:
     """Moving a resource to another file or line, or planning later, keeps the digest that was approved."""
-    assert planfile.plan_digest(other) == planfile.plan_digest(PLAN)
-    assert json.loads(TEXT)["digest"] == planfile.plan_digest(PLAN)
+    assert plan_file.plan_digest(other) == plan_file.plan_digest(PLAN)
+    assert json.loads(TEXT)["digest"] == plan_file.plan_digest(PLAN)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_equal_plans_have_equal_digests(other: Plan) -> None:
 )
 def test_other_plans_have_other_digests(edit: Callable[[Plan], Plan]) -> None:
     """What would be done, where, and to what state of it are all in the digest."""
-    assert planfile.plan_digest(edit(PLAN)) != planfile.plan_digest(PLAN)
+    assert plan_file.plan_digest(edit(PLAN)) != plan_file.plan_digest(PLAN)
 
 
 def test_digest_is_over_the_documented_parts() -> None:
@@ -327,7 +327,7 @@ def test_values_of_a_like_type_are_refused(key: str, value: Json) -> None:
     document = {**json.loads(TEXT), key: value}
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan, match="does not hold a plan"):
-        planfile.loads(render_canonical(document))
+        plan_file.loads(render_canonical(document))
 
 
 def test_a_plan_of_another_version_is_read() -> None:
@@ -335,15 +335,15 @@ def test_a_plan_of_another_version_is_read() -> None:
     document = json.loads(TEXT)
     document["tool"]["version"] = "99"
     document["seal"] = sha256({**document, "seal": ""})
-    assert planfile.loads(render_canonical(document)) == PLAN
+    assert plan_file.loads(render_canonical(document)) == PLAN
 
 
 def test_bodies_hold_json_and_refs_alone() -> None:
     """What JSON lacks, and a key that would read back as a Ref, is refused when the plan is written."""
     with pytest.raises(TypeError):
-        planfile.body_json({"ids": {"u-1"}})
+        plan_file.body_json({"ids": {"u-1"}})
     with pytest.raises(ValueError, match="key \\$ref"):
-        planfile.body_json({"$ref": "group/A"})
+        plan_file.body_json({"$ref": "group/A"})
 
 
 @given(st.dictionaries(WORDS, VALUES))

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from lmsconf.core import reportfile
-from lmsconf.core.address import Address
-from lmsconf.core.canonical import sha256
-from lmsconf.core.document import render
-from lmsconf.core.scope import Verified, Verify
-from lmsconf.core.values import ApplyReport, Outcome, Status
+from lmsconf.documents import report_file
+from lmsconf.documents.document import render
 from lmsconf.errors import LmsconfError, Problem, StalePlan
+from lmsconf.model.address import Address
+from lmsconf.model.canonical import sha256
+from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.values import ApplyReport, Outcome, Status
 
 REPORT = ApplyReport(
     plan_digest="ab" * 32,
@@ -42,14 +42,14 @@ REPORT = ApplyReport(
     meta={"commit": "9f3c"},
     exit=5,
 )
-TEXT = reportfile.dumps(REPORT)
+TEXT = report_file.dumps(REPORT)
 
 
 @pytest.mark.parametrize("converged", [None, True, False])
 def test_loads_gives_back_what_dumps_wrote(converged: bool | None) -> None:
     """A report is read as it was written, whether or not the run could look at the end."""
     report = replace(REPORT, converged=converged)
-    assert reportfile.loads(reportfile.dumps(report)) == report
+    assert report_file.loads(report_file.dumps(report)) == report
 
 
 def test_every_changed_byte_is_refused() -> None:
@@ -58,7 +58,7 @@ def test_every_changed_byte_is_refused() -> None:
     for position in range(len(raw)):
         flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
         with pytest.raises(LmsconfError):
-            reportfile.loads(flipped.decode("utf-8", "surrogateescape"))
+            report_file.loads(flipped.decode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document[key] = value
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
-        reportfile.loads(render(document))
+        report_file.loads(render(document))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lmsconf.core.address import RemoteId
-from lmsconf.core.rows import row_json, row_value
-from lmsconf.kinds.smart_values import ConditionRow, SmartRow
-from lmsconf.kinds.user_values import AnswerRow, PersonRow
+from lmsconf.kinds.smart_group.values import ConditionRow, SmartRow
+from lmsconf.kinds.user.values import AnswerRow, PersonRow
+from lmsconf.model.address import RemoteId
+from lmsconf.model.rows import row_json, row_value
 
 PERSON = PersonRow(
     RemoteId("u-1"),

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from waiting import nobody_waits
 
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Logged, Service
-from lmsconf.wire import Wire
 
 from .clinic import MANIFEST, PROJECT, Clinic, planted
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import lmsconf.kinds
-from lmsconf.client.trace import Exchange
+from lmsconf.api.spec import Wire
+from lmsconf.api.transport.trace import Exchange
+from lmsconf.doctor.assumptions import OPERATIONS
 from lmsconf.doctor.checks import Watch
 from lmsconf.doctor.findings import Health
-from lmsconf.doctor.relies import OPERATIONS
 from lmsconf.doctor.token import token_finding
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
-from lmsconf.wire import Wire
 
 from .clinic import Clinic, held
 

@@ -12,10 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from wire.second_dialect import FORBIDDING, second_dialect
 
-from lmsconf.resources import schema_text
+from lmsconf.project.settings import load
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.service import Logged
-from lmsconf.settings import load
+from lmsconf.support.package_data import schema_text
 
 from .clinic import BO, GDPR, PROJECT, Clinic, held
 

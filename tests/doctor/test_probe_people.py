@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 import pytest
 from wire.second_dialect import FORBIDDING, second_dialect
 
+from lmsconf.project.settings import load
 from lmsconf.sandbox.service import Answer, Logged, Service, json_answer
-from lmsconf.settings import load
 
 from .clinic import BO, GDPR, MANIFEST, PROJECT, Clinic, held
 

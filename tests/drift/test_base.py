@@ -14,7 +14,7 @@ import pytest
 from integrity.stage import Stage
 from jsonschema import Draft202012Validator
 
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 from .scene import MANIFESTS, OWNED, codes, drift, states
 

@@ -14,7 +14,7 @@ import pytest
 from extent import of_today
 from integrity.stage import Stage, staged
 
-from lmsconf.client.client import Client
+from lmsconf.api.client import Client
 
 from .scene import drift, states
 

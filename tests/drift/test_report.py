@@ -14,15 +14,15 @@ import pytest
 from integrity.stage import Stage
 from laws.stage import Link
 
-from lmsconf.connect import Connection
-from lmsconf.core.drift import Drift, Ignore, State
+from lmsconf.api.spec import Wire
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import LmsconfError, Where
+from lmsconf.model.drift import Drift, Ignore, State
+from lmsconf.project.settings import load
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 from .scene import MANIFESTS, OWNED, SEED, codes, drift, only, states
 

@@ -15,15 +15,15 @@ from laws.stage import Stage, open_stage
 from laws.wishes import Wish
 from laws.worlds import Dice, World, worlds
 
-from lmsconf.core.address import RemoteId
-from lmsconf.core.names import exactly
-from lmsconf.core.snapshot import Snapshot
-from lmsconf.editing.together import Project
-from lmsconf.exporting.export import export
+from lmsconf.export.accept_groups import Project
+from lmsconf.export.export import export
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.field_values import ChoiceRow
-from lmsconf.kinds.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.seeing import read_manifests
+from lmsconf.kinds.custom_field.values import ChoiceRow
+from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.model.address import RemoteId
+from lmsconf.model.names import exactly
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.workspace.reader import read_manifests
 
 TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-29T23:00:00Z")
 

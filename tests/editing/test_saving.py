@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.editing.saving import save
 from lmsconf.errors import LmsconfError
+from lmsconf.manifest.edit.saving import save
 
 
 @pytest.fixture

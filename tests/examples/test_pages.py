@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.cli import COMMANDS
 from lmsconf.errors import Exit
-from lmsconf.settings import load
+from lmsconf.project.settings import load
 
 from .conftest import EXAMPLES, REPOSITORY
 from .page import Block, blocks, commands, masked, named_file, rewritten, run

@@ -11,7 +11,7 @@ from flow.project import Project
 from flow.shell import lmsconf
 from jsonschema import Draft202012Validator
 
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 SEED = """
 people:

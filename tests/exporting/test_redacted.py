@@ -18,7 +18,7 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 from jsonschema import Draft202012Validator
 
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 STAFF = 400
 NAMED = frozenset(f"person{number}@acme.example" for number in range(40))

@@ -9,10 +9,10 @@ from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmsconf.core.values import Json
-from lmsconf.exporting.text import entry_lines, in_comment, is_sayable
-from lmsconf.manifest.files import read
-from lmsconf.manifest.variables import Variables
+from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment, is_sayable
+from lmsconf.manifest.expand.variables import Variables
+from lmsconf.manifest.yaml.files import read
+from lmsconf.model.values import Json
 
 WORDS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs",)), max_size=12),

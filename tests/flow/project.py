@@ -10,15 +10,15 @@ from pathlib import Path
 
 import yaml
 
-from lmsconf.connect import Connection
-from lmsconf.core.policy import Consent
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.api.spec import Wire
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import Exit
+from lmsconf.model.policy import Consent
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.service import Logged
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import Settings, load
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}

@@ -14,10 +14,10 @@ import jsonschema
 import pytest
 from waiting import nobody_waits
 
-from lmsconf.resources import schema_text
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
+from lmsconf.support.package_data import schema_text
 
 from . import project as projects
 from .project import Project

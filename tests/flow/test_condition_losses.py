@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Change, Plan
 from lmsconf.errors import Exit
+from lmsconf.model.values import Change, Plan
 
 from .project import Project
 from .shell import lmsconf

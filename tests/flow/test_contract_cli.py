@@ -16,18 +16,18 @@ import jsonschema
 import pytest
 from waiting import HANGS, Held
 
+from lmsconf.apply.ambiguous_writes import Settling, Timing
+from lmsconf.apply.executor import Sender
+from lmsconf.apply.scheduler import Learnt
+from lmsconf.apply.scheduler import run as send
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.connect import Connection
-from lmsconf.core.apply import Learnt
-from lmsconf.core.apply import run as send
-from lmsconf.core.values import Call
 from lmsconf.kinds import all_kinds
-from lmsconf.resources import schema_text
+from lmsconf.model.values import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.sending import Sender
-from lmsconf.settling import Settling, Timing
+from lmsconf.support.package_data import schema_text
+from lmsconf.workspace.connection import Connection
 
 from .project import Project
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import Problem
-from lmsconf.seeing import validate
-from lmsconf.settings import load
+from lmsconf.project.settings import load
+from lmsconf.workspace.reader import validate
 
 from .project import TODAY, Project
 

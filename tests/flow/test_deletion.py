@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lmsconf.core.values import Plan
 from lmsconf.errors import ProblemsFound, Severity
+from lmsconf.model.values import Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.connect import Connection
 from lmsconf.errors import Rejected
+from lmsconf.workspace.connection import Connection
 
 from . import project
 from .project import Project

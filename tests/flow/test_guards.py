@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.policy import Consent
-from lmsconf.core.values import Action, Guard, Plan
+from lmsconf.model.policy import Consent
+from lmsconf.model.values import Action, Guard, Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lmsconf.core.values import Change, Plan
 from lmsconf.errors import Problem, ProblemsFound, Severity
+from lmsconf.model.values import Change, Plan
 
 from .project import Project
 from .whatif import plan_against

@@ -10,10 +10,10 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.core.values import Guard, Plan
 from lmsconf.errors import Exit
+from lmsconf.model.values import Guard, Plan
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import Seen, read_manifests
+from lmsconf.workspace.reader import Seen, read_manifests
 
 from .project import Project
 from .shell import lmsconf

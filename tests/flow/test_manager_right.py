@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Plan
 from lmsconf.errors import Exit
+from lmsconf.model.values import Plan
 
 from .project import Project
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Action
 from lmsconf.errors import ProblemsFound, Rejected
+from lmsconf.model.values import Action
 
 from .project import Project
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from lmsconf.core.policy import Consent
-from lmsconf.core.values import Plan
 from lmsconf.errors import Severity
+from lmsconf.model.policy import Consent
+from lmsconf.model.values import Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.planfile import plan_digest
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
 

@@ -11,17 +11,17 @@ import httpx
 import pytest
 from waiting import Interruptions, awaited
 
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew, Progress
-from lmsconf.client.retry import Retry
-from lmsconf.connect import Connection
-from lmsconf.core.values import ApplyReport, Status
+from lmsconf.api.client import Client
+from lmsconf.api.retry import Retry
+from lmsconf.api.worker_pool import Crew, Progress
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import Exit, ProblemsFound
+from lmsconf.model.values import ApplyReport, Status
+from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 SEED = """\
 people:

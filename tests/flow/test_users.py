@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lmsconf.core.planfile import dumps, loads
-from lmsconf.core.values import Action, Plan
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
+from lmsconf.model.values import Action, Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from lmsconf.connect import Connection
-from lmsconf.core.values import ApplyReport, Plan
-from lmsconf.kinds.snapshotfile import dumps, loads
+from lmsconf.apply.applier import Workspace
+from lmsconf.documents.snapshot_file import dumps, loads
+from lmsconf.model.values import ApplyReport, Plan
 from lmsconf.sandbox.faults import Fault, Faults
-from lmsconf.seeing import read_manifests
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 from .project import Project
 

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from waiting import nobody_waits
 
+from lmsconf.api.client import Client
+from lmsconf.api.retry import Retry
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client.client import Client
-from lmsconf.client.retry import Retry
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Answer, Service, json_answer
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lmsconf.views.escape import code, csv, fence, html, md, safe, xml
+from lmsconf.render.escape import code, csv, fence, html, md, safe, xml
 
 from . import judges
 from .payloads import HALF, NAMES, WANTED

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.views import problems_json, problems_text
+from lmsconf.project.settings import load
+from lmsconf.render import problems_json, problems_text
+from lmsconf.workspace.reader import read_manifests
 
 from . import judges
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-import lmsconf.views
+import lmsconf.render
 from lmsconf.cli import app
 from lmsconf.cli.frame import report, run
 from lmsconf.cli.progress import lines
-from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
-from lmsconf.core.scope import Selected, Verified, Verify
-from lmsconf.core.values import (
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.scope import Selected, Verified, Verify
+from lmsconf.model.values import (
     Action,
     ApplyReport,
     Call,
@@ -31,11 +33,9 @@ from lmsconf.core.values import (
     Status,
     Unmanaged,
 )
-from lmsconf.errors import Problem, Severity, Where
-from lmsconf.kinds import all_kinds
+from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
+from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
-from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
 
 from .judges import JUDGES, text
 from .payloads import HALF, NAMES
@@ -195,7 +195,7 @@ CASES = [(subject, format) for subject, (views, _) in VIEWS.items() for format i
 def test_no_view_is_forgotten() -> None:
     """Every table of views that there is stands in these tests."""
     tables = [
-        table for name, table in vars(lmsconf.views).items() if name.endswith("_VIEWS") and name not in _ELSEWHERE
+        table for name, table in vars(lmsconf.render).items() if name.endswith("_VIEWS") and name not in _ELSEWHERE
     ]
     assert all(any(table is known for known, _ in VIEWS.values()) for table in tables)
     assert {"text", "json"} <= {format for _, format in CASES}

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from effort import Effort
 
-from lmsconf.core.plan import Manifests
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.folder import FILE_LIMIT
+from lmsconf.manifest.file_set import FILE_LIMIT
 from lmsconf.manifest.load import load
+from lmsconf.planner.plan import Manifests
 
 MILLION = 1 << 20
 LITTLE, MUCH = 500_000, 10_000_000

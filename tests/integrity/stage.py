@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import pytest
 
+from lmsconf.api.client import Client
+from lmsconf.api.spec import Wire
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client.client import Client
-from lmsconf.core.values import Json
+from lmsconf.model.values import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Logged
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 
 class Ran(NamedTuple):

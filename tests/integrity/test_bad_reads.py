@@ -12,13 +12,13 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.core.values import Action, Plan
+from lmsconf.api.spec import Wire
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import LmsconfError
+from lmsconf.model.values import Action, Plan
+from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 
 def lines(section: str, count: int, line: str) -> str:

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.core.values import ApplyReport, Status
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import Exit
+from lmsconf.model.values import ApplyReport, Status
+from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 SEED = """
 people:

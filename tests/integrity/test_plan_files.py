@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.core.canonical import sha256
-from lmsconf.core.document import render_canonical
-from lmsconf.core.planfile import dumps, loads
+from lmsconf.documents.document import render_canonical
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Exit, LmsconfError
-from lmsconf.resources import schema_text
+from lmsconf.model.canonical import sha256
+from lmsconf.support.package_data import schema_text
 
 from .stage import Stage, staged
 

@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Exit
-from lmsconf.resources import schema_text
 from lmsconf.sandbox.service import Logged
+from lmsconf.support.package_data import schema_text
 
 from .stage import Ran, Stage, staged
 

@@ -14,19 +14,19 @@ import pytest
 from laws.stage import Link
 from waiting import HANGS
 
-from lmsconf.core.address import Address, Ref
-from lmsconf.core.policy import Guards
-from lmsconf.core.values import ApplyReport, Call, Plan, Status
+from lmsconf.api.spec import Wire
+from lmsconf.apply.ambiguous_writes import Settling, Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.apply.executor import Sender
 from lmsconf.errors import BadAnswer, Exit
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_values import condition_row
+from lmsconf.kinds.smart_group.values import condition_row
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.policy import Guards
+from lmsconf.model.values import ApplyReport, Call, Plan, Status
+from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.sending import Sender
-from lmsconf.settings import Settings, load
-from lmsconf.settling import Settling, Timing
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 from .stage import Stage, staged
 

@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.core.values import Json
+from lmsconf.model.values import Json
 
 from .stage import Stage, staged
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 from laws.stage import Link
 
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.apply.applier import Workspace
 from lmsconf.journal.writing import Journal
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'

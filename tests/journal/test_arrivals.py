@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from journal.scene import BEGAN
-from lmsconf.core.values import Json
 from lmsconf.journal.arrivals import let_arrive, pending
 from lmsconf.journal.lines import encode
+from lmsconf.model.values import Json
 
 URL = "https://lms.example/api"
 SETTLE = 30.0

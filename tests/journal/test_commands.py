@@ -16,9 +16,9 @@ from lmsconf.cli.frame import run
 from lmsconf.errors import Exit
 from lmsconf.journal.lines import encode
 from lmsconf.journal.lock import locked
-from lmsconf.resources import schema_text
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Service
+from lmsconf.support.package_data import schema_text
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from journal.scene import CALLS, Scene
-from lmsconf.core.recorded import RecordedCall, RecordedRun, State
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import encode
 from lmsconf.journal.reading import named, recorded, runs
+from lmsconf.model.recorded_run import RecordedCall, RecordedRun, State
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from journal.scene import Scene
-from lmsconf.core.planfile import plan_digest
-from lmsconf.core.values import Json
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import decode, encode
 from lmsconf.journal.lock import locked
 from lmsconf.journal.reading import recorded
 from lmsconf.journal.writing import Journal
+from lmsconf.model.values import Json
 
 
 def test_a_line_can_be_checked_by_anybody() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from journal.scene import CALLS, Scene
-from lmsconf.core.planfile import plan_digest
-from lmsconf.core.recorded import State
-from lmsconf.core.values import Call, Outcome, Status
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Exit, LmsconfError
 from lmsconf.journal.reading import recorded
 from lmsconf.journal.writing import Journal
-from lmsconf.redact import keep_secret
+from lmsconf.model.recorded_run import State
+from lmsconf.model.values import Call, Outcome, Status
+from lmsconf.support.redaction import keep_secret
 
 
 def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:

@@ -18,12 +18,12 @@ from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.recorder import CheckFailureInfo, ScenarioRecorder
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from lmsconf.resources import schema_text
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.generate import generate
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.service import Service
-from lmsconf.wire import Wire
+from lmsconf.support.package_data import schema_text
 
 TOKEN: Final = "sandbox"
 PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")

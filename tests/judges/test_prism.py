@@ -13,15 +13,15 @@ import pytest
 from api.test_journey import DEFAULT, OTHER, Checked
 from api.test_journey import test_every_operation_in_one_life as whole_life
 
+from lmsconf.api import Service
+from lmsconf.api.client import Client
+from lmsconf.api.spec import Wire
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.client import Service
-from lmsconf.client.client import Client
 from lmsconf.errors import Exit
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.service import Answer
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 from .prism import CREDENTIAL, Prism, judged
 

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
-from lmsconf.wire import Wire
 
 from .examiner import examine, workspace
 

@@ -18,25 +18,25 @@ from hypothesis import reject
 
 from laws.wishes import ELSEWHERE, Wish
 from laws.worlds import World
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew, Progress
-from lmsconf.client.reader import Reader
-from lmsconf.client.retry import Retry
-from lmsconf.connect import Connection
-from lmsconf.core.plan import Manifests
-from lmsconf.core.planfile import dumps
-from lmsconf.core.policy import Consent, Policy
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.api.client import Client
+from lmsconf.api.reader import Reader
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import Wire
+from lmsconf.api.worker_pool import Crew, Progress
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
+from lmsconf.model.policy import Consent, Policy
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings
+from lmsconf.project.settings import load as load_settings
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import Settings
-from lmsconf.settings import load as load_settings
-from lmsconf.settling import Timing
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NAME: Final = "sandbox"

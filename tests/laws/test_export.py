@@ -16,21 +16,21 @@ from laws.profile import tried
 from laws.stage import Raw, Stage
 from laws.wishes import Wish, wishes
 from laws.worlds import NAMES, Dice, World, worlds
-from lmsconf.core.address import RemoteId
-from lmsconf.core.names import look, normal
-from lmsconf.core.policy import Policy
-from lmsconf.core.snapshot import HasName, Snapshot
-from lmsconf.core.values import Plan
-from lmsconf.exporting.export import Export, export
-from lmsconf.exporting.rows import SECTIONS
+from lmsconf.export.export import Export, export
+from lmsconf.export.rows import SECTIONS
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content import ContentRow
-from lmsconf.kinds.field_values import ChoiceRow, FieldRow
-from lmsconf.kinds.manual_group import GroupRow
-from lmsconf.kinds.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_values import ConditionRow, SmartRow
-from lmsconf.kinds.target_values import TargetRow
-from lmsconf.kinds.user_values import PersonRow
+from lmsconf.kinds.content_target.catalog import ContentRow
+from lmsconf.kinds.content_target.values import TargetRow
+from lmsconf.kinds.custom_field.values import ChoiceRow, FieldRow
+from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.smart_group.values import ConditionRow, SmartRow
+from lmsconf.kinds.user.values import PersonRow
+from lmsconf.model.address import RemoteId
+from lmsconf.model.names import look, normal
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName, Snapshot
+from lmsconf.model.values import Plan
 
 STRANGE: Final = (
     *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",

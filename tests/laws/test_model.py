@@ -33,9 +33,9 @@ from laws.words import (
     written_metadata,
     written_names,
 )
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 NOW: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 HOUR: Final = 3_600_000

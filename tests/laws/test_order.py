@@ -14,7 +14,7 @@ from laws.profile import tried
 from laws.stage import Shuffled, document_of, yaml_text
 from laws.wishes import Wish, wishes
 from laws.worlds import World
-from lmsconf.core.planfile import dumps
+from lmsconf.documents.plan_file import dumps
 
 Both = tuple[World, Wish]
 ORDERS = st.randoms(use_true_random=False)

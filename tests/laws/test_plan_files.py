@@ -12,8 +12,8 @@ from laws.profile import tried
 from laws.stage import document_of
 from laws.wishes import Wish, wishes
 from laws.worlds import World
-from lmsconf.core.planfile import dumps, loads
-from lmsconf.kinds import snapshotfile
+from lmsconf.documents import snapshot_file
+from lmsconf.documents.plan_file import dumps, loads
 
 Both = tuple[World, Wish]
 
@@ -41,7 +41,7 @@ def test_a_snapshot_plans_as_the_workspace_does(opened: Open, both: Both) -> Non
     """A saved snapshot loads as it was, and the plan against it is the live one, except that it is offline."""
     stage = opened(both)
     snapshot = stage.workspace.snapshot()
-    kept = snapshotfile.loads(snapshotfile.dumps(snapshot))
+    kept = snapshot_file.loads(snapshot_file.dumps(snapshot))
     assert kept == snapshot
     offline = stage.workspace.plan_offline(stage.manifests(), stage.settings.policy, kept)
     assert offline.offline

@@ -13,9 +13,9 @@ from laws.conftest import Open
 from laws.profile import tried
 from laws.wishes import Wish, wishes
 from laws.worlds import World
-from lmsconf.core.values import Action
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.model.values import Action
 
 Both = tuple[World, Wish]
 LISTS = ("members", "managers", "choices")

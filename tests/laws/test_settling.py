@@ -11,8 +11,8 @@ from laws.profile import tried
 from laws.stage import Raw, Stage
 from laws.wishes import ALL, Wish, wishes
 from laws.worlds import World
-from lmsconf.core.values import Plan, Status
 from lmsconf.errors import Exit
+from lmsconf.model.values import Plan, Status
 
 Both = tuple[World, Wish]
 

@@ -14,10 +14,10 @@ from typing import Final
 from hypothesis import strategies as st
 
 from laws.worlds import TYPES, Dice, Entry, Field, Group, World, condition, worlds
-from lmsconf.core.address import Address
-from lmsconf.core.names import email, exactly, look, normal
-from lmsconf.kinds.field_values import MOST_FIELDS
-from lmsconf.kinds.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.custom_field.values import MOST_FIELDS
+from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.model.address import Address
+from lmsconf.model.names import email, exactly, look, normal
 
 FLAGS: Final = ("hidden", "locked", "optional")
 WIRE: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
@@ -155,7 +155,7 @@ class _Wishing:
             if fate.entry is None and not fate.goes:
                 fate.goes = self._owned(kind, fate)
         still = [fate for fate in fates if fate.entry is not None and fate.live == fate.name]
-        self._swap(still)
+        self._swap([fate for fate in still if times[fate.name] == 1])
         self._chain([fate for fate in fates if fate.changed], still, times)
         looks = Counter(look(Address.of(kind, fate.name).text) for fate in fates if fate.entry is not None)
         self.declared += [Address.of(kind, normal(fate.live)) for fate in fates if fate.entry is not None]

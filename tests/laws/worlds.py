@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 
 from hypothesis import strategies as st
 
-from lmsconf.core.names import normal
-from lmsconf.kinds.field_values import MOST_FIELDS
+from lmsconf.kinds.custom_field.values import MOST_FIELDS
+from lmsconf.model.names import normal
 
 T = TypeVar("T")
 

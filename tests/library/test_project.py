@@ -14,10 +14,10 @@ from flow.shell import lmsconf as command
 
 import lmsconf
 from lmsconf.apply.library import Project
-from lmsconf.core.values import Plan, Status
+from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.lock import locked
-from lmsconf.kinds.snapshotfile import dumps
+from lmsconf.model.values import Plan, Status
 
 SEED = """
 groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from extent import of_today
 
-from lmsconf.seeing import read_manifests
+from lmsconf.workspace.reader import read_manifests
 
 from .turns import project, race
 

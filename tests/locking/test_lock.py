@@ -15,18 +15,18 @@ import pytest
 from flow.shell import lmsconf
 from waiting import Interruptions, awaited
 
-from lmsconf.core.address import Address
-from lmsconf.core.values import Call, Status
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.apply.remote_lock import LockHeld, LockLost, Locksmith
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
-from lmsconf.kinds.names import RESERVED
-from lmsconf.locking import LockHeld, LockLost, Locksmith
+from lmsconf.kinds.shared.names import RESERVED
+from lmsconf.model.address import Address
+from lmsconf.model.values import Call, Status
+from lmsconf.project.settings import LockTerms, load
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import LockTerms, load
-from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 from .turns import Line, project
 

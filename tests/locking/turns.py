@@ -11,17 +11,17 @@ from pathlib import Path
 
 import httpx
 
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew, Progress
-from lmsconf.client.retry import Retry
-from lmsconf.connect import Connection
-from lmsconf.core.plan import Manifests
+from lmsconf.api.client import Client
+from lmsconf.api.retry import Retry
+from lmsconf.api.worker_pool import Crew, Progress
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.apply.remote_lock import LockHeld, Locksmith
 from lmsconf.errors import LmsconfError, StalePlan
-from lmsconf.locking import LockHeld, Locksmith
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import LockTerms, Settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.settings import LockTerms, Settings
-from lmsconf.settling import Timing
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
 
 TERMS = LockTerms(lease=900.0, owner="a run")
 
@@ -91,7 +91,7 @@ class Race:
 
 def project(root: Path, manifests: str) -> Settings:
     """The settings of a project of one manifest, on a sandbox."""
-    from lmsconf.settings import load
+    from lmsconf.project.settings import load
 
     (root / "manifests").mkdir(parents=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")

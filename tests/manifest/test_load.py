@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.errors import Where
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest import folder as folders
+from lmsconf.manifest import file_set as folders
 from lmsconf.manifest.load import Manifests, load
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Json
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.check import Shape
-from lmsconf.manifest.faults import WORDED
 from lmsconf.manifest.load import load
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.resources import schema_text
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.validation.messages import WORDED
+from lmsconf.model.values import Json
+from lmsconf.support.package_data import schema_text
 from manifest.cases import Case, cases, shown
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Declared
 from lmsconf.errors import Severity, Where
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group import ManualGroup
+from lmsconf.kinds.manual_group.kind import ManualGroup
 from lmsconf.manifest.load import Manifests, load
+from lmsconf.model.values import Declared
 from manifest.cases import shown
 
 LEADERS = "name;email ;Group\nAnna; anna@acme.example ;SE\nBo;bo@acme.example;NO\n\nCy;Cy@acme.example;SE\n"

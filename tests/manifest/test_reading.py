@@ -8,10 +8,10 @@ import sys
 import pytest
 from effort import Effort
 
-from lmsconf.core.values import Json
 from lmsconf.errors import Where
-from lmsconf.manifest.files import EXPANDED, Budget, Reading, read
-from lmsconf.manifest.nodes import EntryPlaces
+from lmsconf.manifest.yaml.files import EXPANDED, Budget, Reading, read
+from lmsconf.manifest.yaml.nodes import EntryPlaces
+from lmsconf.model.values import Json
 
 
 def one(text: str) -> Json:
@@ -184,7 +184,7 @@ def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (
         "import sys; sys.modules['yaml.cyaml'] = None\n"
-        "from lmsconf.manifest.files import read\n"
+        "from lmsconf.manifest.yaml.files import read\n"
         "good = read('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
         "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
         "bad = read('a.yaml', 'groups:\\n  - name: @home\\n')\n"

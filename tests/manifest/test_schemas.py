@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
-from lmsconf.resources import schema_text
+from lmsconf.support.package_data import schema_text
 
 
 def test_manifest_schema_is_current() -> None:

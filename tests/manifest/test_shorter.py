@@ -10,14 +10,14 @@ import pytest
 from effort import Effort
 from jsonschema import Draft202012Validator
 
-from lmsconf.core.plan import Manifests
-from lmsconf.core.values import Json
 from lmsconf.errors import Severity
-from lmsconf.exporting.expanded import Expanded
+from lmsconf.export.expanded import Expanded
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.files import read
 from lmsconf.manifest.load import load
-from lmsconf.resources import schema_text
+from lmsconf.manifest.yaml.files import read
+from lmsconf.model.values import Json
+from lmsconf.planner.plan import Manifests
+from lmsconf.support.package_data import schema_text
 
 VARIABLES: dict[str, Json] = {
     "none": [],

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.values import Json
 from lmsconf.errors import Problem
-from lmsconf.manifest.files import read
-from lmsconf.manifest.nodes import EntryPlaces
-from lmsconf.manifest.variables import VALUES, Exhausted, Variables, names_in
-from lmsconf.project import read_project
+from lmsconf.manifest.expand.variables import VALUES, Exhausted, Variables, names_in
+from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.nodes import EntryPlaces
+from lmsconf.model.values import Json
+from lmsconf.project.config_file import read_project
 
 KNOWN: dict[str, Json] = {
     "team": "Sales",

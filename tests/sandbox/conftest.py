@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 import httpx
 import pytest
 
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.wire import Wire
 
 from .chosen import chosen
 from .conftest import Caller

@@ -8,8 +8,8 @@ import httpx
 import jsonschema
 import pytest
 
+from lmsconf.api.spec import Wire
 from lmsconf.sandbox.handlers import HANDLERS
-from lmsconf.wire import Wire
 
 JSON = {"content-type": "application/json"}
 START = {"userId": "u-2", "contentId": "c-1", "contentType": "COURSE", "expiresAt": 1_800_000_000_000}

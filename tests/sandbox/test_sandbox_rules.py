@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.wire import Wire
+from lmsconf.api.spec import Wire
 
 DESCRIPTION = Path(__file__).parent.parent.parent / "schemas" / "openapi.json"
 

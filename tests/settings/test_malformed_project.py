@@ -9,7 +9,7 @@ import pytest
 from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.settings import load
+from lmsconf.project.settings import load
 
 CASES = cases(Path(__file__).parent / "malformed.txt")
 

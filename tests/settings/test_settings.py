@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lmsconf.connect import Connection
-from lmsconf.core.policy import GUARDS, Consent, Guards, Limit
-from lmsconf.credential import NoToken
 from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Severity, UsageError, Where
-from lmsconf.settings import Settings, load
+from lmsconf.model.policy import GUARDS, Consent, Guards, Limit
+from lmsconf.project.credentials import NoToken
+from lmsconf.project.settings import Settings, load
+from lmsconf.workspace.connection import Connection
 
 CANARY = "c4n4ry-t0ken"
 TODAY = date(2026, 7, 1)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.cli.frame import crashed, report
-from lmsconf.core.planfile import dumps
-from lmsconf.core.values import ApplyReport, Plan
+from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import Problem
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS
+from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS
 
 TOKEN: Final = "canary/token+0815=="
 LINK: Final = "https://files.example/in?X-Amz-Expires=60&X-Amz-Signature=canary-link-4711"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lmsconf.core.values import Outcome
 from lmsconf.journal.writing import Journal
+from lmsconf.model.values import Outcome
 
 from .mishaps import Killed
 

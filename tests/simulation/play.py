@@ -13,9 +13,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
-from lmsconf.core.values import ApplyReport, Outcome, Plan
 from lmsconf.errors import Exit, LmsconfError, Problem
 from lmsconf.journal.arrivals import let_arrive
+from lmsconf.model.values import ApplyReport, Outcome, Plan
 
 from .canaries import Paper
 from .mishaps import Killed

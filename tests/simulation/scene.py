@@ -12,20 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from lmsconf.client.client import Client
-from lmsconf.client.crew import Crew, Progress
-from lmsconf.client.reader import Reader
-from lmsconf.client.retry import Retry
-from lmsconf.connect import Connection
-from lmsconf.core.plan import Manifests
-from lmsconf.core.values import Plan
+from lmsconf.api.client import Client
+from lmsconf.api.reader import Reader
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import Wire
+from lmsconf.api.worker_pool import Crew, Progress
+from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.applier import Workspace
+from lmsconf.model.values import Plan
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import Settings, load
-from lmsconf.settling import Timing
-from lmsconf.wire import Wire
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 from .canaries import TOKEN
 from .clock import BEGIN, Clock

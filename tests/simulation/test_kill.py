@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.core.recorded import State
 from lmsconf.journal.reading import runs
+from lmsconf.model.recorded_run import State
 
 from .mishaps import KILLED_UNRECORDED, Killed, at_call
 from .mortal import MortalJournal

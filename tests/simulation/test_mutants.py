@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lmsconf.client.http import Answer, Door
-from lmsconf.core.apply import Learnt
-from lmsconf.core.values import Json
+from lmsconf.api.transport.http import Answer, Door
+from lmsconf.apply.ambiguous_writes import Fate, Sent, Settling
+from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
-from lmsconf.settling import Fate, Sent, Settling
+from lmsconf.model.values import Json
 
 from .scene import scene
 from .tally import Schedule, Tally

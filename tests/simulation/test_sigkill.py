@@ -17,14 +17,14 @@ from typing import Final
 
 import pytest
 
-from lmsconf.connect import Connection
+from lmsconf.apply.applier import Workspace
 from lmsconf.journal.arrivals import let_arrive
+from lmsconf.project.settings import load
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Service
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
 
 from .portrait import Portrait, compare, ids, portrait
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from lmsconf.core.address import Address, Ref, RemoteId
-from lmsconf.core.policy import Guards, Limit, Policy
-from lmsconf.core.scope import Selected, Verified, Verify
-from lmsconf.core.values import (
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.policy import Guards, Limit, Policy
+from lmsconf.model.scope import Selected, Verified, Verify
+from lmsconf.model.values import (
     FULL_UNDO,
     Action,
     ApplyReport,
@@ -26,7 +27,6 @@ from lmsconf.core.values import (
     UndoLevel,
     Unmanaged,
 )
-from lmsconf.errors import Problem, Severity, Where
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32

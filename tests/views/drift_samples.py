@@ -7,12 +7,12 @@ from datetime import date
 
 from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO, NORDICS
 
-from lmsconf.core.address import Address, RemoteId
-from lmsconf.core.candidates import Candidate
-from lmsconf.core.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
-from lmsconf.core.drifting import TAKE_OVER
-from lmsconf.core.values import Unmanaged
 from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.candidates import Candidate
+from lmsconf.model.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.model.values import Unmanaged
+from lmsconf.planner.drift import TAKE_OVER
 
 FILE = "manifests/people.yaml"
 INTERNS = Address.of("group", "Summer interns 2024")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from document_samples import DELETE, EMPTY, UPDATE, call, change
 
-from lmsconf.core.address import Address
-from lmsconf.core.values import Action, Change, FieldChange, Json, Plan
 from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.address import Address
+from lmsconf.model.values import Action, Change, FieldChange, Json, Plan
 
 _ACTIONS = (*(Action.DELETE,) * 2, *(Action.UPDATE,) * 3, Action.REPLACE, *(Action.CREATE,) * 4)
 _KINDS = ("group", "smart_group", "custom_field")

@@ -9,11 +9,11 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.core import problemsfile
+from lmsconf.documents import problems_file
 from lmsconf.errors import Exit, Problem, Severity, Where
-from lmsconf.views import problems_json
-from lmsconf.views.annotations import problems_github, problems_markdown
-from lmsconf.views.ladder import budget
+from lmsconf.render import problems_json
+from lmsconf.render.annotations import problems_github, problems_markdown
+from lmsconf.render.size_budget import budget
 
 HOSTILE = Problem(
     code="manifest/x",
@@ -60,7 +60,7 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
-    assert problemsfile.loads(path.read_text(encoding="utf-8")) == (HOSTILE, PLAIN)
+    assert problems_file.loads(path.read_text(encoding="utf-8")) == (HOSTILE, PLAIN)
 
 
 def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from document_samples import MIXED, PLANS, REPORTS, change
 from drift_samples import DRIFTS
 from large import large
 
-from lmsconf.core.address import Address
-from lmsconf.core.values import Action, FieldChange, Origin
-from lmsconf.views import apply_html, drift_html, plan_html
+from lmsconf.model.address import Address
+from lmsconf.model.values import Action, FieldChange, Origin
+from lmsconf.render import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]

@@ -16,12 +16,12 @@ from drift_samples import ALL, BASED, BROKEN, NONE
 from test_runs import BEGAN
 from test_runs import COMPLETE as RUN
 
-from lmsconf.core.address import Address
-from lmsconf.core.recorded import Ending
-from lmsconf.core.scope import Selected, Verified, Verify
 from lmsconf.errors import Problem, Severity
-from lmsconf.views import drift_words, wording
-from lmsconf.views.runs import run_text
+from lmsconf.model.address import Address
+from lmsconf.model.recorded_run import Ending
+from lmsconf.model.scope import Selected, Verified, Verify
+from lmsconf.render import drift_words, phrases
+from lmsconf.render.runs import run_text
 
 ROOT: Final = Path(__file__).parent.parent.parent / "lmsconf"
 CLAIM: Final = re.compile(
@@ -37,103 +37,103 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     # a plan
     "No changes. The workspace matches the manifests.": (
         "a whole plan on what was just read: it is empty",
-        lambda: wording.closing(EMPTY),
+        lambda: phrases.closing(EMPTY),
     ),
     "No changes. The workspace matches the manifests, but for 1 mention of people who are not live.": (
         "the same, where the project skips people who are not live",
-        lambda: wording.closing(replace(EMPTY, problems=(SKIPPED,))),
+        lambda: phrases.closing(replace(EMPTY, problems=(SKIPPED,))),
     ),
     "No changes. What this plan looks at matches the manifests.": (
         "an empty plan of a part, by --only or --except",
-        lambda: wording.closing(replace(EMPTY, selection=PARTIAL)),
+        lambda: phrases.closing(replace(EMPTY, selection=PARTIAL)),
     ),
     "No changes. The snapshot matches the manifests.": (
         "an empty plan on a saved snapshot: nobody has looked at the workspace",
-        lambda: wording.closing(replace(EMPTY, offline=True)),
+        lambda: phrases.closing(replace(EMPTY, offline=True)),
     ),
     "No changes. This plan only adds, and leaves out 1 change.": (
         "an empty plan with --additive, beside which more differs",
-        lambda: wording.closing(replace(EMPTY, selection=Selected(additive=True), left_out=LEFT_OUT)),
+        lambda: phrases.closing(replace(EMPTY, selection=Selected(additive=True), left_out=LEFT_OUT)),
     ),
     "No changes could be planned: the errors above stand in the way.": (
         "errors of what was to be planned",
-        lambda: wording.closing(replace(EMPTY, problems=HOSTILE.problems)),
+        lambda: phrases.closing(replace(EMPTY, problems=HOSTILE.problems)),
     ),
     # a run, read back
     "Read back: the workspace matches the manifests.": (
         "everything declared and owned was planned again: nothing is left",
-        lambda: wording.convergence(COMPLETE),
+        lambda: phrases.convergence(COMPLETE),
     ),
     "Read back: what this plan looks at matches the manifests.": (
         "the same part was planned again",
-        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
+        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
     ),
     "Read back: the workspace matches the manifests, but for 2 mentions of people who are not live.": (
         "everything was planned again, and people who are not live were skipped",
-        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, skipped=2))),
+        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, skipped=2))),
     ),
     "Read back: nothing of the workspace is left to create or to add; "
     "1 change left out, because this plan only adds.": (
         "everything was planned again with --additive, which leaves something out",
-        lambda: wording.convergence(replace(COMPLETE, verified=replace(ALL_OF, left_out=1))),
+        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, left_out=1))),
     ),
     "Nothing was sent: the workspace matches the manifests.": (
         "everything was planned in this very run, and no call was made",
-        lambda: wording.convergence(NOTHING_SENT),
+        lambda: phrases.convergence(NOTHING_SENT),
     ),
     "Nothing was sent, and the workspace was not read back.": (
         "a saved plan without calls, whose manifests are not at hand",
-        lambda: wording.convergence(replace(NOTHING_SENT, verified=Verified(), converged=None)),
+        lambda: phrases.convergence(replace(NOTHING_SENT, verified=Verified(), converged=None)),
     ),
     "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).": (
         "the plan's own resources were planned again",
-        lambda: wording.convergence(TOUCHED),
+        lambda: phrases.convergence(TOUCHED),
     ),
     "The 2 resources of this plan are as planned.": (
         "the same, without more to say",
-        lambda: wording.convergence(replace(TOUCHED, verified=replace(TOUCHED.verified, reason=None))),
+        lambda: phrases.convergence(replace(TOUCHED, verified=replace(TOUCHED.verified, reason=None))),
     ),
     "The 2 resources of this plan are not all as planned: 1 resource differs.": (
         "the same: one is still wanted",
-        lambda: wording.convergence(replace(DIVERGED, verified=Verified(scope=Verify.TOUCHED, resources=2))),
+        lambda: phrases.convergence(replace(DIVERGED, verified=Verified(scope=Verify.TOUCHED, resources=2))),
     ),
     "Read back: the workspace does not match the manifests; 1 resource differs.": (
         "everything was planned again: a resource of the plan is still wanted",
-        lambda: wording.convergence(DIVERGED),
+        lambda: phrases.convergence(DIVERGED),
     ),
     "Read back: the workspace does not match the manifests; 2 resources differ, 1 of them not part of this plan.": (
         "everything was planned again: one that the plan touched, and one that somebody else did",
-        lambda: wording.convergence(EDITED),
+        lambda: phrases.convergence(EDITED),
     ),
     "Read back: the workspace does not match the manifests; a fresh plan finds 1 error.": (
         "everything was planned again as far as that can be: one resource cannot be",
-        lambda: wording.convergence(DOUBLED),
+        lambda: phrases.convergence(DOUBLED),
     ),
     "The workspace was not read back, so it is not known whether it matches the manifests.": (
         "nothing: the run was stopped, or nobody could read",
-        lambda: wording.convergence(UNREAD),
+        lambda: phrases.convergence(UNREAD),
     ),
     # the last line of a run
     "Apply complete! 2 resources changed (3 API calls).": (
         "the outcome of every call, and nothing that was looked at is otherwise",
-        lambda: wording.ending(COMPLETE),
+        lambda: phrases.ending(COMPLETE),
     ),
     "Apply ended, and it is not known whether the workspace is as planned (3 API calls done).": (
         "the outcome of every call: nobody could look",
-        lambda: wording.ending(UNREAD),
+        lambda: phrases.ending(UNREAD),
     ),
     "Apply ended, and the workspace is not as planned: 1 resource differs (3 API calls done).": (
         "the outcome of every call, and a resource of the plan that is still wanted",
-        lambda: wording.ending(DIVERGED),
+        lambda: phrases.ending(DIVERGED),
     ),
     "Apply ended, and the workspace is not as the manifests say: 1 resource differs, which is not part of this plan "
     "(3 API calls done).": (
         "the outcome of every call, and a resource that only somebody else touched",
-        lambda: wording.ending(replace(EDITED, residue=EDITED.others)),
+        lambda: phrases.ending(replace(EDITED, residue=EDITED.others)),
     ),
     "Apply stopped before anything was done. 0 of 2 API calls done.": (
         "the outcome of every call",
-        lambda: wording.ending(STOPPED),
+        lambda: phrases.ending(STOPPED),
     ),
     # drift
     "No drift. The workspace matches the manifests.": (

@@ -18,10 +18,10 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from junitparser import JUnitXml
 from sarif_pydantic import Sarif
 
-from lmsconf.core.drift import Coverage, State
 from lmsconf.errors import Exit, Where
-from lmsconf.resources import schema_text
-from lmsconf.views import DRIFT_VIEWS
+from lmsconf.model.drift import Coverage, State
+from lmsconf.render import DRIFT_VIEWS
+from lmsconf.support.package_data import schema_text
 
 Compare = Callable[[str, str], None]
 FILES = {"text": "txt", "json": "json", "junit": "xml", "sarif": "sarif"}

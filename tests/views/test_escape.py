@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.views.escape import csv, shown
+from lmsconf.render.escape import csv, shown
 
 
 @pytest.mark.parametrize(

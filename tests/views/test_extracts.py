@@ -10,15 +10,15 @@ from document_samples import PLANS
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.core import planfile
-from lmsconf.core.values import Plan
+from lmsconf.documents import plan_file
 from lmsconf.errors import Exit
+from lmsconf.model.values import Plan
 
 
 def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """What the command prints of a saved plan."""
     path = folder / "plan.json"
-    path.write_text(planfile.dumps(plan), encoding="utf-8")
+    path.write_text(plan_file.dumps(plan), encoding="utf-8")
     assert run(app, ["show", str(path), "--format", format]) == Exit.OK
     return capsys.readouterr().out
 
@@ -27,7 +27,7 @@ def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[s
 def test_the_digest_stands_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`digest` prints what the plan file has under that key, and a line break."""
     text = shown(PLANS[name], "digest", tmp_path, capsys)
-    assert text == json.loads(planfile.dumps(PLANS[name]))["digest"] + "\n"
+    assert text == json.loads(plan_file.dumps(PLANS[name]))["digest"] + "\n"
 
 
 @pytest.mark.parametrize("name", PLANS)

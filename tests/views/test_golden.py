@@ -11,8 +11,8 @@ from document_samples import PLANS, REPORTS
 from drift_samples import DRIFTS
 from jsonschema import Draft202012Validator
 
-from lmsconf.resources import schema_text
-from lmsconf.views import APPLY_VIEWS, DRIFT_VIEWS, PLAN_VIEWS, problems_json, problems_text
+from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, PLAN_VIEWS, problems_json, problems_text
+from lmsconf.support.package_data import schema_text
 
 Compare = Callable[[str, str], None]
 SUFFIX = {"text": "txt", "markdown": "md"}

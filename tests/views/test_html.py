@@ -14,10 +14,10 @@ from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDAT
 from drift_samples import DRIFTS
 from large import large
 
-from lmsconf.core.address import Address
-from lmsconf.core.values import LetGo, Origin, Plan
-from lmsconf.views import apply_html, drift_html, plan_html, wording
-from lmsconf.views.html_calls import DRAWN
+from lmsconf.model.address import Address
+from lmsconf.model.values import LetGo, Origin, Plan
+from lmsconf.render import apply_html, drift_html, phrases, plan_html
+from lmsconf.render.html.calls import DRAWN
 
 PAGES = {
     **{f"plan-{name}": plan_html(plan) for name, plan in PLANS.items()},
@@ -93,10 +93,10 @@ def test_every_change_and_call_is_there() -> None:
     """Resources, people and calls all stand on the page, and what is long is not cut."""
     words = Page(PAGES["plan-update"]).words
     for change in UPDATE.changes:
-        assert f"{wording.title(change.address)} {wording.WILL_BE[change.action]}" in words
+        assert f"{phrases.title(change.address)} {phrases.WILL_BE[change.action]}" in words
     assert all(f"m{n:04}@acme.example" in words for n in range(1_200))
     assert "1,180 more" in words
-    assert wording.closing(UPDATE) in words
+    assert phrases.closing(UPDATE) in words
     for one in CREATE.calls:
         assert one.path in Page(PAGES["plan-create"]).words
         assert one.operation in Page(PAGES["plan-create"]).words

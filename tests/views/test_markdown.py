@@ -13,13 +13,13 @@ from large import large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lmsconf.core.address import Address
-from lmsconf.core.planfile import plan_digest
-from lmsconf.core.values import Action, LetGo, Origin
+from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
-from lmsconf.views import apply_markdown, drift_markdown, plan_markdown, wording
-from lmsconf.views.ladder import BUDGETS, LEAST, Budget, budget
-from lmsconf.views.markdown import marker
+from lmsconf.model.address import Address
+from lmsconf.model.values import Action, LetGo, Origin
+from lmsconf.render import apply_markdown, drift_markdown, phrases, plan_markdown
+from lmsconf.render.markdown.plan import marker
+from lmsconf.render.size_budget import BUDGETS, LEAST, Budget, budget
 
 READER = MarkdownIt("commonmark").enable("table")
 TEN_THOUSAND = large(10_000)
@@ -65,9 +65,9 @@ def test_ten_thousand_changes_fit_every_place(place: str) -> None:
     judged(text)
     deleted = Counter(change.address.kind for change in TEN_THOUSAND.changes if change.action is Action.DELETE)
     for kind, number in deleted.items():
-        assert f"{number:,} {wording.plural(wording.noun(kind))}" in heading(text, "Deleted")
-        assert re.search(rf"^\| {wording.plural(wording.noun(kind))} \| {number:,} \|", text, re.MULTILINE)
-    assert wording.closing(TEN_THOUSAND) in text
+        assert f"{number:,} {phrases.plural(phrases.noun(kind))}" in heading(text, "Deleted")
+        assert re.search(rf"^\| {phrases.plural(phrases.noun(kind))} \| {number:,} \|", text, re.MULTILINE)
+    assert phrases.closing(TEN_THOUSAND) in text
     assert plan_digest(TEN_THOUSAND) in text
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
 

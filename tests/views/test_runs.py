@@ -11,11 +11,11 @@ import pytest
 from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS
 from jsonschema import Draft202012Validator
 
-from lmsconf.core.address import Address
-from lmsconf.core.recorded import Ending, Opening, RecordedCall, RecordedRun, State
-from lmsconf.core.scope import Verify
-from lmsconf.resources import schema_text
-from lmsconf.views.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.model.address import Address
+from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.scope import Verify
+from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.support.package_data import schema_text
 
 Compare = Callable[[str, str], None]
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

@@ -12,13 +12,13 @@ from document_samples import COMPLETE, DIVERGED, DOUBLED, LOST, PARTIAL, STOPPED
 from integrity.stage import Stage, staged
 from laws.stage import Link, Seconds
 
-from lmsconf.core.values import ApplyReport
+from lmsconf.apply.applier import Workspace
 from lmsconf.errors import Exit
+from lmsconf.model.values import ApplyReport
+from lmsconf.project.settings import load
+from lmsconf.render import APPLY_VIEWS, apply_text
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.seeing import read_manifests
-from lmsconf.settings import load
-from lmsconf.views import APPLY_VIEWS, apply_text
-from lmsconf.workspace import Workspace
+from lmsconf.workspace.reader import read_manifests
 
 SEED = """\
 people:

@@ -11,13 +11,13 @@ from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmsconf.core.address import Address
-from lmsconf.core.scope import Selected
-from lmsconf.core.values import Plan
-from lmsconf.views import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
-from lmsconf.views.escape import safe
-from lmsconf.views.paint import paint
-from lmsconf.views.wording import condition, title, words
+from lmsconf.model.address import Address
+from lmsconf.model.scope import Selected
+from lmsconf.model.values import Plan
+from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
+from lmsconf.render.color import paint
+from lmsconf.render.escape import safe
+from lmsconf.render.phrases import condition, title, words
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

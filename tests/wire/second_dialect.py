@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from lmsconf.api.spec.operations import Description, description
 from lmsconf.doctor.candidates import names_tried
-from lmsconf.wire.operations import Description, description
 
 _SMALL: Final = 3
 """Every count, so that even a handful of rows or people is more than one page or call."""

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lmsconf.resources import schema_text
-from lmsconf.wire import Operation, Wire
+from lmsconf.api.spec import Operation, Wire
+from lmsconf.support.package_data import schema_text
 
 DOCUMENT = json.loads(schema_text("openapi.json"))
 OPERATIONS = list(Wire.default().operations.values())

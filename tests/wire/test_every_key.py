@@ -15,14 +15,14 @@ from api.writer import attribute, snake
 from client.network import Network, client, said
 from flow.project import Project
 
-from lmsconf.client import Service
-from lmsconf.client.client import Client
-from lmsconf.connect import Connection
-from lmsconf.core.values import Json, Plan
-from lmsconf.doctor.relies import OPERATIONS, assumptions
+from lmsconf.api import Service
+from lmsconf.api.client import Client
+from lmsconf.api.spec import Wire
+from lmsconf.api.spec.operations import description
+from lmsconf.doctor.assumptions import OPERATIONS, assumptions
 from lmsconf.errors import Exit, Rejected
-from lmsconf.wire import Wire
-from lmsconf.wire.operations import description
+from lmsconf.model.values import Json, Plan
+from lmsconf.workspace.connection import Connection
 
 from .second_dialect import second_dialect
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lmsconf.wire import Wire
-from lmsconf.wire.operations import description
+from lmsconf.api.spec import Wire
+from lmsconf.api.spec.operations import description
 
 from .second_dialect import FORBIDDING, second_dialect
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmsconf.core.address import Address, Ref
+from lmsconf.api.spec import Operation, Wire
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.wire import Operation, Wire
+from lmsconf.model.address import Address, Ref
 
 WIRE = Wire.default()
 CHOSEN = {"action": "REMOVE", "endow": "true"}

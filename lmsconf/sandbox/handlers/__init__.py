@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.sandbox.desk import Handler
 from lmsconf.sandbox.handlers import (
     access,
     accounts,
@@ -22,6 +21,7 @@ from lmsconf.sandbox.handlers import (
     targets,
     users,
 )
+from lmsconf.sandbox.request_context import Handler
 
 _GROUPS: Final = (
     *(authentication, users, accounts, answers, orders, access, certificates, certification),

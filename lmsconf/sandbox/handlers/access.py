@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.sandbox.applications import stored
-from lmsconf.sandbox.desk import Desk, Handler, Request
+from lmsconf.sandbox.request_context import Desk, Handler, Request
 
 
 def set_access(desk: Desk, request: Request) -> None:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
+from lmsconf.sandbox.api_refusal import bad_request, conflict
 from lmsconf.sandbox.applications import LEARNER, stored
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
 from lmsconf.sandbox.handlers.targets import USER
-from lmsconf.sandbox.refusal import bad_request, conflict
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
 from lmsconf.sandbox.store import Ledger
 
 FIRST_LANGUAGE: Final = "en"

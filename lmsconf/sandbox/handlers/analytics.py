@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.handlers.standing import (
     APPROVED,
     EXPIRED,
@@ -19,7 +19,7 @@ from lmsconf.sandbox.handlers.standing import (
     standings,
 )
 from lmsconf.sandbox.handlers.times import read_time, show_time
-from lmsconf.sandbox.refusal import bad_request, not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.store import Value, ids_text
 
 _COUNTS: Final = {

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lmsconf.sandbox.desk import Desk, Handler, Json, Request
+from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.handlers import custom_fields
-from lmsconf.sandbox.refusal import bad_request
+from lmsconf.sandbox.request_context import Desk, Handler, Json, Request
 from lmsconf.sandbox.store import Value, ids_text
 
 WRAPPER: Final = "customFields"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.handlers.accounts import with_email
-from lmsconf.sandbox.refusal import bad_request, not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
 
 LASTS: Final = 15 * 60 * 1000
 """Milliseconds that a link is good for."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.handlers.standing import APPROVED, enrolled
-from lmsconf.sandbox.refusal import bad_request, not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
 
 DONE: Final = "DONE"
 

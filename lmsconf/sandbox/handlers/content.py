@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
-from lmsconf.sandbox.refusal import not_found
+from lmsconf.sandbox.api_refusal import not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.store import Value, ids_text
 
 LARGEST_PAGE: Final = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
-from lmsconf.sandbox.refusal import bad_request, forbidden, not_found
+from lmsconf.sandbox.api_refusal import bad_request, forbidden, not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.store import Value, ids_text
 
 AT_MOST: Final = 10

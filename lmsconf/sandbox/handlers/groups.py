@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Page, Request
-from lmsconf.sandbox.refusal import bad_request
+from lmsconf.sandbox.api_refusal import bad_request
+from lmsconf.sandbox.request_context import Desk, Entry, Page, Request
 from lmsconf.sandbox.store import Value, ids_text
 
 

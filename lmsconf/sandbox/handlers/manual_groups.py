@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lmsconf.sandbox.desk import GROUP, Desk, Entry, Handler, Request
 from lmsconf.sandbox.handlers import groups
+from lmsconf.sandbox.request_context import GROUP, Desk, Entry, Handler, Request
 
 
 def listing(desk: Desk, request: Request) -> Entry:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import Final, TypeAlias
 
-from lmsconf.sandbox.desk import Desk
+from lmsconf.sandbox.request_context import Desk
 from lmsconf.sandbox.store import Ledger, Value, ids_text
 
 _Answer: TypeAlias = "tuple[Value, Value]"

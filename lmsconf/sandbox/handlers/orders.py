@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.handlers.times import show_time
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.store import Ledger
 
 KEYS: Final = (

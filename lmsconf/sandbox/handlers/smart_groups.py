@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from lmsconf.sandbox.desk import SMART_GROUP, Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.handlers import groups
 from lmsconf.sandbox.handlers.membership import members
-from lmsconf.sandbox.refusal import bad_request
+from lmsconf.sandbox.request_context import SMART_GROUP, Desk, Entry, Handler, Json, Request
 from lmsconf.sandbox.store import ids_text
 
 IS_ANY: Final = "IS_ANY"

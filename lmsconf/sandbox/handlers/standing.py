@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from lmsconf.sandbox.desk import SMART_GROUP, Desk
 from lmsconf.sandbox.handlers.membership import members
 from lmsconf.sandbox.handlers.targets import EVERYONE, USER
+from lmsconf.sandbox.request_context import SMART_GROUP, Desk
 from lmsconf.sandbox.store import Ledger, ids_text
 
 APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Request
+from lmsconf.sandbox.api_refusal import bad_request, conflict, not_found
 from lmsconf.sandbox.handlers.times import read_time, show_time
-from lmsconf.sandbox.refusal import bad_request, conflict, not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
 from lmsconf.sandbox.store import Ledger, Value
 
 USER: Final = "USER"

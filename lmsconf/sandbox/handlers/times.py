@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from lmsconf.sandbox.desk import Json
+from lmsconf.sandbox.request_context import Json
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)

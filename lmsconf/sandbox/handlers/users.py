@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
-from lmsconf.sandbox.desk import Desk, Entry, Handler, Json, Page, Request
+from lmsconf.sandbox.api_refusal import not_found
 from lmsconf.sandbox.handlers.membership import memberships
-from lmsconf.sandbox.refusal import not_found
+from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Page, Request
 from lmsconf.sandbox.store import Ledger, Value, ids_text
 
 _COLUMNS: Final = (

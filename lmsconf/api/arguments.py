@@ -1,0 +1,116 @@
+"""Arguments of the typed methods against the API description: what does not fit is misuse, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, cast
+
+from lmsconf.api.spec import Operation, Schema, Wire
+
+_SPELLING: Final = ("pattern", "format")
+_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
+
+
+def check_values(
+    operation: str,
+    *,
+    path: Mapping[str, object],
+    query: Mapping[str, object],
+    headers: Mapping[str, object],
+    body: Mapping[str, object] | None,
+) -> None:
+    """Refuses values that are not of the kind that the description says, under its own names.
+
+    Types, bounds, choices and what must be there are held. How a text is written is for the service to judge. An id is
+    not empty, and neither is a list that filters: it would mean everything.
+    """
+    given = {"path": path, "query": query, "headers": headers, "body": body or {}}
+    for name, value in (pair for place in given.values() for pair in place.items()):
+        # The validator takes 1.0 for a whole number and a tuple for a list, which they are not once they are sent.
+        if isinstance(value, float | tuple):
+            raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
+    _compiled(operation)(given)
+
+
+@cache
+def _compiled(operation: str) -> Callable[[object], None]:
+    """A function that refuses what does not fit the operation, compiled once."""
+    # Only scripts come here, by the typed methods: no command has to wait for this import.
+    import fastjsonschema
+
+    known = Wire.default()[operation]
+    places = {
+        "path": _named(known.path_schemas, filters=False),
+        "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
+        "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
+        "body": _body_values(known),
+    }
+    validate = fastjsonschema.compile({"properties": places}, use_default=False)
+
+    def check(given: object) -> None:
+        try:
+            validate(given)
+        except fastjsonschema.JsonSchemaValueException as wrong:
+            raise ValueError(f"{operation}{_wrong(wrong)}") from None
+
+    return check
+
+
+def _body_values(known: Operation) -> Schema:
+    """The schema of a body's values. The lists of a call that only reads are filters."""
+    body = cast("dict[str, Schema]", _without_spelling(known.body or {"type": "object"}))
+    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
+    return {**body, **_named(properties, filters=not known.writes)}
+
+
+def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
+    """The schema of an object with these parts, whose ids are not empty."""
+    found: dict[str, Schema] = {}
+    for name, schema in schemas.items():
+        part = dict(schema)
+        if name.endswith("Id") and part["type"] == "string":
+            part["minLength"] = 1
+        if name.removesuffix("[]").endswith("Ids"):
+            part["items"] = {**cast("Schema", part["items"]), "minLength": 1}
+        if filters and part["type"] == "array":
+            part["minItems"] = 1
+        found[name] = part
+    return {"properties": found}
+
+
+def _without_spelling(node: object) -> object:
+    """The schema with nothing said of how a text is written."""
+    if isinstance(node, dict):
+        # Where it holds no text, `format` is the name of a part.
+        kept = {key: part for key, part in node.items() if key not in _SPELLING or not isinstance(part, str)}
+        return {key: _without_spelling(part) for key, part in kept.items()}
+    return [_without_spelling(item) for item in node] if isinstance(node, list) else node
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong, and with which value. The value itself is not repeated: it may be about a person."""
+    _, _, key = str(error.name).removeprefix("data.").partition(".")
+    place, rule, said = f": {key}" if key else "", str(error.rule), error.rule_definition
+    if rule == "required":
+        return f"{place} needs {_listed(name for name in said if name not in error.value)}"
+    if rule in _BRANCHES and (names := [name for branch in said for name in branch.get("required", [])]):
+        return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
+    if rule == "type":
+        allowed = said if isinstance(said, list) else [said]
+        return f"{place} must be {' or '.join(allowed)}, not {_kind(error.value)}"
+    if rule == "enum":
+        return f"{place} is one of {_listed(said)}"
+    if rule in ("minLength", "minItems"):
+        return f"{place} must not be empty"
+    if rule in ("minimum", "maximum"):
+        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {said}"
+    return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names))

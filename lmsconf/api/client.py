@@ -1,0 +1,191 @@
+"""Client: one call at a time, checked against the description, tried again where that is safe, its answer decoded.
+
+It knows no manifest. What it raises is ours: misuse is ValueError, everything that a service can do is an ApiError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.errors import LATER_HINT, failed, judge
+from lmsconf.api.limits import ANSWER
+from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.request import Asked, anything, asked_of
+from lmsconf.api.retry import NOT_NOW, Retry
+from lmsconf.api.spec import Wire
+from lmsconf.api.transport.http import URL_SAID, Answer, Door, Lost, NotSent
+from lmsconf.api.transport.trace import Exchange
+from lmsconf.model.values import Json
+
+if TYPE_CHECKING:
+    import httpx
+
+_GIVEN_UP = "not sent, since the service has not answered the requests before"
+_TOO_MUCH = "not sent, since the service has refused the requests before as too many"
+
+
+class Client:
+    """One connection to the service. Not for several threads at once: a crew gives each its own.
+
+    seconds: how long one try may take. on_call hears of every try. pace and budget are shared by the clients of a run;
+    without them, the client has a pace and each call a budget of its own. only_reads: a call that writes is misuse, and
+    raises ValueError before anything is sent. url_said: where the URL was said, for the hints of errors.
+    The token shows in nothing that this raises or tells.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        wire: Wire | None = None,
+        transport: httpx.BaseTransport | None = None,
+        retry: Retry | None = None,
+        pace: Pace | None = None,
+        budget: Budget | None = None,
+        on_call: Callable[[Exchange], None] | None = None,
+        only_reads: bool = False,
+        seconds: float = 60.0,
+        max_bytes: int = ANSWER,
+        url_said: str = URL_SAID,
+    ) -> None:
+        self._only_reads = only_reads
+        self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said)
+        self.wire = wire or Wire.default()
+        self._retry = retry or Retry()
+        self._pace = pace or Pace(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._budget = budget
+        self._on_call = on_call
+
+    def __repr__(self) -> str:
+        return f"Client({self._door.host})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._door.close()
+
+    def call(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        query: Mapping[str, Json] | None = None,
+        body: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        """The answer to one operation; None where it answers nothing. Raises ValueError for what is not such a call."""
+        known = self.wire[operation]
+        return self._perform(asked_of(known, known.fill(path or {}), query or {}, body, headers))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Json] | None = None,
+        body: object = None,
+        operation: str | None = None,
+    ) -> Json:
+        """The answer to a call whose path is already filled in.
+
+        With an operation, the request has to be one of it; without, any path below the service's URL goes.
+        """
+        if operation is None:
+            return self._perform(anything(method, path, query or {}, body))
+        route = self.wire.route(method, path)
+        if route is None or route[0].id != operation:
+            raise ValueError(f"{method} {path} is not {operation}")
+        return self._perform(asked_of(route[0], path, query or {}, body))
+
+    def _perform(self, asked: Asked) -> Json:
+        """Sends it, and again while that is safe and patience lasts."""
+        if asked.writes and self._only_reads:
+            raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
+        budget = self._budget or Budget(self._retry)
+        tried, waited, trouble = 0, 0.0, None
+        outcome: Answer | NotSent | Lost | None = None
+        while self._may_send(budget):
+            tried += 1
+            outcome = self._attempt(asked, tried, budget)
+            if not self._may_repeat(asked, outcome):
+                break
+            trouble = budget.trouble if trouble is None else trouble
+            pause = self._pause(outcome, tried, waited, budget)
+            if pause is None or pause > budget.left():
+                budget.gave_up(trouble)
+                break
+            self._retry.sleep(pause)
+            waited += pause
+        if outcome is None:
+            outcome = NotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else NotSent(_GIVEN_UP)
+        if isinstance(outcome, Answer):
+            return judge(asked, outcome, self._door, tried)
+        raise failed(asked, outcome, self._door, tried) from outcome.__cause__
+
+    def _pause(self, outcome: Answer | NotSent | Lost, tried: int, waited: float, budget: Budget) -> float | None:
+        """Seconds until the next try of a call that came to this; None: enough."""
+        if not isinstance(outcome, Answer):
+            return self._retry.pause(tried, waited)
+        return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
+
+    def _is_too_much(self, answer: Answer, budget: Budget) -> bool:
+        return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
+
+    def _may_send(self, budget: Budget) -> bool:
+        """Waits for the turn to send, and says whether anything is to be sent at all."""
+        left = budget.left()
+        return left > 0 and self._pace.wait(left) and budget.left() > 0
+
+    def _attempt(self, asked: Asked, tried: int, budget: Budget) -> Answer | NotSent | Lost:
+        """One try and what came of it."""
+        start = self._retry.clock()
+        outcome: Answer | NotSent | Lost
+        try:
+            outcome = self._door.ask(
+                asked.method, asked.target, asked.body, asked.headers, writes=asked.writes, within=budget.left()
+            )
+        except (NotSent, Lost) as failure:
+            outcome = failure
+        self._heed(outcome, start, budget)
+        if self._on_call:
+            self._on_call(self._exchange(asked, outcome, tried, self._retry.clock() - start))
+        return outcome
+
+    def _heed(self, outcome: Answer | NotSent | Lost, sent: float, budget: Budget) -> None:
+        """Lets pace and budget know what a try says of the service."""
+        if isinstance(outcome, Answer) and self._retry.is_alive(outcome.status):
+            self._pace.answered()
+            budget.answered()
+            return
+        budget.failed(sent, too_much=isinstance(outcome, Answer) and self._is_too_much(outcome, budget))
+        if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
+            self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
+
+    def _may_repeat(self, asked: Asked, outcome: Answer | NotSent | Lost) -> bool:
+        """Whether sending it again cannot do anything twice, and may help."""
+        if isinstance(outcome, Answer):
+            return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
+        if isinstance(outcome, NotSent):
+            return not outcome.final
+        return not asked.writes
+
+    def _exchange(self, asked: Asked, outcome: Answer | NotSent | Lost, tried: int, seconds: float) -> Exchange:
+        return Exchange(
+            operation=asked.operation.id if asked.operation else None,
+            method=asked.method,
+            path=asked.path,
+            query=asked.query,
+            attempt=tried,
+            seconds=seconds,
+            status=outcome.status if isinstance(outcome, Answer) else None,
+            failure=None if isinstance(outcome, Answer) else str(outcome),
+            date=outcome.date if isinstance(outcome, Answer) else None,
+        )

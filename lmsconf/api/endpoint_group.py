@@ -1,0 +1,153 @@
+"""Group: what the typed methods of each endpoint group stand on.
+
+Callers use the description's own names. Those of the project's dialect come in here, and out again in answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Final, Literal, TypeAlias, cast
+
+from lmsconf.api.arguments import check_values
+from lmsconf.api.client import Client
+from lmsconf.api.spec.values import answer_value, answers_body
+from lmsconf.api.values import answer_from_wire, body_to_wire, query_to_wire
+from lmsconf.errors import BadAnswer
+from lmsconf.model.values import Json
+
+ListOf = list
+"""`list`, for annotations in classes that have a method of that name."""
+
+
+class Missing(Enum):
+    """The value of an argument that was not given, where None is a value of its own."""
+
+    LEFT_OUT = "left out"
+
+
+LEFT_OUT: Final = Missing.LEFT_OUT
+LeftOut: TypeAlias = Literal[Missing.LEFT_OUT]
+Page = Callable[[int, int], Mapping[str, object]]
+"""Fetches one page: how many rows to skip, and how many to give → the answer."""
+
+
+class Group:
+    """The operations of one group, over one client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def _ask(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str | bool] | None = None,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        body: Mapping[str, object] | None = None,
+        nullable: Mapping[str, object] | None = None,
+    ) -> object:
+        """The answer, in the description's own names. What is None is left out, among `nullable` what is LEFT_OUT.
+
+        Raises ValueError for values that are not of the kind that the description says, before anything is sent.
+        """
+        wire = self._client.wire
+        known = wire[operation]
+        content: dict[str, object] | None = None
+        if known.body is not None:
+            content = _given(body)
+            content |= {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
+        asked, named = _given(query), _given(headers)
+        check_values(operation, path=path or {}, query=asked, headers=named, body=content)
+        answer = self._client.call(
+            operation,
+            path={name: _text(value) for name, value in (path or {}).items()},
+            query=cast("Mapping[str, Json]", query_to_wire(wire, operation, asked)),
+            body=None if content is None else wire.body(operation, **body_to_wire(wire, operation, content)),
+            headers={known.headers[name]: str(value) for name, value in named.items()},
+        )
+        return answer_from_wire(wire, operation, known.heard.from_wire(answer))
+
+    def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
+        """A call that adds people: one after the other, where there are more than the dialect allows in one."""
+        check_values(operation, path=path, query={}, headers={}, body=body)
+        ((name, ids),) = body.items()
+        size = self._client.wire.number("manual-groups.add.batch")
+        for start in range(0, max(len(ids), 1), size):
+            self._ask(operation, path=path, body={name: ids[start : start + size]})
+
+    def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
+        """The body with answers to fields, given by type of field. Raises ValueError for what is no answer."""
+        behaviour, values = self._client.wire.behaviour, dict[str, object]()
+        for type, given in answers.items():
+            _check_answers(operation, type, given, values)
+            values |= {field: answer_value(behaviour, type, answer) for field, answer in (given or {}).items()}
+        return answers_body(behaviour, values)
+
+    def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
+        """Every row of a listing, each id once.
+
+        Raises BadAnswer where the service repeats itself, or where at the end not all rows came that it counts.
+        """
+        limit = self._client.wire.number("paging.limit")
+        seen: set[object] = set()
+        skip, last = 0, None
+        while True:
+            answer = page(skip, limit)
+            found = _rows(answer, rows)
+            fresh = [row for row in found if id is None or row.get(id) not in seen]
+            if found and (not fresh or found == last):
+                raise BadAnswer(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
+            yield from fresh
+            seen.update(row.get(id) for row in fresh if id is not None)
+            # By what came, never by what was asked for: a service may hold its pages smaller.
+            skip, last = skip + len(found), found
+            counted = answer.get(total) if total else None
+            if not found or (id is not None and len(seen) == counted):
+                if isinstance(counted, int) and id is not None and len(seen) != counted:
+                    raise BadAnswer(f"{len(seen)} {rows} came, and the service counts {counted}", hint=_AGAIN)
+                return
+
+
+_AGAIN = "The workspace may have changed meanwhile: read it again."
+
+
+def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    """The rows of a page. Raises BadAnswer where there are none to be had."""
+    found = answer.get(key)
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise BadAnswer(f"a page came without its list of {key}")
+    return cast("list[Mapping[str, object]]", found)
+
+
+def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:
+    """Refuses what a field of that type cannot hold. The description allows more: it has to fit every shape."""
+    if answers is None:
+        return
+    if not isinstance(answers, Mapping):
+        raise ValueError(f"{operation} takes a map of {type} answers, not {_type(answers)}")
+    for field, answer in answers.items():
+        if not isinstance(field, str) or not field:
+            raise ValueError(f"{operation} takes only ids of fields that are texts")
+        if field in others:
+            raise ValueError(f"{operation}: {field} is answered twice")
+        if type == "MULTI_SELECT":
+            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+                raise ValueError(f"{operation}: {field} must be array of string")
+        elif answer is not None and not isinstance(answer, str):
+            raise ValueError(f"{operation}: {field} must be string or null, not {_type(answer)}")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
+
+
+def _given(values: Mapping[str, object] | None) -> dict[str, object]:
+    """What is not None."""
+    return {name: value for name, value in (values or {}).items() if value is not None}
+
+
+def _text(value: str | bool) -> str:
+    """A path parameter as it stands in a path."""
+    return value if isinstance(value, str) else str(value).lower()

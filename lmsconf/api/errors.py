@@ -1,0 +1,170 @@
+"""What an answer, or the lack of one, means: a value for the caller, or the one error that says what is known."""
+
+from __future__ import annotations
+
+import unicodedata
+from urllib.parse import urlsplit
+
+from lmsconf.api.decode import decode
+from lmsconf.api.limits import TooLarge, check_values
+from lmsconf.api.request import Asked
+from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
+from lmsconf.api.transport.http import Answer, Door, Lost, NotSent
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
+from lmsconf.model.values import Json
+
+_SHOWN = 300
+_LOOKED_AT = 64 * 1024
+_BETWEEN_WORDS = " \t\r\n\"'<>"
+_MISUNDERSTOOD = (400, 409, 422)
+"""The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
+_PAGES = "paging.limit"
+_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
+LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
+_LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
+_JSON_TYPES = {"object": dict, "array": list}
+
+
+def judge(asked: Asked, answer: Answer, door: Door, tried: int) -> Json:
+    """The value that an answer carries. Raises the ApiError that it stands for otherwise."""
+    if 200 <= answer.status < 300:
+        return _value(asked, answer, door)
+    raise _refusal(asked, answer, door, tried)
+
+
+def failed(asked: Asked, failure: NotSent | Lost, door: Door, tried: int) -> ApiError:
+    """The error for a call that got no answer: whether it may have been carried out makes the difference."""
+    message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
+    if isinstance(failure, Lost) and asked.writes:
+        return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
+    hint = (failure.hint if isinstance(failure, NotSent) else None) or f"Check {door.said} and the network."
+    return Unreachable(message, hint=hint, operation=_id(asked))
+
+
+def _value(asked: Asked, answer: Answer, door: Door) -> Json:
+    """The decoded body of a success; None where the operation answers nothing. Raises BadAnswer."""
+    if asked.operation is None:
+        empty = answer.unreadable is None and not answer.body.strip()
+        return None if empty else _decoded(asked, answer, door)
+    expected = asked.operation.success
+    if expected is None:
+        if answer.body.lstrip()[:1] == b"<":
+            # A page for people: somebody on the way answered, and the service may never have heard of it.
+            raise _bad(asked, answer, door, "it is a page, and the service answers this with nothing")
+        return None
+    value = _decoded(asked, answer, door)
+    if not isinstance(value, _JSON_TYPES.get(str(expected.get("type")), object)):
+        raise _bad(asked, answer, door, f"it is not a JSON {expected.get('type')}")
+    return value
+
+
+def _decoded(asked: Asked, answer: Answer, door: Door) -> Json:
+    """The body as a value. Raises BadAnswer where it cannot be one."""
+    if answer.unreadable is not None:
+        raise _bad(asked, answer, door, answer.unreadable)
+    try:
+        check_values(answer.body, paged=asked.operation is not None and "limit" in asked.operation.query)
+        return decode(answer.body)
+    except TooLarge as error:
+        raise _bad(asked, answer, door, str(error)) from error
+    except ValueError as error:
+        raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
+
+
+def _bad(asked: Asked, answer: Answer, door: Door, reason: str) -> BadAnswer:
+    excerpt = _excerpt(answer, door)
+    return BadAnswer(
+        f"{_place(asked, door)} answered {answer.status} with a body that cannot be used: {_safe(door.clean(reason))}",
+        hint=f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
+        operation=_id(asked),
+        status=answer.status,
+        body=excerpt,
+    )
+
+
+def _refusal(asked: Asked, answer: Answer, door: Door, tried: int) -> ApiError:
+    """The error that an answer other than a success stands for."""
+    excerpt = _excerpt(answer, door)
+    kind, hint = _meaning(asked, answer, door)
+    said = f": {excerpt}" if excerpt else ""
+    return kind(
+        f"{_place(asked, door)} answered {answer.status}{_times(tried)}{said}",
+        hint=hint,
+        operation=_id(asked),
+        status=answer.status,
+        body=excerpt,
+    )
+
+
+def _meaning(asked: Asked, answer: Answer, door: Door) -> tuple[type[ApiError], str | None]:
+    """Which error a status stands for, and the way out of it."""
+    status = answer.status
+    if status < 400:
+        return Rejected, _moved_hint(answer, door)
+    if status == 401 or (status == 403 and not asked.writes):
+        return Unauthorized, _ACCESS_HINT
+    if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
+        return Unreachable, LATER_HINT
+    if status == 404 and _is_at_the_root(asked):
+        return (
+            Rejected,
+            f"Check {door.said}: {door.url} may lack a part of the path, such as /api, or have one too many.",
+        )
+    if status < 500:
+        return Rejected, _dialect_hint(asked, status)
+    return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, LATER_HINT)
+
+
+def _is_at_the_root(asked: Asked) -> bool:
+    """Whether a read names nothing that could be missing, so that a 404 is about where the API is."""
+    operation = asked.operation
+    return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
+
+
+def _moved_hint(answer: Answer, door: Door) -> str:
+    """Names the host that a redirect points to. It is never followed: the token belongs to one host."""
+    try:
+        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    except ValueError:
+        other = ""
+    to = f" to {_safe(door.clean(other))}" if other else ""
+    return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
+
+
+def _dialect_hint(asked: Asked, status: int) -> str | None:
+    """Where to look when the service may use other words than the ones sent."""
+    if asked.operation is None or status not in _MISUNDERSTOOD:
+        return None
+    if not asked.writes:
+        pages = "limit" in asked.operation.query
+        return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
+    keys = ", ".join(asked.operation.leans_on)
+    return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None
+
+
+def _place(asked: Asked, door: Door) -> str:
+    return f"{asked.method} {door.clean(asked.path)} at {door.host}"
+
+
+def _times(tried: int) -> str:
+    return "" if tried <= 1 else f" (tried {tried} times)"
+
+
+def _id(asked: Asked) -> str | None:
+    return asked.operation.id if asked.operation else None
+
+
+def _excerpt(answer: Answer, door: Door) -> str:
+    """The beginning of a body, fit for a terminal."""
+    text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
+    if len(answer.body) > _LOOKED_AT:
+        # What is cut in two is no longer known for the secret that it may be.
+        text = text[: max(text.rfind(mark) for mark in _BETWEEN_WORDS) + 1]
+    return _safe(door.clean(text).strip()[:_SHOWN])
+
+
+def _safe(text: str) -> str:
+    """The text on one line, with everything that a terminal would act upon made visible."""
+    return "".join(
+        char if char == " " or unicodedata.category(char)[0] not in "CZ" else f"\\u{ord(char):04x}" for char in text
+    )

@@ -1,0 +1,47 @@
+"""The list that an answer is for, and what to say where it is missing: taken for empty, it would have all made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from lmsconf.api.spec import Operation
+from lmsconf.api.spec.names import Schema, key_of
+from lmsconf.errors import BadAnswer
+from lmsconf.model.names import quoted
+from lmsconf.model.values import Json
+
+
+def list_of(operation: Operation) -> tuple[str, str]:
+    """The name of the list that an answer is for and the dialect key of that name; empty where there is none."""
+    success = operation.success or {}
+    needed = cast("list[str]", success.get("required", []))
+    properties = cast("Mapping[str, Schema]", success.get("properties", {}))
+    if len(needed) != 1 or properties[needed[0]].get("type") != "array":
+        return "", ""
+    return needed[0], key_of(properties[needed[0]])
+
+
+def with_its_list(operation: Operation, answer: Json) -> Json:
+    """The answer. Raises BadAnswer where it lacks the list it is for."""
+    listed, key = list_of(operation)
+    if listed and isinstance(answer, dict) and not isinstance(answer.get(listed), list):
+        place = f"{operation.method} {operation.path}"
+        raise BadAnswer(
+            f"an answer to {place} came without its list of {listed}",
+            hint=list_hint(listed, key, answer),
+            operation=operation.id,
+        )
+    return answer
+
+
+def list_hint(listed: str, key: str, answer: Json) -> str:
+    """What is missing, what comes of that, and the way out."""
+    said = answer if isinstance(answer, dict) else {}
+    lists = [name for name, item in said.items() if isinstance(item, list)]
+    wrong = f"{quoted(listed)} is no list" if listed in said else f"the key {quoted(listed)} is missing"
+    other = f", and there is a list under {quoted(lists[0])}" if len(lists) == 1 else ""
+    way_out = f"No dialect key names it: the service must write {listed}, and [] where there are none."
+    if key:
+        way_out = f"If the service calls it otherwise, say so under `dialect:` ({key})."
+    return f"In the answer {wrong}{other}. Nothing is created or deleted on such an answer. {way_out}"

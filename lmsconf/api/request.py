@@ -1,0 +1,109 @@
+"""What is asked, checked against the description before anything is sent. Misuse is ValueError."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlencode
+
+from lmsconf.api.decode import encode
+from lmsconf.api.spec import Operation
+from lmsconf.model.values import Json
+
+_HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, ready to go. `operation` is None for a call that the description may not know."""
+
+    operation: Operation | None
+    method: str
+    path: str
+    query: str
+    body: bytes | None
+    writes: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """Path and query as they follow the service's URL."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+def asked_of(
+    operation: Operation,
+    path: str,
+    query: Mapping[str, Json],
+    body: object,
+    headers: Mapping[str, str] | None = None,
+) -> Asked:
+    """A request for an operation, its path already filled. Raises ValueError for names that it does not have."""
+    _check_path(path)
+    if unknown := query.keys() - operation.query.keys():
+        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
+    if missing := {name for name in operation.required_query if query.get(name) is None}:
+        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
+    _check_headers(operation, headers or {})
+    content = _body_of(operation, body)
+    return Asked(operation, operation.method, path, _query_text(query), content, operation.writes, headers or {})
+
+
+def anything(method: str, path: str, query: Mapping[str, Json], body: object) -> Asked:
+    """A request below the service's URL that no operation describes. Whatever does not only read counts as a write."""
+    _check_path(path)
+    content = None if body is None else encode(body)
+    return Asked(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
+
+
+def _check_path(path: str) -> None:
+    """Refuses a path that could lead elsewhere: another host, a query, a step upwards."""
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is no path below the service's URL")
+
+
+def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:
+    """Refuses a header that the operation does not have, and a value that could become a second one."""
+    if unknown := headers.keys() - set(operation.headers.values()):
+        raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
+    for name, value in headers.items():
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"{value!r} cannot be the header {name}")
+
+
+def _body_of(operation: Operation, body: object) -> bytes | None:
+    """The body as JSON text. Its names are checked; what they hold is for the service to judge."""
+    if operation.body is None:
+        if body is not None:
+            raise ValueError(f"{operation.id} takes no body")
+        return None
+    if not isinstance(body, dict):
+        raise ValueError(f"{operation.id} takes a JSON object")
+    unknown = body.keys() - set(operation.names.values())
+    if unknown and not operation.takes_any_name:
+        raise ValueError(f"{operation.id} has no body property {sorted(unknown)}")
+    if missing := operation.required_body - body.keys():
+        raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")
+    return encode(body)
+
+
+def _query_text(query: Mapping[str, Json]) -> str:
+    """The query as it stands in a URL: nothing for None, one pair for each item of a list."""
+    pairs = [
+        (name, _text(name, item))
+        for name, value in query.items()
+        for item in (value if isinstance(value, list) else [value])
+        if item is not None
+    ]
+    return urlencode(pairs, quote_via=quote, safe="") if pairs else ""
+
+
+def _text(name: str, value: object) -> str:
+    """One query value as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError(f"{value!r} cannot be the query parameter {name}")

@@ -1,0 +1,114 @@
+"""The dialect: names and behaviours that the API's specification leaves open, by key, with a project's overrides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import cast
+
+from lmsconf.api.spec.operations import Description, Operation
+from lmsconf.errors import Problem, ProblemsFound, Where
+
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
+          "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
+
+
+class Dialect:
+    """Every key with its value. Raises ProblemsFound for keys that do not exist and values that they cannot have.
+
+    at: where each override was said.
+    """
+
+    def __init__(
+        self, description: Description, overrides: Mapping[str, str | int], at: Mapping[str, Where] | None = None
+    ) -> None:
+        self._description = description
+        self._at = at or {}
+        problems = [
+            replace(problem, source=self._at.get(key))
+            for key, value in overrides.items()
+            if (problem := self._problem(key, value))
+        ]
+        if problems:
+            raise ProblemsFound(problems)
+        defaults = {key: str(said["default"]) for key, said in description.behaviours.items()}
+        self._values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
+        self._overridden = overrides.keys() & description.names.keys()
+        problems = list(self._clashes())
+        if problems:
+            raise ProblemsFound(problems)
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def names(self, operation: Operation) -> dict[str, str]:
+        """Key → wire name, for those of the operation's names that the project calls otherwise."""
+        return {key: self[key] for key in operation.leans_on if key in self._overridden}
+
+    def _problem(self, key: str, value: object) -> Problem | None:
+        """What is wrong with one override."""
+        if key in self._description.behaviours:
+            return _behaviour_problem(key, value, self._description.behaviours[key])
+        if key in self._description.names:
+            if not isinstance(value, str) or not value.strip():
+                return _not_text(key, value)
+            return _header_problem(key, value) if key in self._description.headers else None
+        return Problem(
+            code="dialect/unknown-key",
+            message=f"dialect has no key {key!r}",
+            hint=_nearest(key, [*self._description.behaviours, *self._description.names]),
+        )
+
+    def _clashes(self) -> Iterable[Problem]:
+        """Overrides that give two parts of one object the same wire name."""
+        for key in sorted(self._overridden):
+            among = self._description.siblings.get(key, ())
+            if any([self._values.get(other, name) for name, other in level].count(self[key]) > 1 for level in among):
+                yield Problem(
+                    code="dialect/clash",
+                    message=f"dialect {key} cannot be {self[key]!r}: another part of that body has this name",
+                    hint="Each part of a body needs a name of its own.",
+                    source=self._at.get(key),
+                )
+
+
+def _behaviour_problem(key: str, value: object, said: Mapping[str, object]) -> Problem | None:
+    """What is wrong with the value of a behaviour: not one of its values, not a number, not a text."""
+    if said.get("type") == "integer":
+        return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
+    allowed = cast("list[str] | None", said["values"])
+    if allowed is None:
+        return None if isinstance(value, str) and value else _not_text(key, value)
+    return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")
+
+
+def _header_problem(key: str, value: str) -> Problem | None:
+    """What is wrong with the name of a header: no such name, or one that means something else already."""
+    if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
+        return None
+    return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
+
+
+def _is_count(value: object) -> bool:
+    """Whether it is a whole number from 1, also as text."""
+    if isinstance(value, str):
+        return value.isascii() and value.isdigit() and int(value) >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _bad_value(key: str, value: object, hint: str) -> Problem:
+    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
+
+
+def _not_text(key: str, value: object) -> Problem:
+    quoted = "" if value in ("", None) else f', such as "{value}"'
+    return _bad_value(key, value, f"It is a text that is not empty{quoted}.")
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    """Points at the known key that looks most like this one, or says what keys look like."""
+    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."

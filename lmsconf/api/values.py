@@ -1,0 +1,73 @@
+"""Values of the typed methods, whose form on the wire the dialect decides: times, what clears, and everyone's id.
+
+Callers use the specification's own forms, as they use its own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.api.spec import Wire
+from lmsconf.api.spec.values import EVERYONE, cleared_description, cleared_time
+from lmsconf.model.moments import live_time, wire_time
+from lmsconf.model.values import Json
+
+_EVERYONE: Final = "content-targets.everyone"
+_DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")
+_WINDOW: Final = ("startTime", "finishTime")
+_GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
+"""The parts of requests and answers where everyone's id may stand."""
+Values = Mapping[str, object]
+
+
+def query_to_wire(wire: Wire, operation: str, query: Values) -> Values:
+    """A query's values as the service takes them."""
+    return cast("Values", _renamed(wire, operation, query, inward=False))
+
+
+def body_to_wire(wire: Wire, operation: str, body: Values) -> Values:
+    """A body's values as the service takes them. Raises ValueError for a time that is none."""
+    values = dict(body)
+    if operation in _DESCRIBED and "description" in values and not values["description"]:
+        values["description"] = cleared_description(wire.behaviour)
+    if operation == "content-targets.create":
+        for name in _WINDOW:
+            if name in values:
+                values |= _time(wire, f"{operation}: {name}", name, values.pop(name))
+    return cast("Values", _renamed(wire, operation, values, inward=False))
+
+
+def answer_from_wire(wire: Wire, operation: str, answer: object) -> object:
+    """An answer with the specification's id for everyone."""
+    return _renamed(wire, operation, answer, inward=True)
+
+
+def _time(wire: Wire, what: str, name: str, value: object) -> Mapping[str, Json]:
+    """One end of a window. Where the dialect leaves the form open, a time is sent as it was given."""
+    if value is None or value == "":
+        return cleared_time(wire.behaviour, name)
+    form = wire.behaviour("content-targets.time-format")
+    if form == "auto":
+        return {name: cast("Json", value)}
+    try:
+        return {name: wire_time(live_time(str(value)), form)}
+    except ValueError as wrong:
+        raise ValueError(f"{what}: {wrong}") from None
+
+
+def _renamed(wire: Wire, operation: str, value: object, *, inward: bool) -> object:
+    """The value with the one id for everyone in the place of the other."""
+    theirs = wire.behaviour(_EVERYONE)
+    if theirs == EVERYONE or _EVERYONE not in wire.dialect_keys(operation):
+        return value
+    return _replaced(value, *((theirs, EVERYONE) if inward else (EVERYONE, theirs)), within=False)
+
+
+def _replaced(value: object, old: str, new: str, *, within: bool) -> object:
+    """The value with an id replaced. within: it stands where ids of groups do."""
+    if isinstance(value, Mapping):
+        return {key: _replaced(part, old, new, within=key in _GROUP_IDS) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, old, new, within=within) for item in value]
+    return new if within and value == old else value

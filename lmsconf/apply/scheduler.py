@@ -1,0 +1,199 @@
+"""Plan → Outcomes: every call in an order that respects what it needs, as many at a time as the crew is wide.
+
+Nothing is decided here. A failure blocks only what depends on it, and so does a right that the credential lacks; one
+that is refused altogether, twins, or a service that is gone stop everything that has not begun. Calls that may be
+refused go first, alone, while nothing has been changed yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TypeAlias
+
+from lmsconf.apply.interrupts import heard
+from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable, WithoutEffect
+from lmsconf.model.address import Ref
+from lmsconf.model.values import Call, Outcome, Plan, Status
+
+_FORBIDDEN = 403
+Learnt: TypeAlias = "Mapping[Ref, str]"
+"""The ids that an answer taught."""
+Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
+"""Sends a call with the ids that are known by now."""
+Begin: TypeAlias = "Callable[[Call], None]"
+"""Hears of a call before it is sent. Raises LmsconfError when it must not be."""
+Tell: TypeAlias = "Callable[[Outcome], None]"
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What a run came to: an outcome a call, in the order of the plan, and why it stopped early, if it did."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    stopped_by: LmsconfError | None = None
+    interrupted_by: KeyboardInterrupt | None = None
+    errors: list[LmsconfError] = field(default_factory=list)
+
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was, or may have been, changed."""
+        done = any(outcome.status is Status.DONE for outcome in self.outcomes)
+        return done or any(isinstance(error, AnswerLost | Twins | WithoutEffect) for error in self.errors)
+
+
+def run(
+    plan: Plan,
+    submit: Submit,
+    *,
+    width: int,
+    tell: Tell | None = None,
+    begin: Begin | None = None,
+    hurry: Callable[[], None] | None = None,
+) -> Run:
+    """Carries a plan out. Ctrl-C lets what is under way finish, and begins nothing more; `hurry` hears of it."""
+    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, hurry or _nothing).run()
+
+
+def _nothing(*_: object) -> None:
+    """For who need not hear."""
+
+
+def _ends_all(error: LmsconfError) -> bool:
+    """Whether every other call would end the same, or would make it worse."""
+    lacks_a_right = isinstance(error, Unauthorized) and error.status == _FORBIDDEN
+    return isinstance(error, Unauthorized | Unreachable | Twins) and not lacks_a_right
+
+
+class _Runner:
+    def __init__(
+        self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, hurry: Callable[[], None]
+    ) -> None:
+        self.calls = {call.id: call for call in plan.calls}
+        self.submit, self.width, self.tell, self.begin, self.hurry = submit, width, tell, begin, hurry
+        self.waiting = {call.id: len(call.needs) for call in plan.calls}
+        self.after: defaultdict[str, list[str]] = defaultdict(list)
+        for call in plan.calls:
+            for need in call.needs:
+                self.after[need].append(call.id)
+        first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
+        self.ready = deque(first or [call.id for call in plan.calls if not call.needs])
+        self.later = [call.id for call in plan.calls if not call.needs and call.id not in set(first)] if first else []
+        self.ids: dict[Ref, str] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
+        self.flying = 0
+        self.result = Run()
+
+    def run(self) -> Run:
+        # Raised between an answer and its being counted, an interruption would leave a call that nobody waits for.
+        with heard(self._interrupt):
+            self._fly()
+        for call in self.calls.values():
+            if call.id not in self.outcomes:
+                self._note(call, Status.NOT_ATTEMPTED, reason=self._why_not(call))
+        self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
+        return self.result
+
+    def _interrupt(self, cut: KeyboardInterrupt) -> None:
+        """What is under way may finish; the second time means at once."""
+        if self.result.interrupted_by is not None:
+            raise cut
+        self.result.interrupted_by = cut
+        self.hurry()
+
+    def _fly(self) -> None:
+        while True:
+            while self.ready and self.flying < self.width and not self._stopped:
+                self._start(self.calls[self.ready.popleft()])
+            if not self.flying:
+                if not self.later or self._stopped:
+                    return
+                # What might have been refused is settled; now everything else.
+                self.ready.extend(self.later)
+                self.later = []
+                continue
+            id, future = self.ended.get()
+            self.flying -= 1
+            self._land(self.calls[id], future)
+
+    @property
+    def _stopped(self) -> bool:
+        return self.result.stopped_by is not None or self.result.interrupted_by is not None
+
+    def _start(self, call: Call) -> None:
+        try:
+            self.begin(call)
+        except LmsconfError as error:
+            self.result.stopped_by = self.result.stopped_by or error
+            return
+        future = self.submit(call, self.ids)
+        self.flying += 1
+        future.add_done_callback(lambda done: self.ended.put((call.id, done)))
+
+    def _land(self, call: Call, future: Future[Learnt]) -> None:
+        error = future.exception()
+        if error is None:
+            learnt = future.result()
+            self.ids.update(learnt)
+            id = learnt.get(Ref(call.address))
+            self._note(call, Status.DONE, id=id)
+            self._release(call)
+        elif isinstance(error, LmsconfError):
+            self.result.errors.append(error)
+            if _ends_all(error):
+                self.result.stopped_by = self.result.stopped_by or error
+            unsure = isinstance(error, AnswerLost)
+            self._note(call, Status.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
+            self._block(call)
+        else:
+            raise error
+
+    def _release(self, call: Call) -> None:
+        for id in self.after[call.id]:
+            self.waiting[id] -= 1
+            if not self.waiting[id] and id not in self.outcomes:
+                self.ready.append(id)
+
+    def _block(self, failed: Call) -> None:
+        """Everything that needs it, directly or not, cannot be done."""
+        todo = [(failed, id) for id in self.after[failed.id]]
+        while todo:
+            cause, id = todo.pop()
+            if id not in self.outcomes:
+                call = self.calls[id]
+                self._note(call, Status.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
+                todo.extend((call, later) for later in self.after[id])
+
+    def _note(
+        self,
+        call: Call,
+        status: Status,
+        *,
+        reason: str | None = None,
+        hint: str | None = None,
+        id: str | None = None,
+        unsure: bool = False,
+    ) -> None:
+        outcome = Outcome(
+            call=call.id,
+            address=call.address,
+            operation=call.operation,
+            status=status,
+            reason=reason,
+            hint=hint,
+            id=id,
+            people=call.people,
+            unsure=unsure,
+        )
+        self.outcomes[call.id] = outcome
+        self.tell(outcome)
+
+    def _why_not(self, call: Call) -> str:
+        if self.result.interrupted_by is not None:
+            return "the run was interrupted before it"
+        stopped = self.result.stopped_by
+        return f"the run stopped before it: {stopped.message}" if stopped else "the run ended before it"

@@ -1,0 +1,239 @@
+"""Whether a plan still fits: what was reviewed beside what is live now, resource by resource and key by key.
+
+A plan that fits is one that could be made again: the changes it wants, planned afresh, come to the same calls on
+resources that are as they were. Whatever else was changed in the workspace is nobody's business here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, cast
+
+from lmsconf.documents.document import change_json, texts
+from lmsconf.documents.plan_file import PAIRS, body_json
+from lmsconf.errors import Problem
+from lmsconf.model.canonical import sha256
+from lmsconf.model.names import quoted
+from lmsconf.model.values import Action, Call, Change, Json, Plan
+from lmsconf.planner.guards import total
+
+CODE: Final = "plan/stale"
+SHOWN: Final = 10
+"""How many items of a long list are told; the others are counted."""
+
+_COUNTED: Final = ("deletes", "removals", "answers", "updates")
+_AT_LEAST: Final = "recreates"
+"""What no manifest spoke of is not compared again, so a plan may have been told of more than shows without it."""
+_SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
+_WANTED: Final = ("address", "action", "id", "after")
+_ABSENT: Final = object()
+"""What stands for a key that one side does not have."""
+
+
+def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+    """Why the plan no longer fits; empty when it does.
+
+    now: what the plan's own changes come to today. found: why some of them cannot be planned at all any more.
+    """
+    wanted = {str(change.address): change for change in plan.changes}
+    today = {str(change.address): change for change in now.changes}
+    broken = {problem.address for problem in found}
+    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in found]
+    for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
+        differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
+        if differs or address not in wanted or address not in today:
+            problems.append(_changed(address, wanted.get(address), today.get(address)))
+        elif _calls(plan, address) != _calls(now, address):
+            problems.append(_leans_elsewhere(wanted[address]))
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    for problem in now.all_problems:
+        if problem.is_error and (problem.code, problem.address) not in known:
+            problems.append(replace(problem, code=CODE))
+    if not problems:
+        problems.extend(_misfits(plan, now))
+    if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
+        problems.append(_problem(None, "the plan takes away other than what its guards were told", []))
+    return tuple(problems)
+
+
+def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
+    """Where a change or a call is not what a plan made now, of the same changes on the same resources, has there."""
+    # A plan of a part may write what is live with names that only the rest of the manifests brings about.
+    keys = _WANTED if plan.partial else _SHOWN
+    today = {_shown(change, keys) for change in now.changes}
+    for change in plan.changes:
+        if _shown(change, keys) not in today:
+            message = f"{change.address}: a plan made now has another id for it, or another difference"
+            yield _problem(change, f"{message}; the file may have been edited", [])
+    mine, fresh = (_calls_by_id(one) for one in (plan, now))
+    for call in plan.calls:
+        if mine[call.id] != fresh.get(call.id):
+            yield _problem(None, f"{call.id} ({call.address}): {_misfit(call, now)}", [], str(call.address))
+            return
+    if [call.id for call in plan.calls] != [call.id for call in now.calls]:
+        yield _problem(None, "a plan made now has other calls, or has them in another order", [])
+
+
+def _shown(change: Change, keys: Iterable[str]) -> str:
+    """What a change says it does, as its document does but for where and why; no list of it has an order."""
+    said = change_json(change)
+    return sha256({key: _sorted(said[key]) for key in keys})
+
+
+def _sorted(value: Json) -> Json:
+    """A value in which lists have one order."""
+    if isinstance(value, list):
+        return sorted(map(_sorted, value), key=_spelt)
+    return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
+
+
+def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
+    """All that each call says, whom it waits for included."""
+    return {
+        call.id: [str(call.address), _said(call), texts(call.needs), call.may_be_refused, texts(sorted(call.people))]
+        for call in plan.calls
+    }
+
+
+def _misfit(call: Call, now: Plan) -> str:
+    """Why a call is not as a plan made now has it: it is in use since then, or the file is not as it was written."""
+    likely = any(one.may_be_refused and _said(one) == _said(call) for one in now.calls)
+    if likely and not call.may_be_refused:
+        return "the service may refuse it by now, which the plan does not say"
+    return "a plan made now has another call there; the file may have been edited"
+
+
+def _unplannable(problem: Problem, change: Change | None) -> Problem:
+    """What a fresh plan says of a resource, with what was reviewed of it."""
+    lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
+    told = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
+    return _problem(change, f"{told[0]}, which was otherwise when the plan was made", told[1:], problem.address)
+
+
+def _whole(label: str, form: Json) -> Iterator[str]:
+    yield f"{label + ':':<10} {'not there' if form is None else _spelt(form)}"
+
+
+def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
+    """A resource that is not as it was, key by key."""
+    if then is None:
+        why = f": {now.reason}" if now and now.reason else ""
+        return _problem(now, f"{address}: it is no part of the plan, and would be one by now{why}", [], address)
+    live = then.after if now is None else now.before
+    lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
+    return _problem(then, f"{address} is not as it was when the plan was made: {_what(then, now)}", lines)
+
+
+def _what(then: Change, now: Change | None) -> str:
+    """What became of it, in a few words."""
+    if now is None:
+        return "it is gone already" if then.action is Action.DELETE else "it is as the plan wants it already"
+    if then.before is None:
+        return "it was not there, and is now"
+    if now.before is None:
+        return "it was there, and is not any more"
+    keys = _keys(then, now.before)
+    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not speak of"
+
+
+def _keys(then: Change, live: Json) -> list[str]:
+    """The keys whose live value is another than it was."""
+    before, now = _form(then.before), _form(live)
+    keys = dict.fromkeys([*before, *now])
+    return [key for key in keys if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
+
+
+def _form(side: Json) -> Mapping[str, Json]:
+    return side if isinstance(side, dict) else {}
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two values say the same; no list of a manifest has an order."""
+    if isinstance(one, list) and isinstance(other, list):
+        return Counter(map(_spelt, one)) == Counter(map(_spelt, other))
+    return one == other
+
+
+def _three(key: str, then: Change, live: Json) -> Iterator[str]:
+    """One key: as it was reviewed, as it was live then, as it is live now."""
+    sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
+    lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
+    shared = _shared(lists) if len(lists) > 1 else Counter()
+    yield f"{key}{f' ({shared.total():,} the same throughout)' if shared else ''}:"
+    for label, side in zip(("reviewed", "live then", "live now"), sides, strict=True):
+        yield f"  {label + ':':<10} {_side(side, shared)}"
+
+
+def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
+    """What stands in every one of the lists."""
+    common = Counter(map(_spelt, lists[0]))
+    for one in lists[1:]:
+        common &= Counter(map(_spelt, one))
+    return common
+
+
+def _side(value: object, shared: Counter[str]) -> str:
+    if value is _ABSENT:
+        return "not there"
+    if not isinstance(value, list):
+        return _spelt(cast(Json, value))
+    items = sorted((Counter(map(_spelt, value)) - shared).elements())
+    more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
+    return ", ".join(items[:SHOWN]) + more if items else "none beside them" if shared else "none"
+
+
+def _spelt(value: Json) -> str:
+    """A value on one line, as it could stand in a manifest."""
+    if value is None:
+        return "none"
+    return quoted(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _leans_elsewhere(change: Change) -> Problem:
+    """The same resource, and other calls: what they name is another thing now, or was edited into the plan."""
+    message = f"{change.address}: what it needs is not what it was when the plan was made, so its calls would be others"
+    return _problem(change, message, [])
+
+
+def _calls(plan: Plan, address: str) -> list[str]:
+    """What is sent for a resource. Whether it may be refused depends on others, and is no part of it."""
+    return [sha256(_said(call)) for call in plan.calls if str(call.address) == address]
+
+
+def _said(call: Call) -> Json:
+    return [call.operation, call.method, call.path, dict(call.query), _unordered(body_json(call.body))]
+
+
+def _unordered(body: Json) -> Json:
+    """A body in which pairs, which stand for the keys of an object, have one order."""
+    if isinstance(body, list):
+        return [_unordered(item) for item in body]
+    if not isinstance(body, dict):
+        return body
+    found = {key: _unordered(value) for key, value in body.items()}
+    if PAIRS in found:
+        found[PAIRS] = sorted(cast("list[Json]", found[PAIRS]), key=_spelt)
+    return found
+
+
+def _totals(plan: Plan) -> Mapping[str, int | None]:
+    """What each guard counts, without those that count nothing."""
+    totals = {guard: total([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
+    return {guard: number for guard, number in totals.items() if number != 0}
+
+
+def _recreates(plan: Plan) -> int:
+    return sum(measure.taken or 0 for measure in plan.measures if measure.guard == _AT_LEAST)
+
+
+def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
+    return Problem(
+        code=CODE,
+        message=message,
+        hint="\n".join([*lines, "Plan again and review it."]),
+        source=None if change is None else change.source,
+        address=address if change is None else str(change.address),
+    )

@@ -1,0 +1,81 @@
+"""The look at the workspace after a run: everything that its plan was made of, or only what it touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lmsconf.apply.ambiguous_writes import Settling
+from lmsconf.apply.scheduler import Run
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.model.scope import Verified, Verify, skipped
+from lmsconf.model.values import Change, Plan, is_unseen
+
+TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
+OTHER_MANIFESTS: Final = (
+    "The manifests at hand are not those that this plan was made from, so nothing else was looked at."
+)
+NO_MANIFESTS: Final = (
+    "There are no manifests at hand that can be read, so nothing but what this plan touched was looked at."
+)
+
+Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
+"""Plans everything in the plan's selection afresh, with the errors of what cannot be planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBack:
+    """What a look at the workspace came to. converged: None where nobody could look.
+
+    residue: what a fresh plan still wants. problems: errors, of what could not be planned or not be read.
+    """
+
+    verified: Verified
+    converged: bool | None
+    residue: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def not_looked(reason: str) -> ReadBack:
+    """Where nothing was read, and why."""
+    return ReadBack(verified=Verified(reason=reason), converged=None)
+
+
+def read_back(
+    plan: Plan, run: Run, settling: Settling, *, touched: Callable[[], Plan], whole: Whole | None, reason: str | None
+) -> ReadBack:
+    """Plans again. Everything is read once; what was accepted may show late, and only that is looked for again.
+
+    whole: None where only what the plan touched is looked at, for that `reason`.
+    """
+    mine = {outcome.address for outcome in run.outcomes}
+    verified = Verified(
+        scope=Verify.TOUCHED if whole is None else Verify.ALL,
+        resources=len({change.address for change in plan.changes}),
+        partial=plan.partial,
+        reason=reason,
+    )
+    changes: tuple[Change, ...] = ()
+    others: tuple[Change, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    looked = False
+    for _ in settling.shows():
+        try:
+            if whole is None or looked:
+                changes = touched().changes
+            else:
+                now, errors = whole()
+                changes = tuple(change for change in now.changes if change.address in mine)
+                others = tuple(change for change in now.changes if change.address not in mine)
+                verified = replace(verified, skipped=skipped(now.all_problems), left_out=len(now.left_out))
+            looked = True
+        except ProblemsFound as found:
+            wrong = tuple(problem for problem in found.problems if problem.is_error)
+            return ReadBack(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
+        except LmsconfError as error:
+            return replace(not_looked(error.message), problems=error.problems)
+        if not any(change.address in mine and is_unseen(change, run.outcomes) for change in changes):
+            break
+    residue = (*changes, *others)
+    return ReadBack(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)

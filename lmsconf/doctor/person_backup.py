@@ -1,0 +1,163 @@
+"""Keepsake: what a person was before a probe touched them, so that it can be compared and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from lmsconf.api.spec import Wire
+from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
+from lmsconf.doctor.candidates import candidates
+from lmsconf.doctor.findings import Value
+from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.kinds.custom_field.values import FieldRow, field_row
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.user.values import RIGHTS, AnswerRow, readable_answers
+from lmsconf.model.names import normal
+from lmsconf.model.values import Json
+
+DATE: Final = "users.set-custom-archived-date.date"
+SHAPE: Final = f"{ANSWERS}.shape"
+VALUE: Final = f"{ANSWERS}.value"
+
+
+@dataclass(frozen=True, slots=True)
+class Keepsake:
+    """A person at one moment. answers: None where the service shows them in a way that nobody can read."""
+
+    id: str
+    archived: bool
+    rights: Mapping[str, bool]
+    date: int | None
+    metadata: Mapping[str, str]
+    answers: tuple[AnswerRow, ...] | None
+    fields: tuple[FieldRow, ...]
+
+    @classmethod
+    def of(cls, lab: Lab, person: str) -> Keepsake:
+        """The person as the service shows them now. Raises Rejected where it does not."""
+        user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
+        listed = lab.reader.rows(LISTINGS[CUSTOM_FIELD]).rows
+        fields = tuple(field_row(row) for row in listed)
+        date, metadata = user.get("customArchiveDate"), user.get("metadata")
+        return cls(
+            id=person,
+            archived=user.get("archivedAt") is not None,
+            rights={right: bool(user.get(right)) for right in RIGHTS},
+            date=int(date) if isinstance(date, int | float) and date else None,
+            metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
+            answers=_repeatable(readable_answers(user), fields),
+            fields=fields,
+        )
+
+    def now(self, lab: Lab) -> Keepsake:
+        """The same person again."""
+        return Keepsake.of(lab, self.id)
+
+    def answer(self, lab: Lab, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
+        """Answers these fields, by id, and all that was answered before too, which might be forgotten otherwise."""
+        wire = Wire({**lab.words, **trying})
+        body = answers_body(wire.behaviour, {**self._held(wire), **said})
+        return lab.send(ANSWERS, path={"userId": self.id}, said=body)
+
+    def put_back(self, lab: Lab) -> list[str]:
+        """Makes the person what they were. Says what it changed for that, and what is still not as it was."""
+        now = self.now(lab)
+        told = [
+            f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
+            for right in RIGHTS
+            if now.rights[right] is not self.rights[right]
+        ]
+        self._put_rights_back(lab, now)
+        if now.date != self.date:
+            self.put_date_back(lab)
+            told.append("the archive date of the person was changed, and is put back")
+        if now.metadata != self.metadata:
+            self.put_metadata_back(lab)
+            told.append("the metadata of the person was changed, and is put back")
+        if now.lacks_answers_of(self):
+            self.put_answers_back(lab)
+            told.append("an answer of the person was changed, and is put back")
+        return told
+
+    def differs(self, lab: Lab) -> list[str]:
+        """What of the person is not as it was."""
+        now = self.now(lab)
+        parts = {
+            "rights": now.rights != self.rights,
+            "archive date": now.date != self.date,
+            "metadata": now.metadata != self.metadata,
+            "answers": now.answers != self.answers,
+        }
+        return [f"the {part} of the person {self.id}: not as before" for part, differs in parts.items() if differs]
+
+    def lacks_answers_of(self, before: Keepsake) -> bool:
+        """Whether an answer of then is not there, or is another one."""
+        return not set(before.answers or ()) <= set(self.answers or ())
+
+    def put_date_back(self, lab: Lab) -> None:
+        """The archive date as it was. An interrupted try may have used a name that is not known yet."""
+        path, said = {"userId": self.id}, {"date": self.date}
+        operation, names = "users.set-custom-archived-date", candidates(DATE, lab.wire.behaviour(DATE))
+        attempts = (lambda name=name: lab.send(operation, path=path, said=said, trying={DATE: name}) for name in names)
+        self._until(lab, attempts, lambda now: now.date == self.date)
+
+    def put_metadata_back(self, lab: Lab) -> None:
+        """The whole metadata as it was."""
+        lab.send("users.update-metadata", path={"userId": self.id}, said={"metadata": dict(self.metadata)})
+
+    def put_answers_back(self, lab: Lab) -> None:
+        """All answers as they were, in whichever shape they have to be given."""
+        shapes, forms = (candidates(key, lab.wire.behaviour(key)) for key in (SHAPE, VALUE))
+        words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
+        attempts = (lambda trying=trying: self.answer(lab, {}, trying) for trying in words)
+        self._until(lab, attempts, lambda now: not now.lacks_answers_of(self))
+
+    def _until(self, lab: Lab, attempts: Iterable[Callable[[], Sent]], done: Callable[[Keepsake], bool]) -> None:
+        """One attempt after the other, until the person is seen to be as wanted."""
+        for attempt in attempts:
+            if attempt().accepted and done(self.now(lab)):
+                return
+
+    def _put_rights_back(self, lab: Lab, now: Keepsake) -> None:
+        for right in RIGHTS:
+            if now.rights[right] is not self.rights[right]:
+                path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
+                lab.send(f"user-access.make-{right}", path=path)
+
+    def _held(self, wire: Wire) -> dict[str, object]:
+        """The answers by field id, as they would be given again."""
+        fields = {normal(field.name): field for field in self.fields}
+        pairs = ((fields.get(one.field), one) for one in self.answers or ())
+        return {
+            str(field.id): answer_value(wire.behaviour, field.type, said)
+            for field, one in pairs
+            if field is not None and (said := one.said if field.type == "TEXT" else sorted(one.choices))
+        }
+
+
+def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
+    """The answers with ids for choices, which some services show by name; None where one could not be given again."""
+    by_name = {normal(field.name): field for field in fields}
+    found = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
+    return None if answers is None or None in found else tuple(one for one in found if one)
+
+
+def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
+    """An answer as it would be given again; None where that is not known."""
+    if field is None:
+        return answer
+    if field.type == "TEXT":
+        return AnswerRow(answer.field, frozenset(), answer.said) if len(answer.choices) < 2 else None
+    ids = _ids(field)
+    if not answer.picked <= ids.keys():
+        return None
+    return AnswerRow(answer.field, frozenset(ids[one] for one in answer.picked), None)
+
+
+def _ids(field: FieldRow) -> dict[str, str]:
+    """The id of each choice, by its name and by itself."""
+    names = {choice.name: str(choice.id) for choice in field.choices}
+    return {**names, **{id: id for id in names.values()}}

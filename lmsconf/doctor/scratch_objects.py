@@ -1,0 +1,196 @@
+"""Scratch objects: made for a probe under names of their own, and taken away again, also those of an earlier run."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple, cast
+
+from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.errors import LmsconfError
+from lmsconf.kinds.content_target.values import TargetRow, target_row
+from lmsconf.kinds.shared.listings import LISTINGS
+from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import ListOperation
+from lmsconf.model.values import Json
+
+PREFIX: Final = "lmsconf-probe-"
+_DOMAIN: Final = "@lmsconf.invalid"
+"""No mail can ever be delivered to an address below `.invalid`."""
+_TRIES: Final = 3
+_PAUSE: Final = 1.0
+
+
+class _Place(NamedTuple):
+    """How objects of a kind are listed, made and deleted, and what of them says whose they are."""
+
+    listing: ListOperation
+    creation: str
+    deletion: str
+    label: str = "name"
+
+    @property
+    def id(self) -> str:
+        """The key of the id."""
+        return self.listing.id
+
+
+# In the order in which they can go: a field is free when nobody answers it and no smart group names it.
+_PLACES: Final[Mapping[str, _Place]] = {
+    USER: _Place(LISTINGS[USER], "users.create", "users.delete", "email"),
+    SMART_GROUP: _Place(LISTINGS[SMART_GROUP], "smart-groups.create", "smart-groups.delete"),
+    GROUP: _Place(LISTINGS[GROUP], "manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELD: _Place(LISTINGS[CUSTOM_FIELD], "custom-fields.create", "custom-fields.delete"),
+}
+
+
+class NotMade(LmsconfError):
+    """The service did not make a scratch object, so nothing can be learnt on it."""
+
+    code = "probe/not-made"
+
+
+class Thing(NamedTuple):
+    """One scratch object."""
+
+    kind: str
+    id: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name} ({self.id})"
+
+
+class Scratch:
+    """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show.
+
+    accounts: whether accounts may be made, and those of earlier runs deleted.
+    """
+
+    def __init__(self, lab: Lab, mark: str, settle: float, *, accounts: bool = False) -> None:
+        self._lab = lab
+        self._kinds = [kind for kind in _PLACES if accounts or kind != USER]
+        self._mark = mark
+        self._settle = settle
+        self._made: defaultdict[str, set[str]] = defaultdict(set)
+
+    def name(self, what: str) -> str:
+        """A name that only this run uses."""
+        return f"{PREFIX}{self._mark}-{what}"
+
+    def address(self, what: str) -> str:
+        """An e-mail that only this run uses."""
+        return f"{self.name(what)}{_DOMAIN}"
+
+    def make(self, kind: str, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
+        """A new object as its listing has it. Raises NotMade. what: tells it from another one of its kind."""
+        place, name = _PLACES[kind], self.name(what or kind.replace("_", "-"))
+        sent = self._lab.send(place.creation, said={"name": name, **said})
+        until = time.monotonic() + self._settle
+        while True:
+            for row in self.rows(kind):
+                if row.get("name") == name:
+                    self._made[kind].add(str(row[place.id]))
+                    return row
+            # Only what the service surely refused need not be waited for.
+            if sent.refused or time.monotonic() > until:
+                reason = sent.reason or "it is not in the listing"
+                raise NotMade(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
+            time.sleep(_PAUSE)
+
+    def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
+        """The live objects of a kind; of people, who may be many, those of probes."""
+        place = _PLACES[kind]
+        return self._accounts() if kind == USER else self._lab.reader.rows(place.listing).rows
+
+    def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
+        """The account that a call made for that e-mail; None where it made none. Whatever it made, is kept in mind."""
+        if sent.refused:
+            return None
+        answer = sent.answer if isinstance(sent.answer, dict) else {}
+        if answer.get("newUser") is True and answer.get("userId") is not None:
+            self._made[USER].add(str(answer["userId"]))
+        return next((row for row in self.rows(USER) if row.get("email") == email), None)
+
+    def discard(self, *kinds: str) -> None:
+        """Deletes what this run made of some kinds, to make place. What stays is told by the sweep."""
+        for thing in self.things():
+            if thing.kind in kinds and thing.id in self._made[thing.kind]:
+                self._delete(thing)
+
+    def row(self, kind: str, id: str) -> dict[str, Json]:
+        """One live object. Raises NotMade where it is gone."""
+        found = next((row for row in self.rows(kind) if str(row[_PLACES[kind].id]) == id), None)
+        if found is None:
+            raise NotMade(f"the scratch {kind.replace('_', ' ')} {id} is gone")
+        return found
+
+    def targets(self, content: str, group: str) -> list[TargetRow]:
+        """The assignments of a content to a scratch group."""
+        answer = cast("dict[str, Json]", self._lab.reader.get("content-targets.list", query={"contentId": content}))
+        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
+        return [row for row in (target_row(RemoteId(content), one) for one in rows) if row.target == group]
+
+    def clear(self, content: str, group: str) -> None:
+        """Takes every assignment of the content to the group away; a service may have made it twice."""
+        for _ in range(_TRIES):
+            rows = self.targets(content, group)
+            if not rows:
+                return
+            for row in rows:
+                said = {"contentId": content, "targetId": group, "targetType": row.type}
+                self._lab.send("content-targets.delete", said=said)
+
+    def things(self) -> list[Thing]:
+        """What is live of this and of earlier runs, in the order in which it can be deleted."""
+        return [
+            Thing(kind, str(row[place.id]), str(row.get(place.label) or ""))
+            for kind, place in _PLACES.items()
+            if kind in self._kinds
+            for row in self.rows(kind)
+            if _is_ours(kind, row) or str(row[place.id]) in self._made[kind]
+        ]
+
+    def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
+        """Deletes all of it: what there was, and what could not be deleted, with the reason.
+
+        contents: whose assignments to look through; None: those of the whole catalog.
+        """
+        found = self.things()
+        groups = {thing.id for thing in found if thing.kind == GROUP}
+        if groups:
+            for content in self._catalog() if contents is None else contents:
+                self._unassign(content, groups)
+        reasons = {thing[:2]: sent.reason for thing in found for sent in [self._delete(thing)]}
+        left = self.things() if found else []
+        return found, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
+
+    def _accounts(self) -> tuple[dict[str, Json], ...]:
+        """The accounts of probes. How the filter matches is not documented: where it hides one, all are looked at."""
+        place, found = _PLACES[USER], tuple[dict[str, Json], ...]()
+        for query in ({"filter": PREFIX}, {}):
+            rows = self._lab.reader.rows(place.listing, query=query).rows
+            found = tuple(row for row in rows if _is_ours(USER, row) or str(row[place.id]) in self._made[USER])
+            if found and self._made[USER] <= {str(row[place.id]) for row in found}:
+                break
+        return found
+
+    def _catalog(self) -> list[str]:
+        rows = self._lab.reader.rows(LISTINGS[CONTENT]).rows
+        return [str(row["courseId"]) for row in rows]
+
+    def _unassign(self, content: str, groups: Collection[str]) -> None:
+        for group in groups:
+            self.clear(content, group)
+
+    def _delete(self, thing: Thing) -> Sent:
+        place = _PLACES[thing.kind]
+        return self._lab.send(place.deletion, path={place.id: thing.id})
+
+
+def _is_ours(kind: str, row: Mapping[str, Json]) -> bool:
+    """Whether some run of the probe made it, by its name. Accounts have a domain of ours as well."""
+    name = str(row.get(_PLACES[kind].label) or "")
+    return name.startswith(PREFIX) and (kind != USER or name.endswith(_DOMAIN))

@@ -1,0 +1,126 @@
+"""Lab: one call after the other, in words that are being tried, and what was learnt by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lmsconf.api.reader import Reader
+from lmsconf.api.spec import Wire
+from lmsconf.api.worker_pool import Crew
+from lmsconf.doctor.candidates import candidates
+from lmsconf.doctor.findings import Lesson, Value, Verdict
+from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
+from lmsconf.model.values import Json
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+
+_SHOWN: Final = 4
+_SERVER: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of one writing call. Only a look at the workspace tells whether it had an effect."""
+
+    accepted: bool
+    status: int | None = None
+    reason: str = ""
+    answer: Json = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was certainly not carried out."""
+        return not self.accepted and (self.status is None or self.status < _SERVER)
+
+
+class Lab:
+    """Calls through a crew of one, so that what is sent last is done last.
+
+    words: the dialect as far as it is known.
+    """
+
+    def __init__(self, crew: Crew, words: Mapping[str, Value]) -> None:
+        self._crew = crew
+        self.said = Wire(words)
+        self.words = dict(words)
+        self.wire = self.said
+        self.lessons: list[Lesson] = []
+        self._last = ""
+
+    @property
+    def reader(self) -> Reader:
+        """Reads in the words that are known."""
+        return Reader(self._crew, self.wire)
+
+    def send(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        said: Mapping[str, object] | None = None,
+        trying: Mapping[str, Value] | None = None,
+    ) -> Sent:
+        """One writing call with the names that are tried. Raises ApiError only where no call would fare better."""
+        try:
+            wire = Wire({**self.words, **trying}) if trying else self.wire
+        except ProblemsFound as clash:
+            return self._refused(Sent(False, reason=clash.problems[0].message))
+        body = None if wire[operation].body is None else wire.body(operation, **(said or {}))
+
+        def call(client: Client) -> Json:
+            client.wire = wire
+            return client.call(operation, path=path, body=body)
+
+        try:
+            answer = self._crew.submit(call).result()
+        except BadAnswer:
+            # It was done; only what it said cannot be used, and it is looked up anyway.
+            return Sent(True)
+        except (Rejected, AnswerLost) as refused:
+            lost = isinstance(refused, AnswerLost)
+            return self._refused(Sent(False, _SERVER if lost else refused.status, refused.message))
+        return Sent(True, answer=answer)
+
+    def learn(self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back") -> bool:
+        """Tries one value after the other until one works. Says what is not learnt, and gives whether it is."""
+        value = self.first(key, works)
+        if value is None:
+            self.unknown(key, self.why_not(key))
+        else:
+            self.settle(key, value, reason)
+        return value is not None
+
+    def first(self, key: str, works: Callable[[Value], bool]) -> Value | None:
+        """The first value that works."""
+        self._last = ""
+        return next(filter(works, candidates(key, self.said.behaviour(key))), None)
+
+    def why_not(self, key: str) -> str:
+        """That nothing worked, with the last refusal."""
+        tried = candidates(key, self.said.behaviour(key))
+        shown = ", ".join(map(str, tried[:_SHOWN]))
+        more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
+        last = f"; the last refusal was: {self._last}" if self._last else ""
+        return f"none of {shown}{more} had an effect{last}"
+
+    def settle(self, key: str, value: Value, reason: str) -> None:
+        """Keeps what was learnt, and uses it from now on."""
+        now = self.said.behaviour(key)
+        self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
+        self.words[key] = value
+        self.wire = Wire(self.words)
+
+    def unknown(self, key: str, reason: str) -> None:
+        """Says why something was not learnt."""
+        self.lessons.append(Lesson(key, Verdict.UNKNOWN, None, reason))
+
+    def knows(self, key: str) -> bool:
+        """Whether a key was learnt in this run."""
+        return any(one.key == key and one.verdict is not Verdict.UNKNOWN for one in self.lessons)
+
+    def _refused(self, sent: Sent) -> Sent:
+        self._last = sent.reason
+        return sent

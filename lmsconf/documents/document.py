@@ -1,0 +1,279 @@
+"""What all documents share: JSON text out and strictly back in, a checking reader, and the values in each of them.
+
+Most are written one item of a list to a line, so that two of them can be compared line by line. A plan is written in
+canonical form instead: then the seal is the sum of the file itself with an empty seal, and anybody can check it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NoReturn, TypeVar, cast
+
+from lmsconf import __version__
+from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan, Where
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical import canonical, sha256
+from lmsconf.model.unseen import UNSEEN
+from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Undo, UndoLevel
+
+Value = TypeVar("Value")
+
+TOOL: Json = {"name": "lmsconf", "version": __version__}
+"""What wrote a document."""
+
+# All of these are legal inside JSON strings, and outside of strings there is none but blanks, so each can be written as
+# an escape without changing the value. A runner of CI looks for `##[` and `##vso[` anywhere in a line.
+_ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNSEEN}]|#(?=#\w*\[)")
+
+
+def visible(text: str) -> str:
+    """JSON text in which everything can be seen and nothing acts, of the same value."""
+    return _ACTIVE.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def _escaped(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
+
+
+def render(document: Mapping[str, Json]) -> str:
+    """The document as text: a line for each key, and for each item of a list."""
+    lines = ",\n".join(f"  {_compact(key)}: {_value(value)}" for key, value in document.items())
+    return f"{{\n{lines}\n}}\n"
+
+
+def render_canonical(document: Mapping[str, Json]) -> str:
+    """The document in the very form that digests and seals are taken of; what must not be seen is escaped."""
+    return visible(canonical(document).decode("utf-8", "surrogatepass"))
+
+
+def _value(value: Json) -> str:
+    if isinstance(value, list) and value:
+        items = ",\n".join(f"    {_compact(item)}" for item in value)
+        return f"[\n{items}\n  ]"
+    return _compact(value)
+
+
+def _compact(value: Json) -> str:
+    return visible(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def parse(text: str) -> dict[str, Json]:
+    """The document that `text` holds. Raises StalePlan for text that is cut short, no JSON, or says a key twice."""
+    try:
+        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        hint = "It was cut short or edited. Make it again."
+        raise StalePlan(f"the file is not a whole document of lmsconf: {error}", hint=hint) from error
+    if not isinstance(found, dict) or not isinstance(found.get("format"), str):
+        raise LmsconfError("the file is not a document of lmsconf: it has no format", hint=_MAKE)
+    return found
+
+
+_MAKE = "Make one with: lmsconf plan --out FILE"
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return made
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def expect_format(document: Mapping[str, Json], wanted: str) -> None:
+    """Raises unless the document has the wanted format, saying which one it has."""
+    found = document["format"]
+    if found != wanted:
+        raise LmsconfError(f"the file has the format {found!r}, not {wanted!r}", hint=_MAKE)
+
+
+def sealed(document: Mapping[str, Json]) -> dict[str, Json]:
+    """The document with its seal: the SHA-256 of all of it with an empty seal."""
+    empty = {**document, "seal": ""}
+    return {**empty, "seal": sha256(empty)}
+
+
+def expect_seal(document: Mapping[str, Json]) -> None:
+    """Raises StalePlan when anything was changed since the document was written."""
+    if sealed(document)["seal"] != document.get("seal"):
+        raise changed()
+
+
+def changed() -> StalePlan:
+    """The error for a file that is not as lmsconf wrote it."""
+    return StalePlan("the file was changed after lmsconf wrote it", hint="Make it again; it is not meant for editing.")
+
+
+class Reader:
+    """An object of a document, read key by key. Raises ValueError for a value of the wrong type, or one not there."""
+
+    def __init__(self, value: Json) -> None:
+        if not isinstance(value, dict):
+            raise ValueError("an object is missing")
+        self._value = value
+
+    def has(self, key: str) -> bool:
+        """Whether the object says anything under `key`."""
+        return key in self._value
+
+    def json(self, key: str) -> Json:
+        if key not in self._value:
+            raise ValueError(f"{key} is missing")
+        return self._value[key]
+
+    def _typed(self, key: str, kind: type[Value]) -> Value:
+        found = self.json(key)
+        if type(found) is not kind:
+            raise ValueError(f"{key} is not of the type {kind.__name__}")
+        return found
+
+    def text(self, key: str) -> str:
+        return self._typed(key, str)
+
+    def text_or_nothing(self, key: str) -> str:
+        """A text that may be left out where it is empty."""
+        return self.text(key) if key in self._value else ""
+
+    def number(self, key: str) -> int:
+        return self._typed(key, int)
+
+    def flag(self, key: str) -> bool:
+        return self._typed(key, bool)
+
+    def items(self, key: str) -> list[Json]:
+        return cast("list[Json]", self._typed(key, list))
+
+    def object(self, key: str) -> dict[str, Json]:
+        return cast("dict[str, Json]", self._typed(key, dict))
+
+    def reader(self, key: str) -> Reader:
+        return Reader(self.json(key))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        return tuple(_text(item) for item in self.items(key))
+
+    def text_map(self, key: str) -> dict[str, str]:
+        return {name: _text(item) for name, item in self.object(key).items()}
+
+    def each(self, key: str, read: Callable[[Reader], Value]) -> tuple[Value, ...]:
+        """What `read` makes of each object of the list under `key`."""
+        return tuple(read(Reader(item)) for item in self.items(key))
+
+    def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
+        """What `read` makes of the value under `key`; None where it is null."""
+        return None if self.json(key) is None else read(key)
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is missing")
+    return value
+
+
+def texts(values: Iterable[object]) -> list[Json]:
+    """A list of values in their printed form."""
+    return [str(value) for value in values]
+
+
+def where_json(where: Where | None) -> Json:
+    if where is None:
+        return None
+    each: dict[str, Json] = {"each": where.each} if where.each else {}
+    return {"file": where.file, "line": where.line, "column": where.column, **each}
+
+
+def where_value(at: Reader) -> Where:
+    return Where(at.text("file"), at.number("line"), at.number("column"), at.text_or_nothing("each"))
+
+
+def problem_json(problem: Problem) -> dict[str, Json]:
+    return {
+        "code": problem.code,
+        "severity": problem.severity.value,
+        "message": problem.message,
+        "hint": problem.hint,
+        "source": where_json(problem.source),
+        "address": problem.address,
+    }
+
+
+def problem_value(at: Reader) -> Problem:
+    return Problem(
+        code=at.text("code"),
+        severity=Severity(at.text("severity")),
+        message=at.text("message"),
+        hint=at.maybe("hint", at.text),
+        source=at.maybe("source", lambda key: where_value(at.reader(key))),
+        address=at.maybe("address", at.text),
+    )
+
+
+def change_json(change: Change) -> dict[str, Json]:
+    return {
+        "address": str(change.address),
+        "kind": change.address.kind,
+        "name": change.address.name,
+        "action": change.action.value,
+        "id": change.id,
+        "about": None if change.about is None else dict(change.about),
+        "source": where_json(change.source),
+        "before": change.before,
+        "after": change.after,
+        "fields": [_field_json(field) for field in change.fields],
+        "defaults": list(change.defaults),
+        "reason": change.reason,
+        "goes_with": None if change.goes_with is None else str(change.goes_with),
+        **({} if change.origin is None else {"origin": change.origin.value}),
+        "undo": {"level": change.undo.level.value, "reason": change.undo.reason},
+        "problems": [problem_json(problem) for problem in change.problems],
+    }
+
+
+def change_value(at: Reader) -> Change:
+    return Change(
+        address=Address.parse(at.text("address")),
+        action=Action(at.text("action")),
+        id=at.maybe("id", lambda key: RemoteId(at.text(key))),
+        about=at.maybe("about", at.object),
+        source=at.maybe("source", lambda key: where_value(at.reader(key))),
+        before=at.json("before"),
+        after=at.json("after"),
+        fields=at.each("fields", _field_value),
+        problems=at.each("problems", problem_value),
+        defaults=at.texts("defaults"),
+        reason=at.maybe("reason", at.text),
+        goes_with=at.maybe("goes_with", lambda key: Address.parse(at.text(key))),
+        origin=Origin(at.text("origin")) if at.has("origin") else None,
+        undo=_undo_value(at.reader("undo")),
+    )
+
+
+def _undo_value(at: Reader) -> Undo:
+    return Undo(level=UndoLevel(at.text("level")), reason=at.maybe("reason", at.text))
+
+
+def _field_json(field: FieldChange) -> Json:
+    return {
+        "path": field.path,
+        "before": field.before,
+        "after": field.after,
+        "added": list(field.added),
+        "removed": list(field.removed),
+    }
+
+
+def _field_value(at: Reader) -> FieldChange:
+    return FieldChange(
+        path=at.text("path"),
+        before=at.json("before"),
+        after=at.json("after"),
+        added=tuple(at.items("added")),
+        removed=tuple(at.items("removed")),
+    )

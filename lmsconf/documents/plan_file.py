@@ -1,0 +1,353 @@
+"""A plan as a file: `lmsconf.plan/1`, sealed, so that what is applied is what was reviewed.
+
+A seal shows what was changed by accident or by hand; anybody can make a new one. Against somebody who does, a file can
+be signed as well, with a key that only those share who plan and who apply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from lmsconf.documents.document import (
+    TOOL,
+    Reader,
+    change_json,
+    change_value,
+    changed,
+    expect_format,
+    expect_seal,
+    parse,
+    problem_json,
+    problem_value,
+    render_canonical,
+    sealed,
+    texts,
+)
+from lmsconf.errors import Problem, StalePlan
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.blockers import blockers
+from lmsconf.model.canonical import canonical, sha256
+from lmsconf.model.scope import Selected
+from lmsconf.model.values import Call, Change, Guard, Json, LetGo, Measure, Plan, SettingChange, Unmanaged
+
+FORMAT = "lmsconf.plan/1"
+_ANY_PLAN = "lmsconf.plan/"
+_SIGN = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
+PAIRS = "$pairs"
+"""Where the keys of an object are ids to come: `{"$pairs": [[key, value], …]}`."""
+_OURS = frozenset({"$ref", PAIRS})
+
+
+def dumps(plan: Plan, key: bytes | None = None) -> str:
+    """The plan as the text of a plan file, signed where there is a key."""
+    document = _document(plan, TOOL)
+    if plan.masked_digest is not None:
+        return render_canonical(document)
+    return _text(document if key is None else {**document, "hmac": _signature(document, key)})
+
+
+def _text(document: Mapping[str, Json]) -> str:
+    return render_canonical(sealed(document))
+
+
+def _signature(document: Mapping[str, Json], key: bytes) -> str:
+    """The HMAC-SHA256 of the canonical document with `hmac` and `seal` empty."""
+    return hmac.new(key, canonical({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
+
+
+def plan_digest(plan: Plan) -> str:
+    """What a plan would do, in one number: equal for equal plans, whenever and from whichever files they were made."""
+    return plan.masked_digest or _digest(_document(plan, TOOL))
+
+
+def loads(text: str, key: bytes | None = None) -> Plan:
+    """The plan that `dumps` wrote. Any other text is refused, be it changed in one byte only: StalePlan, exit 3.
+
+    With a key, so is a file that was not signed with it.
+    """
+    document = parse(text)
+    _expect_format(document)
+    if document.get("masked") is True:
+        hint = "Save the plan itself with: lmsconf plan --out FILE, without --mask-people"
+        raise StalePlan("the file shows a plan without its people, and cannot be applied", hint=hint)
+    expect_seal(document)
+    if key is not None:
+        _expect_signature(document, key)
+    try:
+        plan = _plan(Reader(document))
+        again = _document(plan, document.get("tool"))
+        same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
+    except (ValueError, RecursionError) as error:
+        raise StalePlan(f"the file does not hold a plan: {error}", hint="Make it again with: lmsconf plan") from error
+    if not same:
+        raise changed()
+    return plan
+
+
+def _expect_format(document: Mapping[str, Json]) -> None:
+    """Raises LmsconfError for another document, and StalePlan for a plan that this lmsconf does not speak."""
+    found = str(document["format"])
+    if found != FORMAT and found.startswith(_ANY_PLAN):
+        hint = "Another version of lmsconf wrote it. Plan again with this one."
+        raise StalePlan(f"the file has the format {found!r}, not {FORMAT!r}", hint=hint)
+    expect_format(document, FORMAT)
+
+
+def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
+    """Raises StalePlan unless the file was signed with the key; how long that takes tells nothing of the right one."""
+    found = document.get("hmac")
+    if not isinstance(found, str):
+        raise StalePlan("the plan file is not signed, and there is a key to check it with", hint=_SIGN)
+    if not hmac.compare_digest(found.encode("utf-8", "surrogatepass"), _signature(document, key).encode("ascii")):
+        raise StalePlan("the plan file was signed with another key, or changed after it was signed", hint=_SIGN)
+
+
+def _digest(document: Mapping[str, Json]) -> str:
+    lasting = {key: document[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
+    changes = cast("list[dict[str, Json]]", document["changes"])
+    # Equal plans may differ in where the manifests say something, and why, and in what is known of the way back.
+    return sha256({**lasting, "changes": [_without(change, "source", "about", "origin", "undo") for change in changes]})
+
+
+def _without(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
+    return {key: item for key, item in value.items() if key not in keys}
+
+
+def _document(plan: Plan, tool: Json) -> dict[str, Json]:
+    """The whole document but its seal."""
+    document: dict[str, Json] = {
+        "format": FORMAT,
+        "digest": "",
+        "seal": "",
+        "tool": tool,
+        "created_at": plan.created_at,
+        "expires_at": plan.expires_at,
+        "workspace": {"name": plan.workspace, "url": plan.url},
+        "people": plan.people,
+        "timezone": plan.timezone,
+        "manifests": {"digest": plan.manifests_digest, "files": texts(plan.manifests_files)},
+        "partial": plan.partial,
+        "selection": _selection_json(plan.selection),
+        "offline": plan.offline,
+        "summary": _summary(plan),
+        "policy": dict(plan.policy),
+        "changes": [_change_json(change) for change in plan.changes],
+        "calls": [_call_json(call) for call in plan.calls],
+        "guards": [_guard_json(guard) for guard in plan.guards],
+        "measures": [_measure_json(measure) for measure in plan.measures],
+        "effects": [],
+        "unmanaged": [_unmanaged_json(group) for group in plan.unmanaged],
+        "left_out": texts(plan.left_out),
+        "fingerprints": dict(sorted(plan.fingerprints.items())),
+        "problems": [problem_json(problem) for problem in plan.all_problems],
+    }
+    if plan.base is not None:
+        gone: list[Json] = [{"address": str(one.address), "absent": one.absent} for one in plan.let_go]
+        settings: list[Json] = [_setting_json(one) for one in plan.settings_changed]
+        document |= {"base": plan.base, "let_go": gone, "settings_changed": settings}
+    if plan.masked_digest is not None:
+        return {**document, "digest": plan.masked_digest, "masked": True}
+    return {**document, "digest": _digest(document)}
+
+
+def _plan(at: Reader) -> Plan:
+    workspace, manifests = at.reader("workspace"), at.reader("manifests")
+    changes, problems = _changes(at)
+    selection = _selection_value(at.reader("selection"))
+    if at.flag("partial") is not selection.partial:
+        raise ValueError("partial does not go with the selection")
+    return Plan(
+        workspace=workspace.text("name"),
+        url=workspace.text("url"),
+        people=at.maybe("people", at.number),
+        created_at=at.text("created_at"),
+        expires_at=at.text("expires_at"),
+        manifests_digest=manifests.text("digest"),
+        manifests_files=manifests.texts("files"),
+        selection=selection,
+        offline=at.flag("offline"),
+        timezone=at.maybe("timezone", at.text),
+        policy=at.object("policy"),
+        changes=changes,
+        calls=at.each("calls", _call_value),
+        guards=at.each("guards", _guard_value),
+        measures=at.each("measures", _measure_value),
+        unmanaged=at.each("unmanaged", _unmanaged_value),
+        fingerprints=at.text_map("fingerprints"),
+        problems=problems,
+        left_out=tuple(map(Address.parse, at.texts("left_out"))),
+        base=at.text("base") if at.has("base") else None,
+        let_go=at.each("let_go", _let_go_value) if at.has("let_go") else (),
+        settings_changed=at.each("settings_changed", _setting_value) if at.has("settings_changed") else (),
+    )
+
+
+def _change_json(change: Change) -> dict[str, Json]:
+    """A change whose problems leave out their places, which a digest must not depend on."""
+    problems: list[Json] = [_without(problem_json(problem), "source") for problem in change.problems]
+    return {**change_json(change), "problems": problems}
+
+
+def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """The changes, and the plan's own problems. Those of the changes stand with their places behind the plan's own."""
+    problems = list(at.each("problems", problem_value))
+    changes: list[Change] = []
+    for item in reversed(at.items("changes")):
+        own = len(problems) - len(Reader(item).items("problems"))
+        bare = change_value(Reader({**cast("dict[str, Json]", item), "problems": []}))
+        changes.append(replace(bare, problems=tuple(problems[own:])))
+        del problems[own:]
+    return tuple(reversed(changes)), tuple(problems)
+
+
+def _selection_json(selection: Selected) -> Json:
+    return {"only": texts(selection.only), "except": texts(selection.excluded), "additive": selection.additive}
+
+
+def _selection_value(at: Reader) -> Selected:
+    return Selected(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
+
+
+def _let_go_value(at: Reader) -> LetGo:
+    return LetGo(address=Address.parse(at.text("address")), absent=at.text("absent"))
+
+
+def _setting_json(one: SettingChange) -> Json:
+    return {"path": one.path, "base": one.base, "now": one.now, "weaker": one.weaker}
+
+
+def _setting_value(at: Reader) -> SettingChange:
+    return SettingChange(path=at.text("path"), base=at.json("base"), now=at.json("now"), weaker=at.flag("weaker"))
+
+
+def _summary(plan: Plan) -> Json:
+    counts = plan.summary
+    return {
+        "create": counts.create,
+        "update": counts.update,
+        "replace": counts.replace,
+        "delete": counts.delete,
+        "calls": counts.calls,
+        "blocked": [
+            {"type": one.type.value, "name": one.name, "message": one.message, "allow": one.allow}
+            for one in blockers(plan)
+        ],
+    }
+
+
+def _call_json(call: Call) -> Json:
+    return {
+        "id": call.id,
+        "address": str(call.address),
+        "operation": call.operation,
+        "method": call.method,
+        "path": call.path,
+        "query": dict(call.query),
+        "body": body_json(call.body),
+        "needs": texts(call.needs),
+        "may_be_refused": call.may_be_refused,
+        "people": texts(call.people),
+    }
+
+
+def _call_value(at: Reader) -> Call:
+    return Call(
+        id=at.text("id"),
+        address=Address.parse(at.text("address")),
+        operation=at.text("operation"),
+        method=at.text("method"),
+        path=at.text("path"),
+        query=at.object("query"),
+        body=body_value(at.json("body")),
+        needs=at.texts("needs"),
+        may_be_refused=at.flag("may_be_refused"),
+        people=at.texts("people"),
+    )
+
+
+def body_json(body: object) -> Json:
+    """A request body as JSON, `{"$ref": "group/Sales"}` where an id is not known yet.
+
+    An object in which such an id is a key stands as `{"$pairs": [[key, value], …]}`.
+    """
+    if isinstance(body, Ref):
+        whole: dict[str, Json] = {"$ref": str(body.address)}
+        return whole if body.part is None else {**whole, "choice": body.part}
+    if isinstance(body, dict):
+        if not body.keys().isdisjoint(_OURS):
+            raise ValueError("a request body may not have a key $ref or $pairs")
+        if any(isinstance(key, Ref) for key in body):
+            return {PAIRS: [[body_json(key), body_json(value)] for key, value in body.items()]}
+        return {key: body_json(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [body_json(item) for item in body]
+    if body is None or isinstance(body, (str, int, float)):
+        return body
+    raise TypeError(f"a request body cannot hold a {type(body).__name__}")
+
+
+def body_value(body: Json) -> object:
+    """The body that `body_json` was given."""
+    if isinstance(body, dict):
+        if "$ref" in body:
+            at = Reader(body)
+            return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
+        if PAIRS in body:
+            pairs = cast("list[list[Json]]", body[PAIRS])
+            return {body_value(key): body_value(value) for key, value in pairs}
+        return {key: body_value(value) for key, value in body.items()}
+    return [body_value(item) for item in body] if isinstance(body, list) else body
+
+
+def _guard_json(guard: Guard) -> Json:
+    return {
+        "name": guard.name,
+        "limit": dict(guard.limit),
+        "total": guard.total,
+        "tripped": guard.tripped,
+        "allow": guard.allow,
+        "reason": guard.reason,
+        "allowed_by": guard.allowed_by,
+    }
+
+
+def _guard_value(at: Reader) -> Guard:
+    return Guard(
+        name=at.text("name"),
+        limit=at.object("limit"),
+        total=at.maybe("total", at.number),
+        tripped=at.flag("tripped"),
+        allow=at.maybe("allow", at.text),
+        reason=at.maybe("reason", at.text),
+        allowed_by=at.maybe("allowed_by", at.text),
+    )
+
+
+def _measure_json(measure: Measure) -> Json:
+    return {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
+
+
+def _measure_value(at: Reader) -> Measure:
+    taken = at.maybe("taken", at.number)
+    return Measure(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
+
+
+def _unmanaged_json(unmanaged: Unmanaged) -> Json:
+    return {
+        "kind": unmanaged.kind,
+        "count": len(unmanaged.addresses) + unmanaged.left_alone,
+        "addresses": texts(unmanaged.addresses),
+        "left_alone": unmanaged.left_alone,
+    }
+
+
+def _unmanaged_value(at: Reader) -> Unmanaged:
+    return Unmanaged(
+        kind=at.text("kind"),
+        addresses=tuple(map(Address.parse, at.texts("addresses"))),
+        left_alone=at.number("left_alone"),
+    )

@@ -1,0 +1,140 @@
+"""The report of a run as a file: `lmsconf.apply/1`, sealed, as evidence of what was and was not done."""
+
+from __future__ import annotations
+
+from lmsconf.documents.document import (
+    TOOL,
+    Reader,
+    change_json,
+    change_value,
+    changed,
+    expect_format,
+    expect_seal,
+    parse,
+    problem_json,
+    problem_value,
+    render,
+    sealed,
+    texts,
+)
+from lmsconf.errors import StalePlan
+from lmsconf.model.address import Address
+from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.values import ApplyReport, Json, Outcome, Status
+
+FORMAT = "lmsconf.apply/1"
+
+
+def dumps(report: ApplyReport) -> str:
+    """The report as the text of a file."""
+    return _text(report, TOOL)
+
+
+def loads(text: str) -> ApplyReport:
+    """The report that `dumps` wrote. A text that was changed since is refused: StalePlan, exit 3."""
+    document = parse(text)
+    expect_format(document, FORMAT)
+    expect_seal(document)
+    try:
+        report = _report(Reader(document))
+        same = _text(report, document.get("tool")) == text
+    except (ValueError, RecursionError) as error:
+        raise StalePlan(f"the file does not hold an apply report: {error}") from error
+    if not same:
+        raise changed()
+    return report
+
+
+def _text(report: ApplyReport, tool: Json) -> str:
+    return render(sealed(_document(report, tool)))
+
+
+def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
+    return {
+        "format": FORMAT,
+        "digest": report.plan_digest,
+        "seal": "",
+        "tool": tool,
+        "workspace": {"name": report.workspace, "url": report.url},
+        "people": report.people,
+        "started_at": report.started_at,
+        "finished_at": report.finished_at,
+        "meta": dict(sorted(report.meta.items())),
+        "summary": {status.value: report.count(status) for status in Status},
+        "outcomes": [_outcome_json(outcome) for outcome in report.outcomes],
+        "verified": _verified_json(report),
+        "converged": report.converged,
+        "residue": [change_json(change) for change in report.residue],
+        "problems": [problem_json(problem) for problem in report.problems],
+        "exit": int(report.exit),
+    }
+
+
+def _report(at: Reader) -> ApplyReport:
+    workspace = at.reader("workspace")
+    return ApplyReport(
+        plan_digest=at.text("digest"),
+        workspace=workspace.text("name"),
+        url=workspace.text("url"),
+        people=at.maybe("people", at.number),
+        started_at=at.text("started_at"),
+        finished_at=at.text("finished_at"),
+        outcomes=at.each("outcomes", _outcome_value),
+        verified=_verified_value(at.reader("verified")),
+        converged=at.maybe("converged", at.flag),
+        residue=at.each("residue", change_value),
+        problems=at.each("problems", problem_value),
+        meta=at.text_map("meta"),
+        exit=at.number("exit"),
+    )
+
+
+def _verified_json(report: ApplyReport) -> Json:
+    """What was looked at. others: the addresses in `residue` that are no part of the plan."""
+    verified = report.verified
+    return {
+        "scope": verified.scope.value,
+        "resources": verified.resources,
+        "partial": verified.partial,
+        "skipped": verified.skipped,
+        "left_out": verified.left_out,
+        "others": texts(change.address for change in report.others),
+        "reason": verified.reason,
+    }
+
+
+def _verified_value(at: Reader) -> Verified:
+    return Verified(
+        scope=Verify(at.text("scope")),
+        resources=at.number("resources"),
+        partial=at.flag("partial"),
+        skipped=at.number("skipped"),
+        left_out=at.number("left_out"),
+        reason=at.maybe("reason", at.text),
+    )
+
+
+def _outcome_json(outcome: Outcome) -> Json:
+    return {
+        "call": outcome.call,
+        "address": str(outcome.address),
+        "operation": outcome.operation,
+        "status": outcome.status.value,
+        "reason": outcome.reason,
+        "hint": outcome.hint,
+        "id": outcome.id,
+        "people": texts(outcome.people),
+    }
+
+
+def _outcome_value(at: Reader) -> Outcome:
+    return Outcome(
+        call=at.text("call"),
+        address=Address.parse(at.text("address")),
+        operation=at.text("operation"),
+        status=Status(at.text("status")),
+        reason=at.maybe("reason", at.text),
+        hint=at.maybe("hint", at.text),
+        id=at.maybe("id", at.text),
+        people=at.texts("people"),
+    )

@@ -1,0 +1,23 @@
+"""The line that would delete what a manifest once declared."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from lmsconf.kinds.content_target.values import Assignment, audience_form
+from lmsconf.manifest.edit.yaml_text import inline
+from lmsconf.model.values import Declared, Json, pin_in
+from lmsconf.planner.kind import Kind
+
+
+def absent_line(kind: Kind, one: Declared, workspace: str) -> str:
+    """`absent: {groups: [Sales]}`, to be pasted into a manifest of that workspace."""
+    spec = one.spec
+    if isinstance(spec, Assignment):
+        pin = pin_in(spec.content_pins, workspace)
+        content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
+        entry: Json = {"content": content, "assign_to": [audience_form(spec.audience)]}
+    else:
+        id = one.pin(workspace)
+        entry = one.address.name if id is None else cast(Json, {"name": one.address.name, "id": id})
+    return f"absent: {inline({kind.section: [entry]})}"

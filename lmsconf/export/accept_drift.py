@@ -1,0 +1,344 @@
+"""Findings of a drift report → notes that make the manifests say what the workspace has."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence as Some
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from pathlib import Path
+from typing import Final, cast
+
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
+from lmsconf.export.edit_assignments import audience_item, remove_audience, set_on_assignment
+from lmsconf.export.edit_references import rename_choice, rename_everywhere
+from lmsconf.kinds.shared.names import CONTENT_TARGET
+from lmsconf.kinds.shared.times import shortest_time
+from lmsconf.manifest.edit.lists import (
+    SAME,
+    change_conditions,
+    change_items,
+    change_list,
+    choice,
+    literal,
+    remove_key,
+    set_key,
+)
+from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
+from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
+from lmsconf.manifest.edit.yaml_editor import Manuscript, Refused, become
+from lmsconf.model.address import Address
+from lmsconf.model.drift import Drift, FieldDrift, Finding, State
+from lmsconf.model.moments import live_time
+from lmsconf.model.names import did_you_mean, fits, normal
+from lmsconf.model.values import Json
+from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.planner.plan import Manifests
+from lmsconf.support.atomic_files import read_text
+
+_UNDER_KEYS: Final = ("metadata", "answers")
+_TIMES: Final = ("visible_from", "visible_until", "custom_archive_date")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Manifests as they are to be. before and after: path in the project → the file's bytes.
+
+    renamed: the address that a resource gets → the one that it had.
+    """
+
+    accepted: tuple[Finding, ...]
+    renamed: MappingOf[Address, Address]
+    before: MappingOf[str, bytes]
+    after: MappingOf[str, bytes]
+
+    def along(self, patterns: Some[str]) -> Iterator[Address]:
+        """What was accepted though no pattern fits it."""
+        for one in self.accepted:
+            if not any(fits(str(one.address), pattern) for pattern in patterns):
+                yield one.address
+
+    @property
+    def diff(self) -> str:
+        """What changes, as a unified diff of all files."""
+        return "".join(_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
+
+
+def _diff(name: str, before: bytes, after: bytes) -> str:
+    old, new = (data.decode("utf-8").split("\n") for data in (before, after))
+    lines = []
+    for line in difflib.unified_diff(_ended(old), _ended(new), f"a/{name}", f"b/{name}"):
+        lines.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(lines)
+
+
+def _ended(lines: list[str]) -> list[str]:
+    return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
+
+
+def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
+    """The manifests with the live value of every finding. Nothing is written.
+
+    Raises ProblemsFound, with all of them, where one cannot be taken over in place.
+    """
+    accepting = _Accepting(manifests, root, timezone)
+    accepting.run(findings)
+    after = accepting.edited()
+    if accepting.problems:
+        raise ProblemsFound(accepting.problems)
+    before = {name: accepting.pages[name].data for name in after}
+    return Draft(accepted=tuple(findings), renamed=accepting.renamed, before=before, after=after)
+
+
+def acceptable(drift: Drift) -> list[Finding]:
+    """What differs, ignored or not, but for what goes because something else does: it stays when that does."""
+    found = (*drift.findings, *(one.finding for one in drift.ignored))
+    return [one for one in found if not one.goes_along]
+
+
+def fitting(findings: Some[Finding], patterns: Some[str]) -> list[Finding]:
+    """The findings that patterns fit. Raises LmsconfError for a pattern that fits none."""
+    names = [str(finding.address) for finding in findings]
+    for pattern in patterns:
+        if not any(fits(name, pattern) for name in names):
+            near = did_you_mean(pattern, names)
+            hint = near or "`lmsconf drift` shows what differs, with its address."
+            raise LmsconfError(f"--accept {pattern}: nothing of that address differs", hint=hint)
+    return [one for one, name in zip(findings, names, strict=True) if any(fits(name, each) for each in patterns)]
+
+
+@dataclass(slots=True)
+class _Accepting:
+    """One run over the manifests."""
+
+    manifests: Manifests
+    root: Path
+    timezone: tzinfo | None
+    pages: dict[str, Manuscript] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    renamed: dict[Address, Address] = field(default_factory=dict)
+    _renames: list[tuple[Finding, FieldDrift, Mapping]] = field(default_factory=list)
+
+    def run(self, findings: Iterable[Finding]) -> None:
+        """Notes every finding in its file; what is refused is among the problems."""
+        together: defaultdict[Where, list[Finding]] = defaultdict(list)
+        for finding in findings:
+            if finding.source is None:
+                self.problems.append(_nowhere(finding))
+            else:
+                together[finding.source].append(finding)
+        for source, found in sorted(together.items()):
+            self._tried(found, source)
+        for finding, change, entry in self._renames:
+            try:
+                self._rename(finding, change, entry)
+            except Refused as refused:
+                self._refuse(finding, refused)
+
+    def edited(self) -> dict[str, bytes]:
+        """The files in which something changes, as they are to be; none where there are problems."""
+        if self.problems:
+            return {}
+        found: dict[str, bytes] = {}
+        for page in self.pages.values():
+            try:
+                if page.is_changed:
+                    found[page.name] = page.edited()
+            except Refused as refused:
+                self.problems.append(refused.problem)
+        return found
+
+    def _tried(self, found: list[Finding], source: Where) -> None:
+        try:
+            if found[0].state is State.UNDECLARED:
+                for finding in found:
+                    self._drop_absent(finding, source)
+            else:
+                self._refuse_part(found, source)
+                self._take_over(found[0], source)
+        except Refused as refused:
+            self._refuse(found[0], refused)
+
+    def _refuse(self, finding: Finding, refused: Refused) -> None:
+        message = f"{finding.address}: {refused.problem.message}"
+        self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
+
+    def _refuse_part(self, found: list[Finding], source: Where) -> None:
+        """One entry may declare several resources: it can be changed for all of them only."""
+        here = [one for one in self.manifests.declared if one.source == source]
+        first = found[0]
+        alike = all((one.state, one.fields) == (first.state, first.fields) for one in found)
+        if source.each or len(here) > len(found) or not alike:
+            what = "for_each writes out this entry" if source.each else "this line declares several assignments"
+            hint = "Write what differs as an entry of its own, and run it again."
+            raise Refused(f"{what}, and they are no longer alike", source, hint)
+
+    def page(self, name: str) -> Manuscript:
+        """A manifest by its path in the project."""
+        if name not in self.pages:
+            self.pages[name] = Manuscript(name, read_text(self.root / name).encode())
+        return self.pages[name]
+
+    def _node(self, finding: Finding, source: Where) -> tuple[Manuscript, Node]:
+        page = self.page(source.file)
+        node = page.at(Where(source.file, source.line, source.column))
+        if node is None or isinstance(node, Alias):
+            raise Refused("it is not written out here", source)
+        page.check(node)
+        return page, node
+
+    def _drop_absent(self, finding: Finding, source: Where) -> None:
+        """What is wanted gone and may stay after all: its entry under `absent` goes."""
+        page, node = self._node(finding, source)
+        if finding.address.kind == CONTENT_TARGET:
+            remove_audience(page, audience_item(page, node, finding))
+        else:
+            _remove(page, node)
+
+    def _take_over(self, finding: Finding, source: Where) -> None:
+        if finding.state is State.RENAMED and finding.live is None:
+            raise _unclear(finding, source)
+        page, node = self._node(finding, source)
+        if finding.state not in (State.CHANGED, State.RENAMED):
+            if finding.address.kind == CONTENT_TARGET:
+                remove_audience(page, node)
+            else:
+                _remove(page, node)
+            return
+        for change in finding.fields:
+            if finding.address.kind == CONTENT_TARGET:
+                set_on_assignment(page, node, change.path, self._live(change))
+            elif isinstance(node, Mapping):
+                self._field(page, finding, node, change)
+            else:
+                raise Refused("only its name is written here", source)
+
+    def _field(self, page: Manuscript, finding: Finding, entry: Mapping, change: FieldDrift) -> None:
+        head, _, rest = change.path.partition(".")
+        if head in ("name", "email") or (head == "choices" and rest):
+            self._renames.append((finding, change, entry))
+        elif head == "conditions":
+            change_conditions(page, entry, change.missing, change.extra)
+        elif head in SAME:
+            change_list(page, entry, head, change.missing, change.extra)
+        elif head in _UNDER_KEYS:
+            self._under(page, literal(page, entry.get(head), entry), rest, change)
+        else:
+            set_key(page, entry, head, self._live(change))
+
+    def _under(self, page: Manuscript, node: Node, key: str, change: FieldDrift) -> None:
+        """A person's metadata or answer under one key."""
+        if not isinstance(node, Mapping):
+            raise Refused("this is no mapping", page.where(node))
+        key = next((pair.key.text for pair in node.pairs if normal(pair.key.text) == key), key)
+        if change.missing or change.extra:
+            change_items(page, literal(page, node.get(key), node), change.missing, change.extra, choice)
+        else:
+            set_key(page, node, key, self._live(change))
+
+    def _live(self, change: FieldDrift) -> Json:
+        """The live value as a manifest writes it."""
+        if change.path in _TIMES and isinstance(change.live, str):
+            try:
+                moment = live_time(change.live)
+            except ValueError:
+                return raw_text(change.live)
+            return shortest_time(moment, self.timezone, end_of_day=change.path == "visible_until")
+        return raw_text(change.live)
+
+    def _rename(self, finding: Finding, change: FieldDrift, entry: Mapping) -> None:
+        """A name that the workspace changed: here, and wherever manifests speak of it."""
+        page = self.page(cast(Where, finding.source).file)
+        old, new = str(change.declared), str(change.live)
+        everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
+        if change.path in ("name", "email"):
+            become(page, literal(page, entry.get(change.path), entry), raw_text(new))
+            _forget(page, entry, new)
+            self.renamed[Address.of(finding.address.kind, new)] = finding.address
+            rename_everywhere(everywhere, finding.address.kind, old, new)
+            return
+        node = entry.get("choices")
+        parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
+        items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
+        item = next((one for one in items if choice(plain_text(one.value())) == normal(old)), None)
+        item = literal(page, item, entry)
+        become(page, literal(page, item.get("name"), item) if isinstance(item, Mapping) else item, raw_text(new))
+        if isinstance(item, Mapping):
+            _forget(page, item, new)
+        rename_choice(everywhere, finding.address.name, normal(old), new)
+
+
+def _unclear(finding: Finding, source: Where) -> Refused:
+    """Of several that it may be, a person has to say which."""
+    names = " and ".join(str(one.address) for one in finding.candidates)
+    lines = " or ".join(one.line for one in finding.candidates)
+    return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
+
+
+def _remove(page: Manuscript, node: Node) -> None:
+    """Takes an entry out of its section, with the comment that is about it."""
+    section = node.parent
+    if not isinstance(section, Sequence):
+        raise Refused("this is no entry of a section", page.where(node))
+    page.check(node)
+    section.gone.add(section.items.index(node))
+    section.commented = True
+
+
+def _forget(page: Manuscript, entry: Mapping, name: str) -> None:
+    """What was an earlier name is the name again, so it is no earlier one."""
+    node = entry.get("previously")
+    if not isinstance(node, Sequence):
+        return
+    gone = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normal(name)]
+    if gone and len(gone) == len(node.items):
+        remove_key(page, entry, "previously")
+    elif gone:
+        page.check(node)
+        node.gone.update(gone)
+
+
+def _nowhere(finding: Finding) -> Problem:
+    """What no manifest speaks of cannot be edited in one."""
+    return Problem(
+        code="editing/undeclared",
+        message=f"{finding.address}: no manifest speaks of it, so there is nothing to edit",
+        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+        address=str(finding.address),
+    )
+
+
+def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Problem]:
+    """What the edited manifests would leave undone, or bring: an edit that does not do its work is not written."""
+    told = {problem.message for problem in before.problems}
+    yield from (problem for problem in after.problems if problem.is_error and problem.message not in told)
+    known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
+    accepted = {finding.address for finding in draft.accepted}
+    for finding in (*after.findings, *(one.finding for one in after.ignored)):
+        address = as_it_was(finding.address, draft.renamed)
+        if address in accepted or address not in known:
+            yield _unsettled(finding, is_new=address not in accepted)
+
+
+def as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address:
+    """The address before the edit: that of an assignment holds the name of its audience."""
+    content, arrow, audience = address.text.rpartition(" -> ")
+    was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None
+    return renamed.get(address, address) if was is None else Address(address.kind, f"{content}{arrow}{was}")
+
+
+def _unsettled(finding: Finding, *, is_new: bool) -> Problem:
+    state = finding.state.value.replace("_", " ")
+    hint = "Change the manifests by hand."
+    if finding.state is State.UNDECLARED and finding.source is None:
+        hint = f"The project owns it: take it out of `absent` by hand, and `lmsconf {TAKE_OVER}` writes a manifest."
+    return Problem(
+        code="editing/not-settled",
+        message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be {state}",
+        hint=hint,
+        source=finding.source,
+        address=str(finding.address),
+    )

@@ -1,0 +1,138 @@
+"""What is accepted together, and what can be: an edit is written only when nothing of it differs any more."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from pathlib import Path
+
+from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
+from lmsconf.model.address import Address
+from lmsconf.model.drift import Drift, Finding, State
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
+
+Read = Callable[[Mapping[str, bytes]], Manifests]
+"""What the manifests would say, if files held something else: path in the project → bytes."""
+Look = Callable[[Manifests], Drift]
+"""What would differ from manifests. Raises ProblemsFound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The manifests of a project, what differs from them, and a look at what would."""
+
+    drift: Drift
+    manifests: Manifests
+    root: Path
+    timezone: tzinfo | None
+    kinds: Mapping[str, Kind]
+    read: Read
+    look: Look
+
+    def accept(self, patterns: Sequence[str]) -> Draft:
+        """The manifests with the live value of all that the patterns fit, and of what cannot stay as it is without.
+
+        So a group that was renamed by hand takes along the assignments that name it. Nothing is written. Raises
+        ProblemsFound where one cannot be taken over in place, or something would still differ.
+        """
+        every = acceptable(self.drift)
+        wanted = fitting(every, patterns)
+        while True:
+            # One line may declare several resources, and can be edited for all of them only.
+            lines = {one.source for one in wanted if one.source is not None and one.state is not State.UNDECLARED}
+            asked = {one.address for one in wanted}
+            wanted = [one for one in every if one.address in asked or one.source in lines]
+            draft = self._drafted(wanted)
+            after = self.read(draft.after)
+            problems = tuple(self._left(draft, after))
+            more = self._leaning(problems, draft, after)
+            if not more:
+                break
+            wanted += [one for one in every if one.address in more]
+        if problems:
+            raise ProblemsFound([on_disk(problem, draft) for problem in problems])
+        return draft
+
+    def passable(self) -> Drift:
+        """The report without the lines to keep something that would be refused."""
+        mine = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
+        dead = self._refused(mine)
+        dead |= self._owned([one for one in mine if one.state is State.UNDECLARED and one.address not in dead])
+        findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
+        return replace(self.drift, findings=tuple(findings))
+
+    def _left(self, draft: Draft, manifests: Manifests) -> Iterator[Problem]:
+        """What stands against a draft, which makes the manifests say that."""
+        try:
+            after = self.look(manifests)
+        except ProblemsFound as found:
+            told = {problem.message for problem in self.drift.problems}
+            yield from (problem for problem in found.problems if problem.is_error and problem.message not in told)
+        else:
+            yield from still_different(draft, self.drift, after)
+
+    def _leaning(self, problems: Iterable[Problem], draft: Draft, after: Manifests) -> set[Address]:
+        """What differs, too, and became an error because of what is accepted; else one that the latter leans on now."""
+        wrong = {Address.parse(one.address) for one in problems if one.address is not None}
+        accepted = {one.address for one in draft.accepted}
+        known = {one.address for one in acceptable(self.drift) if one.source is not None} - accepted
+        if found := known & {as_it_was(address, draft.renamed) for address in wrong}:
+            return found
+        # A condition that was taken over may ask for a choice that the manifests do not list yet.
+        mine = [one for one in after.declared if one.address in wrong]
+        below = {as_it_was(each, draft.renamed) for one in mine for each in self.kinds[one.address.kind].leans_on(one)}
+        return set(sorted(known & below)[:1])
+
+    def _refused(self, findings: Sequence[Finding]) -> set[Address]:
+        """What cannot be edited in place."""
+        left, refused = list(findings), set[Address]()
+        while left:
+            problems = self._problems(left)
+            named = {problem.address for problem in problems}
+            sources = {one.source for one in left if str(one.address) in named}
+            dead = {one.address for one in left if one.source in sources}
+            if problems and not dead:
+                # It is about a file as a whole, so that each has to be tried by itself.
+                dead = {one.address for one in left if self._problems([one])}
+            refused |= dead
+            left = [one for one in left if one.address not in dead] if dead else []
+        return refused
+
+    def _owned(self, findings: Sequence[Finding]) -> AbstractSet[Address]:
+        """What would go all the same, were it not under `absent`: it is owned, and no manifest declares it."""
+        if not findings:
+            return frozenset()
+        try:
+            after = self.look(self.read(self._drafted(findings).after))
+        except ProblemsFound:
+            return frozenset()
+        return {one.address for one in after.findings} & {one.address for one in findings}
+
+    def _problems(self, findings: Sequence[Finding]) -> tuple[Problem, ...]:
+        try:
+            self._drafted(findings)
+        except ProblemsFound as found:
+            return found.problems
+        return ()
+
+    def _drafted(self, findings: Sequence[Finding]) -> Draft:
+        return drafted(findings, self.manifests, self.root, self.timezone)
+
+
+def on_disk(problem: Problem, draft: Draft) -> Problem:
+    """The problem with its place in the file as it stands, which the draft does not change."""
+    source = problem.source
+    if source is None or source.file not in draft.after:
+        return problem
+    new, old = (data[source.file].decode("utf-8").split("\n") for data in (draft.after, draft.before))
+    for what, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
+        if start < source.line <= end:
+            same = what == "equal"
+            line = old_start + source.line - start if same else min(old_start + 1, old_end, len(old))
+            return replace(problem, source=Where(source.file, line, source.column if same else 0, source.each))
+    return problem

@@ -1,0 +1,97 @@
+"""Edits on assignments: an entry says for several audiences at once what they have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lmsconf.kinds.content_target.values import AUDIENCES, target_address
+from lmsconf.kinds.shared.names import EVERYONE, USER
+from lmsconf.manifest.edit.lists import literal, remove_key, set_key
+from lmsconf.manifest.edit.text_buffer import plain_text
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
+from lmsconf.manifest.edit.yaml_editor import Manuscript, Refused
+from lmsconf.model.address import Address
+from lmsconf.model.drift import Finding
+from lmsconf.model.names import email, normal
+from lmsconf.model.values import Json
+
+_EVERYONE: Final = "everyone"
+
+
+def set_on_assignment(page: Manuscript, item: Node, key: str, live: Json) -> None:
+    """What the workspace has under one key of an assignment: beside its audience, or beside its content.
+
+    What is said for several audiences at once stays, and the one that differs says so itself.
+    """
+    block = _block(page, item)
+    audiences = item.parent
+    alone = isinstance(audiences, Sequence) and len(audiences.items) == 1
+    own = isinstance(item, Mapping) and item.get(key) is not None
+    if block.get(key) is not None and alone and not own:
+        _set(page, block, key, live, default=None)
+    elif isinstance(item, Mapping):
+        _set(page, item, key, live, default=block.get(key))
+    elif isinstance(item, Scalar) and plain_text(item.text) == _EVERYONE:
+        page.check(item)
+        said = item.becomes if isinstance(item.becomes, dict) else {_EVERYONE: True}
+        item.becomes = {**said, key: live}
+    else:
+        raise Refused("this audience is not written out here", page.where(item))
+
+
+def _set(page: Manuscript, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
+    """No limit is said by leaving the key out, unless a limit is said for all."""
+    if live is None and default is None:
+        remove_key(page, owner, key)
+    else:
+        set_key(page, owner, key, live)
+
+
+def remove_audience(page: Manuscript, item: Node) -> None:
+    """Takes an audience out; with the last one the whole entry goes."""
+    audiences, block = item.parent, _block(page, item)
+    if not isinstance(audiences, Sequence) or not isinstance(block.parent, Sequence):
+        raise Refused("this audience is not written out here", page.where(item))
+    page.check(item)
+    audiences.gone.add(audiences.items.index(item))
+    audiences.commented = True
+    if len(audiences.gone) == len(audiences.items):
+        page.check(block)
+        block.parent.gone.add(block.parent.items.index(block))
+        block.parent.commented = True
+
+
+def audience_item(page: Manuscript, entry: Node, finding: Finding) -> Node:
+    """The audience of an entry under `absent` that a finding is about."""
+    contents = literal(page, entry.get("content") if isinstance(entry, Mapping) else None, entry)
+    if isinstance(contents, Sequence) and len(contents.items) > 1:
+        hint = "Write what differs as an entry of its own, and run it again."
+        raise Refused("this entry speaks of several contents", page.where(entry), hint)
+    name = _name(contents)
+    audiences = literal(page, entry.get("assign_to") if isinstance(entry, Mapping) else None, entry)
+    for item in audiences.parts():
+        if target_address(name, _audience(plain_text(item.value()))) == finding.address:
+            return item
+    raise Refused("its audience is not written out here", page.where(entry))
+
+
+def _name(contents: Node) -> str:
+    said = plain_text(contents.value())
+    first = said[0] if isinstance(said, list) and said else said
+    return normal(str(first["name"] if isinstance(first, dict) else first))
+
+
+def _audience(said: Json) -> Address:
+    for key, kind in AUDIENCES.items():
+        if isinstance(said, dict) and key in said:
+            name = str(said[key])
+            return Address.of(kind, email(name) if kind == USER else normal(name))
+    return EVERYONE
+
+
+def _block(page: Manuscript, item: Node) -> Mapping:
+    """The entry that an audience stands in."""
+    block = item.parent.parent if item.parent is not None else None
+    if not isinstance(block, Mapping) or (item.becomes is not UNCHANGED and not isinstance(item.becomes, dict)):
+        raise Refused("this audience is not written out here", page.where(item))
+    return block

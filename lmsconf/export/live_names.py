@@ -1,0 +1,144 @@
+"""A snapshot as somebody sees it who writes manifests: what each thing is called, and what cannot be named."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.shared.roster import Roster, roster
+from lmsconf.manifest.edit.yaml_text import is_sayable
+from lmsconf.model.address import Address
+from lmsconf.model.names import email, look, normal
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName, Snapshot
+from lmsconf.model.values import Absent, Declared, Json
+from lmsconf.planner.context import Planning, Terms
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
+
+_NAMED: Final = (CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleSaid:
+    """A list of people as a manifest says it; `said` is None where nobody can be named. notes: who is left out."""
+
+    said: Json
+    notes: tuple[str, ...]
+
+
+class Live:
+    """What a workspace holds. `planning` knows every name and every person as they are."""
+
+    def __init__(self, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms) -> None:
+        plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
+        self.planning = Planning(snapshot, plain, terms, lambda _: True)
+        self.snapshot, self.timezone = snapshot, policy.timezone
+        self.owns_assignments = bool(policy.ownership.get(CONTENT_TARGET))
+        for each in kinds.values():
+            each.identify(self.planning, (), ())
+        self._looks = {kind: Counter(look(row.name) for row in self.rows(kind)) for kind in _NAMED}
+        self._names = {kind: Counter(normal(row.name) for row in self.rows(kind)) for kind in _NAMED}
+        self._first: dict[tuple[str, str], str] = {}
+        for kind in _NAMED:
+            for row in self.rows(kind):
+                self._first.setdefault((kind, normal(row.name)), row.id)
+
+    def rows(self, kind: str) -> tuple[HasName, ...]:
+        """The live rows of a kind, by id."""
+        return self.snapshot.of(kind).rows
+
+    @property
+    def roster(self) -> Roster:
+        return roster(self.planning)
+
+    def is_first(self, kind: str, row: HasName) -> bool:
+        """Whether a manifest can speak of it by its name: of several with one name, only the first has it."""
+        return self._first[kind, normal(row.name)] == row.id
+
+    def needs_id(self, kind: str, row: HasName) -> bool:
+        """Whether another of the kind has its name, or one that a person takes for the same."""
+        return self._looks[kind][look(row.name)] > 1
+
+    def is_twice(self, kind: str, row: HasName) -> bool:
+        """Whether another of the kind has exactly its name."""
+        return self._names[kind][normal(row.name)] > 1
+
+    def email(self, id: str, *, archived: bool = False) -> str | None:
+        """The e-mail that names a person, an active one unless said; None where no manifest can hold it."""
+        key = self.roster.emails.get(id)
+        if key is None or (key in self.roster.archived and not archived):
+            return None
+        return spelt(self.roster.by_email[key].email)
+
+    def people(self, ids: Iterable[str], noun: str) -> PeopleSaid:
+        """A live list: whole, or only who must be in where somebody active cannot be named."""
+        named: list[Json] = []
+        left: Counter[str] = Counter()
+        partly = False
+        for id in ids:
+            if (one := self.email(id)) is not None:
+                named.append(one)
+            else:
+                left[why := self._why_not(id)] += 1
+                partly = partly or why == _NO_EMAIL
+        people: Json = sorted(named, key=str)
+        said = ({"include": people} if named else None) if partly else people
+        notes = tuple(f"{number} {noun if number == 1 else noun + 's'} left out: {why}" for why, number in left.items())
+        return PeopleSaid(said, notes)
+
+    def _why_not(self, id: str) -> str:
+        if id not in self.roster.ids:
+            return "no list of people shows whose id it is"
+        if id not in self.roster.emails:
+            return "more than one person has the e-mail"
+        return "archived" if self.roster.emails[id] in self.roster.archived else _NO_EMAIL
+
+
+_NO_EMAIL: Final = "no e-mail that a manifest can hold"
+
+
+def spelt(said: str) -> str | None:
+    """An e-mail as a manifest spells it: in small letters. None for a text that is none."""
+    small = normal(said.strip()).lower()
+    small = small if email(small) == email(said) else email(said)
+    before, at, after = small.partition("@")
+    is_one = before and at and after and "@" not in after and not any(char.isspace() for char in small)
+    return small if is_one and is_sayable(small) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the manifests speak of already: ids of live rows by kind, addresses, and those only for elsewhere."""
+
+    ids: Mapping[str, frozenset[str]]
+    here: frozenset[Address]
+    elsewhere: frozenset[Address]
+
+
+def spoken_of(
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms
+) -> Spoken:
+    """What manifests say of a workspace, under whatever name; also what they want gone, and what goes with that."""
+    # What is owned and undeclared is the very thing that an export is for.
+    planning = Planning(snapshot, replace(policy, ownership={}), terms, lambda _: True)
+    here = [one for one in existing.declared if _is_here(one, policy)]
+    gone = [one for one in existing.absent if _is_here(one, policy)]
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for name, kind in kinds.items():
+        mine = [one for one in here if one.address.kind == name]
+        away = [one for one in gone if one.address.kind == name]
+        found = kind.identify(planning, mine, away)
+        ids[name].update(match.row.id for match in found.matches if match.row is not None)
+        ids[name].update(one.row.id for one in found.gone if one.absent is not None or one.with_ is not None)
+    said = frozenset([one.address for one in here] + [one.address for one in gone])
+    every = [one.address for one in existing.declared] + [one.address for one in existing.absent]
+    others = frozenset(every) - said
+    return Spoken({kind: frozenset(found) for kind, found in ids.items()}, said, others)
+
+
+def _is_here(one: Declared | Absent, policy: Policy) -> bool:
+    return one.applies_in(policy.workspace)

@@ -1,0 +1,170 @@
+"""What would be said is planned at once, on the very snapshot that it comes from: whatever would change anything, or
+cannot be planned, is left unsaid until the plan is empty. So an export holds whatever the workspace holds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Final, NamedTuple, cast
+
+from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.export.rows import Saying, Unsaid
+from lmsconf.kinds.shared.names import CONTENT_TARGET
+from lmsconf.manifest.edit.yaml_text import is_sayable
+from lmsconf.manifest.validation import cross
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.model.values import Action, Change, Declared, Json, Plan
+from lmsconf.planner.kind import Entry, Kind
+from lmsconf.planner.plan import OWNED, Manifests
+
+_OURS: Final = "\0export"
+_IDENTITY: Final = frozenset({"name", "email", "id", "content", "assign_to", "only_in"})
+"""Keys without which an entry says nothing."""
+_WHOLE: Final = ""
+"""Stands for all of an entry."""
+
+
+_UNSPEAKABLE: Final = "it holds characters that have no place in a manifest"
+
+
+class Fault(NamedTuple):
+    """One key of a saying that cannot be said, and why."""
+
+    number: int
+    key: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """The places of a saying: its number as the line, and its key in the name of the file."""
+
+    number: int
+
+    def at(self, *path: str | int) -> Where:
+        return Where(f"{_OURS}{path[0] if path else _WHOLE}", self.number)
+
+    def find(self, text: str, *path: str | int) -> Where:
+        return self.at(*path)
+
+
+@dataclass(slots=True)
+class Trial:
+    """Sayings on trial beside the manifests that there are. `plan` plans on the snapshot that all of it comes from."""
+
+    kinds: Mapping[str, Kind]
+    existing: Manifests
+    timezone: tzinfo | None
+    plan: Callable[[Manifests], Plan]
+    unsaid: list[Unsaid] = field(default_factory=list)
+    _shapes: dict[str, Shape] = field(default_factory=dict)
+
+    def passed(self, sayings: Iterable[Saying]) -> tuple[list[Saying], Plan]:
+        """What can be said without changing anything, and the plan of it. What falls is in `unsaid`."""
+        left = list(sayings)
+        while True:
+            faults = list(self._unspeakable(left))
+            if not faults:
+                declared, faults = self._parsed(left)
+            if not faults:
+                made, faults = self._planned(left, declared)
+                if not faults:
+                    return left, cast(Plan, made)
+            left = self._without(left, faults)
+
+    def _unspeakable(self, sayings: Sequence[Saying]) -> Iterator[Fault]:
+        """Keys whose value no manifest can hold, by its characters or by its shape."""
+        for number, one in enumerate(sayings):
+            unspeakable = [key for key, value in one.body.items() if not is_sayable(value)]
+            yield from (Fault(number, key, _UNSPEAKABLE) for key in unspeakable)
+            if not unspeakable:
+                for finding in self._shape(one.address.kind).findings(cast(Json, one.body)):
+                    yield Fault(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
+
+    def _shape(self, kind: str) -> Shape:
+        return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
+
+    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[Declared], list[Fault]]:
+        declared: list[Declared] = []
+        problems: list[Problem] = []
+        for number, one in enumerate(sayings):
+            entry = Entry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
+            declared.extend(self.kinds[one.address.kind].parse(entry))
+        every = [*self.existing.declared, *declared]
+        problems.extend(cross.problems(every, self.existing.absent, self.kinds))
+        return declared, list(_blamed(problems, sayings))
+
+    def _planned(self, sayings: Sequence[Saying], declared: Sequence[Declared]) -> tuple[Plan | None, list[Fault]]:
+        """The plan, and what of the sayings it would change. Raises ProblemsFound for errors that are not theirs."""
+        manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
+        try:
+            made = self.plan(manifests)
+        except ProblemsFound as found:
+            faults = list(_blamed(found.problems, sayings))
+            if not faults:
+                raise
+            return None, faults
+        return made, [*_changed(made), *_owned(made, sayings)]
+
+    def _without(self, sayings: Sequence[Saying], faults: Iterable[Fault]) -> list[Saying]:
+        """The sayings but for their faults. One of which nothing would be left is unsaid."""
+        by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        for fault in faults:
+            by_number[fault.number].setdefault(fault.key, fault.why)
+        left = []
+        for number, one in enumerate(sayings):
+            keys = by_number.get(number, {})
+            if keys.keys() & (_IDENTITY | {_WHOLE}) or keys.keys() - one.body.keys() or _is_one_value(one, keys):
+                self.unsaid.append(Unsaid(address=one.address, id=one.id, why=next(iter(keys.values()))))
+            elif keys:
+                body = {key: value for key, value in one.body.items() if key not in keys}
+                notes = (*one.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
+                left.append(replace(one, body=body, notes=notes))
+            else:
+                left.append(one)
+        return left
+
+
+def _is_one_value(one: Saying, keys: Mapping[str, str]) -> bool:
+    """Whether a saying stands or falls as a whole, as an assignment does."""
+    return bool(keys) and one.address.kind == CONTENT_TARGET
+
+
+def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[Fault]:
+    """The errors that are about the sayings, each with the key that it is about."""
+    numbers = {str(one.address): number for number, one in enumerate(sayings)}
+    for problem in problems:
+        if not problem.is_error:
+            continue
+        where, address = problem.source, problem.address or ""
+        why = problem.message.removeprefix(f"{address}: ")
+        if where is not None and where.file.startswith(_OURS):
+            yield Fault(where.line, where.file.removeprefix(_OURS), why)
+        elif address in numbers:
+            yield Fault(numbers[address], _WHOLE, why)
+
+
+def _changed(plan: Plan) -> Iterator[Fault]:
+    """What the plan would change of the sayings, though they say what is."""
+    for change in plan.changes:
+        where = change.source
+        if where is not None and where.file.startswith(_OURS):
+            keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
+            yield from (Fault(where.line, key, "a manifest would change it") for key in sorted(keys))
+
+
+def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[Fault]:
+    """Sayings that name content of which something unsaid is live, and would go because named content is owned."""
+    going = [change.id for change in plan.changes if change.address.kind == CONTENT_TARGET and is_owned_loss(change)]
+    for number, one in enumerate(sayings):
+        content = one.id.partition("/")[0] if one.address.kind == CONTENT_TARGET else None
+        if content is not None and any(id is not None and id.partition("/")[0] == content for id in going):
+            yield Fault(number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted")
+
+
+def is_owned_loss(change: Change) -> bool:
+    """Whether something is deleted only because the project owns it and no manifest declares it."""
+    return change.action is Action.DELETE and change.reason == OWNED

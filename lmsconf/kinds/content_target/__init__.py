@@ -1,0 +1,1 @@
+"""Content targets: which content is assigned to which audience."""

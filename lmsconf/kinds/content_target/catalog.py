@@ -1,0 +1,24 @@
+"""The content catalog: read only, so that assignments can name content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lmsconf.kinds.shared.answers import label, text
+from lmsconf.model.address import RemoteId
+from lmsconf.model.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRow:
+    """A course, program, SCORM package or meetup of the catalog."""
+
+    id: RemoteId
+    name: str
+    type: str
+
+
+def content_row(data: Mapping[str, Json]) -> ContentRow:
+    """A catalog item as the service describes it; its id is called `courseId` whatever it is."""
+    return ContentRow(RemoteId(text(data, "courseId")), label(data, "name"), label(data, "contentType"))

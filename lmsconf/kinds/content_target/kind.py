@@ -1,0 +1,273 @@
+"""Content targets: which content is assigned to whom. To a learning administrator, assignments.
+
+An assignment is one value: content, audience, whether it is mandatory, and from when until when the content can be
+seen. The API has no due date; `visible_until` hides the content (API specification, Content Targeting).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, cast
+
+from lmsconf.errors import Problem, Where
+from lmsconf.kinds.content_target.matching import identify_targets
+from lmsconf.kinds.content_target.steps import read_window, target_deletion, target_steps
+from lmsconf.kinds.content_target.values import (
+    AUDIENCES,
+    Assignment,
+    TargetRow,
+    assignment_form,
+    row_form,
+    target_address,
+)
+from lmsconf.kinds.shared.common import (
+    ABOUT,
+    NAME,
+    ONLY_IN,
+    PIN,
+    UNTIL,
+    absent,
+    entry_schema,
+    partial_undo,
+    pins,
+    texts,
+)
+from lmsconf.kinds.shared.names import CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.names import email, normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Action, Declared, Json, Places, Step, Undo
+from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.planner.kind import Entry
+
+_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
+_FROM: dict[str, Json] = {
+    "type": ["string", "null"],
+    "description": "When it can be seen first; a date means its first second. Left out or null: always.",
+}
+_UNTIL: dict[str, Json] = {
+    "type": ["string", "null"],
+    "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
+}
+_VALUE: dict[str, Json] = {"mandatory": _MANDATORY, "visible_from": _FROM, "visible_until": _UNTIL}
+
+
+def _audience(key: str, value: Json, more: Mapping[str, Json]) -> dict[str, Json]:
+    return entry_schema({key: value, **more}, [key], f"The audience: {key}.")
+
+
+def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        "type": "array",
+        "minItems": 1,
+        "description": "Who gets the content.",
+        "items": {
+            "oneOf": [
+                {"type": "string", "enum": ["everyone"], "description": "Short for {everyone: true}."},
+                *(_audience(key, NAME, more) for key in AUDIENCES),
+                _audience("everyone", {"const": True}, more),
+            ]
+        },
+    }
+
+
+_ONE_CONTENT: Json = {
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")]
+}
+_CONTENT: dict[str, Json] = {
+    "description": "The content by its name, or a list of contents that are all assigned alike.",
+    "oneOf": [
+        NAME,
+        entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id."),
+        {"type": "array", "items": _ONE_CONTENT, "minItems": 1},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The places of one audience of an entry; what stands beside the audiences is found beside them."""
+
+    places: Places
+    path: tuple[str | int, ...]
+
+    def at(self, *path: str | int) -> Where:
+        return self.places.at(*path) if path[:1] == ("content",) else self.places.at(*self.path, *path)
+
+    def find(self, text: str, *path: str | int) -> Where:
+        return self.places.find(text, *self.path, *path)
+
+
+class ContentTargets:
+    """The kind `content_target`."""
+
+    name: Final = CONTENT_TARGET
+    section: Final = "content_targets"
+    noun: Final = "assignment"
+    plural: Final = "assignments"
+    is_relation: Final = True
+    rank: Final = 4
+    schema: Final = entry_schema(
+        {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
+        ["content", "assign_to"],
+        "Assignments: content and who gets it.",
+    )
+    absent_schema: Final = entry_schema(
+        {"content": _CONTENT, "assign_to": _assign_to({}), "until": UNTIL, "only_in": ONLY_IN},
+        ["content", "assign_to"],
+        "Assignments to take away if they are there.",
+    )
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """One assignment for each content and audience of the entry."""
+        only_in = entry.body.get("only_in")
+        for content, content_pins in _contents(entry.body["content"]):
+            for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
+                spec = self._assignment(entry, content, content_pins, position, item)
+                if spec is None:
+                    continue
+                yield Declared(
+                    address=target_address(content, spec.audience),
+                    spec=spec,
+                    places=Below(entry.places, ("assign_to", position)),
+                    only_in=frozenset(texts(only_in)) if only_in is not None else None,
+                    about=cast("Mapping[str, Json] | None", entry.body.get("about")),
+                )
+
+    def _assignment(
+        self, entry: Entry, content: str, content_pins: Mapping[str, str], position: int, item: Json
+    ) -> Assignment | None:
+        said: Mapping[str, Json] = item if isinstance(item, dict) else {}
+        at = ("assign_to", position)
+        start = _moment(entry, said, at, "visible_from", end_of_day=False)
+        finish = _moment(entry, said, at, "visible_until", end_of_day=True)
+        if start is not None and finish is not None and finish <= start:
+            key = "visible_until"
+            entry.report(
+                Problem(
+                    code="content-target/window",
+                    message=f"{content}: it would be hidden before it can be seen",
+                    hint="`visible_until` must be later than `visible_from`.",
+                    source=entry.places.at(*at, key) if key in said else entry.places.at(key),
+                )
+            )
+            return None
+        mandatory = said.get("mandatory", entry.body.get("mandatory", False))
+        return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """Assignments to take away."""
+        for content, content_pins in _contents(entry.body["content"]):
+            for item in cast("list[Json]", entry.body["assign_to"]):
+                to = _to(item)
+                spec = Assignment(content, to, False, None, None, content_pins)
+                yield absent(entry, target_address(content, to), spec)
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """Whether the content and the audience exist, only the workspace can tell."""
+        return iter(())
+
+    def leans_on(self, declared: Declared) -> list[Address]:
+        """Its audience."""
+        return [cast(Assignment, declared.spec).audience]
+
+    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+        """By content and audience."""
+        return identify_targets(planning, declared, absent)
+
+    def compare(self, planning: Planning, match: Match) -> Sides | None:
+        """Mandatory or not, and the window. An assignment is one value, so what is left out has its meaning too."""
+        row = cast("TargetRow | None", match.row)
+        spec = cast(Assignment, match.declared.spec)
+        after = assignment_form(spec, planning.policy)
+        if row is None:
+            return Sides(before=None, after=after)
+        window = read_window(planning, row, match.declared)
+        if window is None:
+            return None
+        live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
+        return Sides(before=assignment_form(live, planning.policy), after=after)
+
+    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+        """The assignment as it is; a time that cannot be read is shown as it reads."""
+        row = cast(TargetRow, gone.row)
+        form = row_form(planning, row)
+        said = None if gone.absent is None else cast(Assignment, gone.absent.spec)
+        if said is not None and said.content_pins:
+            form["content"] = {"name": said.content, "id": row.content}
+        return Sides(before=form, after=None)
+
+    def conclude(self, planning: Planning, identified: Identified) -> None:
+        """Nothing leans on an assignment."""
+
+    def action(self, planning: Planning, match: Match) -> Action:
+        """One POST with the whole value, or delete and create where the service needs that."""
+        recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
+        return Action.REPLACE if recreate else Action.UPDATE
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Nothing: it is never compared with others."""
+        return {}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+        """An assignment has no name that could change."""
+        return None
+
+    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+        """One POST; a replacement deletes first, which interrupts access."""
+        return target_steps(planning, match)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """An assignment that is deleted, if only to be made again, comes back without progress."""
+        stays = isinstance(subject, Match) and (
+            subject.row is None or self.action(planning, subject) is not Action.REPLACE
+        )
+        return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
+
+    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """Nothing: an assignment has no id of its own."""
+        return {}
+
+    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+        """One DELETE, with a body."""
+        return [target_deletion(planning, cast(TargetRow, gone.row), gone.address)]
+
+
+def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            yield normal(str(item["name"])), pins(item.get("id"))
+        else:
+            yield normal(str(item)), {}
+
+
+def _to(item: Json) -> Address:
+    if isinstance(item, dict):
+        for key, kind in AUDIENCES.items():
+            if key in item:
+                name = str(item[key])
+                return Address.of(kind, email(name) if kind == USER else normal(name))
+    return EVERYONE
+
+
+def _moment(
+    entry: Entry, said: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
+) -> datetime | None:
+    """The time under `key`: an audience's own word, even null, beats that of the block."""
+    body, place = (said, (*at, key)) if key in said else (entry.body, (key,))
+    value = body.get(key)
+    if value is None:
+        return None
+    try:
+        return manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
+    except BadTime as wrong:
+        source = entry.places.at(*place)
+        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
+        return None
+
+
+KIND: Final = ContentTargets()

@@ -1,0 +1,316 @@
+"""Which declared assignment is which live target. The identity of an assignment is its content and its audience."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from lmsconf.errors import Severity, Where
+from lmsconf.kinds.content_target.catalog import ContentRow
+from lmsconf.kinds.content_target.values import (
+    SHARED_CONTENT,
+    Assignment,
+    TargetRow,
+    audience_of,
+    candidates,
+    nameless,
+    target_address,
+)
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.roster import WHICH_PERSON, roster, several
+from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.model.names import did_you_mean, matches, normal, quoted
+from lmsconf.model.values import Absent, Declared, pin_in
+from lmsconf.planner.context import Gone, Identified, Match, Planning, Undeclared
+from lmsconf.planner.matching import alike, fate_of, hint_on_missing, is_in_doubt, nothing_to_do
+
+_CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
+Identity: TypeAlias = tuple[RemoteId | None, Address]
+"""The id of a content and an audience: what makes an assignment the one that it is."""
+
+Target: TypeAlias = tuple[TargetRow, Address | None]
+"""A live target and its audience, None where nothing tells it."""
+
+
+def identify_targets(planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    """Matches assignments, and finds those that go: said, owned, or together with their group."""
+    _know_people(planning)
+    contents = _Contents(planning)
+    # What is wrong with content is told once, so the first to ask must be one whose problems are told at all.
+    declared = sorted(declared, key=lambda one: not planning.chosen(one.address))
+    ready = [one for one in declared if _is_ready(planning, contents, one)]
+    for gone in absent:
+        contents.find(gone, must=False)
+    targets = [(row, audience_of(planning, row)) for row in _live(planning)]
+    live = _by_identity(targets)
+    listing = planning.snapshot.of(CONTENT_TARGET)
+    out = Identified(live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows))
+    doubts = _doubts(planning, targets)
+    spoken: dict[Identity, Declared | Absent] = {}
+    for one in ready:
+        key = contents.identity(one)
+        rows = live.get(key, [])
+        if (other := spoken.setdefault(key, one)) is not one:
+            _same(planning, one, other)
+        elif len(rows) > 1:
+            _twice(planning, one, rows)
+        elif not rows and (row := doubts.get(key)):
+            _unclear(planning, one, row)
+        elif not rows and listing.incomplete:
+            _incomplete(planning, one.address, one, listing.incomplete)
+        else:
+            out.matches.append(Match(declared=one, row=rows[0] if rows else None))
+    for one in declared:
+        if (key := contents.identity(one))[0] is not None:
+            spoken.setdefault(key, one)
+    for gone in absent:
+        key = contents.identity(gone)
+        if (other := spoken.setdefault(key, gone)) is not gone and isinstance(other, Declared):
+            _same(planning, gone, other)
+            continue
+        rows = live.get(key, []) if other is gone else []
+        out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
+        if not rows:
+            nothing_to_do(planning, gone, contents.alike(gone))
+    _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
+    if listing.incomplete:
+        for lost in out.gone:
+            _incomplete(planning, lost.address, lost.absent, listing.incomplete)
+        for group in sorted(planning.gone):
+            if group.kind in (GROUP, SMART_GROUP):
+                _incomplete(planning, group, None, listing.incomplete)
+        out.gone.clear()
+    return out
+
+
+class _Contents:
+    """The catalog, and which content the manifests name."""
+
+    def __init__(self, planning: Planning) -> None:
+        self._planning = planning
+        self._rows = cast("tuple[ContentRow, ...]", planning.snapshot.of(CONTENT).rows)
+        self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
+        self._by_id = {row.id: row for row in self._rows}
+        for row in self._rows:
+            self._by_name[normal(row.name)].append(row)
+            planning.book.recall(CONTENT, normal(row.name), row.id)
+        self.named: dict[tuple[str, str], RemoteId | None] = {}
+        shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
+        planning.notes[SHARED_CONTENT] = frozenset(shared)
+
+    def find(self, one: Declared | Absent, *, must: bool = True) -> RemoteId | None:
+        """The id of the content that an assignment names; problems are told once a content."""
+        spec = cast(Assignment, one.spec)
+        workspace = self._planning.policy.workspace
+        pin = pin_in(spec.content_pins, workspace)
+        key = (spec.content, pin or "")
+        if key not in self.named:
+            self.named[key] = self._look(one.places.at("content"), one.address, spec, pin, must)
+            if (id := self.named[key]) is not None:
+                self._planning.book.know(CONTENT, spec.content, id)
+        return self.named[key]
+
+    def identity(self, one: Declared | Absent) -> Identity:
+        """The content's id, None where it is not known, and the audience of an assignment that was looked for."""
+        return self.find(one), cast(Assignment, one.spec).audience
+
+    def _look(self, at: Where, address: Address, spec: Assignment, pin: str | None, must: bool) -> RemoteId | None:
+        if pin is not None:
+            if (row := self._by_id.get(RemoteId(pin))) is not None:
+                if self._is_called(row, spec.content):
+                    return row.id
+                self._misnamed(at, address, row, spec.content)
+                return None
+            text = f'no content with the id "{pin}" is in the catalog'
+            live = self._by_name.get(spec.content, [])
+            ids = ", ".join(sorted(row.id for row in live))
+            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or leave it out."
+            self._problem(at, address, "content/pin-not-live", text, hint)
+            return None
+        rows = self._by_name.get(spec.content, [])
+        if len(rows) == 1:
+            return rows[0].id
+        if rows:
+            ids = ", ".join(sorted(row.id for row in rows))
+            hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
+            self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
+        elif must:
+            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name), _CATALOG)
+            self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
+        return None
+
+    def alike(self, one: Absent) -> str | None:
+        """The content or the audience that an entry may have meant which finds nothing."""
+        spec = cast(Assignment, one.spec)
+        if self.find(one, must=False) is None:
+            return alike(spec.content, self._by_name)
+        to = spec.audience
+        known = self._planning.book.names(to.kind)
+        return None if to == EVERYONE or to.name in known else alike(to.name, known)
+
+    def _is_called(self, row: ContentRow, name: str) -> bool:
+        """Whether an entry that pins content calls it what it is called: nobody can rename content here.
+
+        An export writes `content ID` where no manifest can hold the name.
+        """
+        return normal(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
+
+    def _misnamed(self, at: Where, address: Address, row: ContentRow, name: str) -> None:
+        others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
+        live = f', and "{name}" has the id {others}' if others else ""
+        self._problem(
+            at,
+            address,
+            "content/other-name",
+            f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
+            f"If that one is meant, write its name: {quoted(normal(row.name))}. Else correct the id, or leave it out.",
+        )
+
+    def _problem(self, at: Where, address: Address, code: str, text: str, hint: str | None) -> None:
+        self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
+
+
+def _know_people(planning: Planning) -> None:
+    for id, one in roster(planning).emails.items():
+        planning.book.know(USER, one, RemoteId(id))
+
+
+def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
+    """Whether the content and the audience of a declared assignment exist, or will."""
+    spec = cast(Assignment, one.spec)
+    found = contents.find(one) is not None
+    to = spec.audience
+    if is_in_doubt(planning, to, one.address, one.source):
+        return False
+    if to == EVERYONE or planning.book.has(to.kind, to.name):
+        if to.kind == USER and to.name in roster(planning).archived:
+            planning.problem(
+                "person/archived",
+                f"{one.address}: {to.name} is archived",
+                hint="Archived people cannot learn; take the assignment out, or unarchive the person.",
+                at=one.source,
+                address=one.address,
+                severity=Severity.WARNING,
+            )
+        return found
+    if to.kind == USER and (ids := roster(planning).twice.get(to.name)):
+        planning.problem(
+            "person/twice",
+            f"{one.address}: {to.name} {several(ids)}",
+            hint=WHICH_PERSON,
+            at=one.source,
+            address=one.address,
+        )
+        return False
+    what, hint = fate_of(planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind)))
+    planning.problem(
+        "person/unknown" if to.kind == USER else "reference/unknown-audience",
+        f"{one.address}: {what}",
+        hint=hint,
+        at=one.source,
+        address=one.address,
+    )
+    return False
+
+
+def _meant(planning: Planning, to: Address) -> str | None:
+    """What an audience that does not exist is an audience of, when only its kind is wrong."""
+    if to.name == str(EVERYONE):
+        return f"For everybody, write {EVERYONE} alone."
+    for kind in (GROUP, SMART_GROUP):
+        if kind != to.kind and planning.book.has(kind, to.name):
+            return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quoted(to.name)}}}."
+    return None
+
+
+def _live(planning: Planning) -> tuple[TargetRow, ...]:
+    return cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+
+
+def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
+    """Live targets by what they tie together; an audience without a name shows by its id."""
+    out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
+    for row, audience in targets:
+        out[row.content, audience or Address(escape(nameless(row)), "")].append(row)
+    return out
+
+
+def _settle(
+    planning: Planning,
+    contents: _Contents,
+    live: Mapping[Identity, list[TargetRow]],
+    spoken: Container[Identity],
+    declared: Container[RemoteId | None],
+    out: Identified,
+) -> None:
+    """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged.
+
+    declared: the contents that entries under `content_targets` name; `absent` makes nobody the owner of what it leaves.
+    """
+    policy = planning.policy
+    owned = policy.ownership.get(CONTENT_TARGET, ())
+    for key, rows in live.items():
+        if key in spoken:
+            continue
+        address = target_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
+        for row in rows:
+            audience = audience_of(planning, row)
+            if audience in planning.gone:
+                out.gone.append(Gone(address=address, row=row, absent=None, with_=audience))
+            elif matches(str(address), policy.leave_alone):
+                out.left_alone += 1
+            elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
+                out.gone.append(Gone(address=address, row=row, absent=None))
+            else:
+                out.unmanaged.append(Undeclared(address, row))
+
+
+def _same(planning: Planning, one: Declared | Absent, other: Declared | Absent) -> None:
+    """Content can be pinned under any name, so one assignment can stand under two addresses."""
+    planning.problem(
+        "content-target/same",
+        f"{one.address}: it is the same assignment as {other.address}, with the content under another name",
+        hint=f"See {other.source}. Keep one of the two.",
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None:
+    planning.problem(
+        "identity/live-twice",
+        f"{one.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
+        hint="Delete the double in the product, or look at the dialect key content-targets.on-existing.",
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _doubts(planning: Planning, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
+    """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
+    return {
+        (row.content, one): row for row, audience in targets if audience is None for one in candidates(planning, row)
+    }
+
+
+def _unclear(planning: Planning, one: Declared, row: TargetRow) -> None:
+    who = " and ".join(str(found) for found in candidates(planning, row))
+    planning.problem(
+        "content-target/audience",
+        f'{one.address}: a live assignment is for the id "{row.target}", which is that of {who}, and its targetType '
+        f'"{row.type}" does not tell which',
+        hint="Take the assignment out of the manifests: lmsconf sends nothing that could change the other one.",
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _incomplete(planning: Planning, address: Address, one: Declared | Absent | None, why: str) -> None:
+    planning.problem(
+        "read/incomplete",
+        f"{address}: the assignments were not read whole: {why}",
+        hint="Nothing is created or deleted on the word of an incomplete listing. Try again.",
+        at=one.source if one else None,
+        address=address,
+    )

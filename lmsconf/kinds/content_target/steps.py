@@ -1,0 +1,107 @@
+"""The calls that assign content and take assignments away.
+
+POST takes the whole value; nobody documents what it does to a target that exists, so the result is read back.
+DELETE needs the type of the target, which only a live one tells (API specification, Content Targeting).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+
+from lmsconf.api.spec.values import cleared_time
+from lmsconf.kinds.content_target.values import Assignment, TargetRow, audience_of
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.moments import form_of, live_time, wire_time
+from lmsconf.model.values import Declared, Json, Step
+from lmsconf.planner.context import GRANTED, Match, Planning
+
+
+def read_window(
+    planning: Planning, row: TargetRow, declared: Declared
+) -> tuple[datetime | None, datetime | None] | None:
+    """When a live target can be seen from and until; None, and a problem, where a text cannot be read as a time."""
+    try:
+        return tuple(None if text is None else live_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
+    except ValueError as wrong:
+        planning.problem(
+            "content-target/time",
+            f"{declared.address}: {wrong}",
+            hint="Look at the dialect key content-targets.time-format.",
+            at=declared.source,
+            address=declared.address,
+        )
+        return None
+
+
+def target_steps(planning: Planning, match: Match) -> list[Step]:
+    """One POST with the whole value; a replacement deletes first."""
+    spec, row = cast(Assignment, match.declared.spec), cast("TargetRow | None", match.row)
+    at, to = match.address, spec.audience
+    content = planning.book.ref(CONTENT, spec.content, Ref(at))
+    said: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
+    said.update(_times(planning, spec, row))
+    fresh = frozenset({Ref(at, "(old)")})
+    post = Step(
+        operation="content-targets.create",
+        body=planning.terms.body("content-targets.create", **said),
+        makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED)}),
+        uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh,
+    )
+    if row is None or planning.terms.behaviour("content-targets.on-existing") != "recreate":
+        return [post]
+    return [Step(operation="content-targets.delete", body=_identity(planning, row), makes=fresh, revokes=True), post]
+
+
+def _audience(planning: Planning, to: Address) -> dict[str, object]:
+    if to.kind == USER:
+        return {"userId": planning.book.ref(USER, to.name, Ref(to))}
+    if to == EVERYONE:
+        return {"targetId": planning.terms.behaviour("content-targets.everyone")}
+    return {"targetId": planning.book.ref(to.kind, to.name, Ref(to))}
+
+
+def _times(planning: Planning, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
+    """The limits of the window that are said, and those that are live and are to go."""
+    out: dict[str, Json] = {}
+    pairs = (
+        ("startTime", spec.visible_from, row.start if row else None),
+        ("finishTime", spec.visible_until, row.finish if row else None),
+    )
+    for name, wanted, live in pairs:
+        if wanted is not None:
+            out[name] = wire_time(wanted, _form(planning))
+        elif live is not None:
+            out.update(cleared_time(planning.terms.behaviour, name))
+    return out
+
+
+def _form(planning: Planning) -> str:
+    """How times are written: as the dialect says, else as the service itself last wrote one."""
+    said = planning.terms.behaviour("content-targets.time-format")
+    if said != "auto":
+        return said
+    if CONTENT_TARGET not in planning.notes:
+        rows = cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+        seen = {form_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
+        planning.notes[CONTENT_TARGET] = "epoch-ms" if seen == {"epoch-ms"} else "iso"
+    return cast(str, planning.notes[CONTENT_TARGET])
+
+
+def target_deletion(planning: Planning, row: TargetRow, address: Address) -> Step:
+    """One DELETE with a body, after all new assignments of the same content."""
+    audience = audience_of(planning, row)
+    return Step(
+        operation="content-targets.delete",
+        body=_identity(planning, row),
+        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED)}),
+        frees=frozenset({Ref(audience)} if audience else ()),
+        revokes=True,
+    )
+
+
+def _identity(planning: Planning, row: TargetRow) -> dict[str, object]:
+    return planning.terms.body(
+        "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
+    )

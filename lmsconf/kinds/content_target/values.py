@@ -1,0 +1,193 @@
+"""Assignments as values: the live row, what a manifest says, and how both are shown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Final, cast
+
+from lmsconf.kinds.shared.answers import text
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.times import shown_time
+from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.model.forms import Form
+from lmsconf.model.moments import live_time
+from lmsconf.model.names import email
+from lmsconf.model.policy import Policy
+from lmsconf.model.values import Json, pin_in
+from lmsconf.planner.context import Planning
+
+AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
+"""Manifest key of an audience → kind."""
+
+
+SHARED_CONTENT: Final = "content of which two have one name"
+_TYPES: Final = "what target types stand for"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A live target, in the ids and texts of the service. `start` and `finish` are None where there is no limit."""
+
+    content: RemoteId
+    target: RemoteId
+    type: str
+    mandatory: bool = False
+    start: str | None = None
+    finish: str | None = None
+    label: str = ""
+
+    @property
+    def id(self) -> RemoteId:
+        """A target has no id of its own: content, type and target say which it is."""
+        return RemoteId(f"{self.content}/{self.type}/{self.target}")
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+
+def target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
+    """A target as the service describes it. What the clock flips, and who changed it when, is left out."""
+    return TargetRow(
+        content=content,
+        target=RemoteId(text(data, "targetId")),
+        type=str(data.get("targetType") or ""),
+        mandatory=bool(data.get("mandatory")),
+        start=_text(data.get("startTime")),
+        finish=_text(data.get("finishTime")),
+        label=str(data.get("name") or ""),
+    )
+
+
+def _text(value: Json) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a manifest says of one assignment."""
+
+    content: str
+    audience: Address
+    mandatory: bool
+    visible_from: datetime | None
+    visible_until: datetime | None
+    content_pins: Mapping[str, str]
+
+
+def target_address(content: str, audience: Address) -> Address:
+    """`content_target/GDPR basics -> smart_group/Sales Nordics`."""
+    return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
+
+
+def audience_form(audience: Address) -> Json:
+    """An audience as it stands under `assign_to`."""
+    if audience == EVERYONE:
+        return {"everyone": True}
+    return {key: audience.name for key, kind in AUDIENCES.items() if kind == audience.kind}
+
+
+def assignment_form(spec: Assignment, policy: Policy) -> Form:
+    """An assignment as an entry of its own."""
+    to, zone = audience_form(spec.audience), policy.timezone
+    pin = pin_in(spec.content_pins, policy.workspace)
+    content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
+    return _form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
+
+
+def _form(
+    content: Json,
+    audience: Json,
+    mandatory: bool,
+    start: datetime | str | None,
+    finish: datetime | str | None,
+    zone: tzinfo | None,
+) -> Form:
+    return {
+        "content": content,
+        "assign_to": [audience],
+        "mandatory": mandatory,
+        "visible_from": shown_time(start, zone) if isinstance(start, datetime) else start,
+        "visible_until": shown_time(finish, zone) if isinstance(finish, datetime) else finish,
+    }
+
+
+def row_form(planning: Planning, row: TargetRow) -> Form:
+    """A live target as an entry; what cannot be read or named is shown as the service has it."""
+    name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
+    shared = cast("frozenset[str]", planning.notes.get(SHARED_CONTENT, frozenset()))
+    content: Json = {"name": name, "id": row.content} if row.content in shared else name
+    audience = audience_of(planning, row)
+    to: Json = nameless(row) if audience is None else audience_form(audience)
+    zone = planning.policy.timezone
+    return _form(content, to, row.mandatory, _readable(row.start), _readable(row.finish), zone)
+
+
+def _readable(text: str | None) -> datetime | str | None:
+    try:
+        return None if text is None else live_time(text)
+    except ValueError:
+        return text
+
+
+def audience_of(planning: Planning, row: TargetRow) -> Address | None:
+    """Whom a live target is for, by its id; its type decides only where an id stands for several things."""
+    if row.target == planning.terms.behaviour("content-targets.everyone"):
+        return EVERYONE
+    found = candidates(planning, row)
+    if len(found) > 1:
+        said = _told_apart(planning, row, found)
+        found = [one for one in found if one.kind == said]
+    return found[0] if found else None
+
+
+def nameless(row: TargetRow) -> str:
+    """An audience that nothing explains: `user id u-17`."""
+    return f"{kind_of(row.type) or row.type or 'audience'} id {row.target}"
+
+
+def candidates(planning: Planning, row: TargetRow) -> list[Address]:
+    """Everything that goes by the id of a target: kinds may count their ids alike."""
+    names = ((kind, planning.book.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
+    return [Address.of(kind, name) for kind, name in names if name]
+
+
+def _told_apart(planning: Planning, row: TargetRow, found: Sequence[Address]) -> str | None:
+    """The kind of a target whose id is that of several things: by its type's words, its like, or its label."""
+    kinds = {one.kind for one in found}
+    said = kind_of(row.type)
+    if said in kinds:
+        return said
+    learnt = _types(planning).get(row.type, frozenset())
+    if len(learnt) == 1:
+        return next(iter(learnt & kinds), None)
+    labels = {kind: email(row.label) if kind == USER else row.label for kind in kinds if row.label}
+    labelled = [kind for kind in sorted(labels) if labels[kind] == _live_name(planning, kind, row.target)]
+    return labelled[0] if len(labelled) == 1 else None
+
+
+def _types(planning: Planning) -> Mapping[str, frozenset[str]]:
+    """For each `targetType`, the kinds of the targets that only one thing can be meant by."""
+    if _TYPES not in planning.notes:
+        types: defaultdict[str, set[str]] = defaultdict(set)
+        for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
+            found = candidates(planning, row)
+            if len(found) == 1:
+                types[row.type].add(found[0].kind)
+        planning.notes[_TYPES] = {type: frozenset(kinds) for type, kinds in types.items()}
+    return cast("Mapping[str, frozenset[str]]", planning.notes[_TYPES])
+
+
+def _live_name(planning: Planning, kind: str, id: str) -> str | None:
+    return next((row.name for row in planning.snapshot.of(kind).rows if row.id == id), None)
+
+
+def kind_of(type: str) -> str | None:
+    """The kind that a `targetType` speaks of, as far as its words tell; its values are not documented."""
+    words = type.casefold()
+    if "smart" in words:
+        return SMART_GROUP
+    return GROUP if "group" in words else USER if "user" in words else None

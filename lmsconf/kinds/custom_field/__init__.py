@@ -1,0 +1,1 @@
+"""Custom fields and their choices."""

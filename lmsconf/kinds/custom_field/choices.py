@@ -1,0 +1,140 @@
+"""The choices of a field: which declared choice is which live one, and what the list will be."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from lmsconf.errors import shown
+from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, CustomField, FieldRow
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.names import normal
+from lmsconf.model.values import Declared, pin_in
+from lmsconf.planner.context import Identified, Match, NewParts, Planning
+from lmsconf.planner.diff import Keyed
+from lmsconf.planner.identity import Claim, find
+
+_CHOICES: Final = "choices of fields"
+_DOUBTFUL: Final = "choices that have an error"
+_TYPES: Final = "types of fields"
+NEW: Final = "new "
+"""What the key of a choice that has no id yet begins with."""
+
+
+def know_choices(planning: Planning, found: Identified) -> None:
+    """Tells the book every choice by the name that it will have; those that go can only be recalled."""
+    matched = {match.row.id: match for match in found.matches if match.row is not None}
+    _note_types(planning, found)
+    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+        match = matched.get(row.id)
+        spec = cast(CustomField, match.declared.spec) if match else None
+        if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
+            scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
+            for choice in row.choices:
+                planning.book.know(scope, normal(choice.name), choice.id)
+        else:
+            _know(planning, match, row.choices, spec.choices)
+    for match in found.matches:
+        spec = cast(CustomField, match.declared.spec)
+        if match.row is None and spec.choices is not None:
+            _know(planning, match, (), spec.choices)
+
+
+def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
+    declared = match.declared
+    claims = [_claim(planning, declared, choice) for choice in said.include]
+    if match.row is None:
+        # A field that comes has no choices yet, whatever they were called before somewhere else.
+        claims = [replace(claim, previously=()) for claim in claims]
+    found = find(claims, live, noun="choice")
+    planning.problems.extend(found.problems)
+    scope = choice_scope(declared.address.name)
+    before: dict[str, str] = {row.id: normal(row.name) for row in live}
+    after: dict[str, str] = {}
+    for position, (choice, row) in enumerate(zip(said.include, found.live, strict=True)):
+        planning.book.know(scope, choice.name, None if row is None else row.id)
+        if position in found.broken:
+            _doubtful(planning).add((declared.address, choice.name))
+        after[row.id if row else NEW + choice.name] = choice.name
+    for row in sorted(found.unclaimed, key=lambda row: (normal(row.name), row.id)):
+        name = normal(row.name)
+        if said.whole or name in said.exclude:
+            planning.book.recall(scope, name, row.id)
+        else:
+            after[row.id] = name
+            planning.book.know(scope, name, row.id)
+    undeclared = frozenset(after[row.id] for row in found.unclaimed if row.id in after)
+    new = frozenset(choice.name for choice, row in zip(said.include, found.live, strict=True) if row is None)
+    if new and undeclared:
+        planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
+    if not said.whole:
+        # Who speaks of some choices says nothing of the order in which all of them are offered.
+        after = {row.id: after[row.id] for row in live if row.id in after} | after
+    _both(planning)[declared.address] = Keyed(before), Keyed(after)
+
+
+def _note_types(planning: Planning, found: Identified) -> None:
+    types = {match.address.name: cast(CustomField, match.declared.spec).type for match in found.matches}
+    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+        types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
+    planning.notes[_TYPES] = {name: type for name, type in types.items() if type is not None}
+
+
+def field_types(planning: Planning) -> Mapping[str, str]:
+    """The type of each field by the name that it will have, as far as anybody says it."""
+    return cast("Mapping[str, str]", planning.notes.get(_TYPES, {}))
+
+
+def _both(planning: Planning) -> dict[Address, tuple[Keyed, Keyed]]:
+    return cast("dict[Address, tuple[Keyed, Keyed]]", planning.notes.setdefault(_CHOICES, {}))
+
+
+def both_choices(planning: Planning, address: Address) -> tuple[Keyed, Keyed]:
+    """The choices of a field as they are and as they will be."""
+    return _both(planning).get(address, (Keyed({}), Keyed({})))
+
+
+def _doubtful(planning: Planning) -> set[tuple[Address, str]]:
+    return cast("set[tuple[Address, str]]", planning.notes.setdefault(_DOUBTFUL, set()))
+
+
+def is_choice_in_doubt(planning: Planning, field: Address, name: str) -> bool:
+    """Whether a declared choice has an error of its own, which says all there is to say to whoever names it."""
+    return (field, name) in _doubtful(planning)
+
+
+def refuse_left_out(planning: Planning, declared: Declared, choices: Iterable[Ref]) -> None:
+    """Refuses a creation that names choices which keep their old names, since `--additive` renames nothing."""
+    for one in choices if planning.policy.additive else ():
+        before, after = both_choices(planning, one.address)
+        if any(name == one.part and before.names.get(id, name) != name for id, name in after.names.items()):
+            planning.problem(
+                "reference/not-renamed",
+                f'{declared.address}: it names choice "{shown(str(one.part))}" of {one.address}, '
+                "and the plan leaves out the renaming that makes it so",
+                hint=f"Apply --only {shlex.quote(str(one.address))} first.",
+                at=declared.source,
+                address=declared.address,
+            )
+
+
+def new_choice_name(planning: Planning, field: Address, name: str) -> str | None:
+    """What to write for a choice that goes by another name after this plan."""
+    before, after = both_choices(planning, field)
+    new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
+    return None if new is None else f'This plan renames it: write "{new}".'
+
+
+def _claim(planning: Planning, declared: Declared, choice: Choice) -> Claim:
+    pin = pin_in(choice.pins, planning.policy.workspace)
+    return Claim(
+        name=choice.name,
+        pin=pin,
+        previously=choice.previously,
+        label=f'{declared.address}: choice "{choice.name}"',
+        source=declared.places.at(*choice.at),
+        address=str(declared.address),
+    )

@@ -1,0 +1,278 @@
+"""Custom fields: what a workspace asks of its people, and the choices they have.
+
+Replacing a field sends it whole: a choice keeps its id only when the id is sent along, and a choice left out is gone
+together with the answers that picked it. A workspace holds at most ten fields, and the service may refuse to change
+a field that is in use (API specification, Custom Fields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from lmsconf.errors import Problem, shown
+from lmsconf.kinds.custom_field.choices import both_choices, know_choices
+from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
+from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
+from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomField, FieldRow
+from lmsconf.kinds.shared.common import (
+    ABSENT_NAMED,
+    NAME,
+    NAMED,
+    PIN,
+    PREVIOUSLY,
+    entry_schema,
+    learnt_id,
+    named,
+    named_absent,
+    needed,
+    pins,
+    texts,
+)
+from lmsconf.kinds.shared.moves import find_detours
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
+from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.planner.diff import Keyed
+from lmsconf.planner.kind import Entry
+from lmsconf.planner.matching import identify_named
+
+_CHOICE: dict[str, Json] = {
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]
+}
+_CHOICES: dict[str, Json] = {"type": "array", "items": _CHOICE, "minItems": 1}
+_CHOICE_NAMES: dict[str, Json] = {"type": "array", "items": NAME}
+
+
+def _choices(value: Json) -> Choices | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return Choices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
+    parts = cast("Mapping[str, list[Json]]", value)
+    return Choices(
+        tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
+        texts(parts.get("exclude", [])),
+        whole=False,
+    )
+
+
+def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
+    body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
+    return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
+
+
+class CustomFields:
+    """The kind `custom_field`."""
+
+    name: Final = CUSTOM_FIELD
+    section: Final = "custom_fields"
+    noun: Final = "custom field"
+    plural: Final = "custom fields"
+    is_relation: Final = False
+    rank: Final = 0
+    schema: Final = entry_schema(
+        {
+            **NAMED,
+            "type": {"enum": list(TYPES), "description": "CHOICE, MULTI_SELECT or TEXT. It cannot change later."},
+            "choices": {
+                "description": "What people can choose from: all there is, or include and exclude.",
+                "x-choices": True,
+                "oneOf": [
+                    _CHOICES,
+                    {
+                        "type": "object",
+                        "properties": {"include": {"type": "array", "items": _CHOICE}, "exclude": _CHOICE_NAMES},
+                        "minProperties": 1,
+                        "additionalProperties": False,
+                    },
+                ],
+            },
+            "description": {"type": ["string", "null"], "description": "Shown to people; null clears it."},
+            "hidden": {"type": "boolean", "description": "Not shown to people."},
+            "locked": {"type": "boolean", "description": "People cannot change their own answer."},
+            "optional": {"type": "boolean", "description": "People need not answer."},
+        },
+        ["name"],
+        "A custom field: a question about each person.",
+    )
+    absent_schema: Final = ABSENT_NAMED
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """The field of one manifest entry."""
+        body = entry.body
+        choices = _choices(body.get("choices"))
+        for problem in _bad_choices(entry, choices):
+            entry.report(problem)
+        if body.get("type") == "TEXT" and choices is not None:
+            entry.report(
+                Problem(
+                    code="manifest/text-choices",
+                    message=f"{body['name']}: a TEXT field has no choices",
+                    hint="Take `choices` out, or make it CHOICE or MULTI_SELECT.",
+                    source=entry.places.at("choices"),
+                )
+            )
+        spec = CustomField(
+            type=cast("str | None", body.get("type")),
+            choices=choices,
+            description=("" if body["description"] is None else str(body["description"]))
+            if "description" in body
+            else None,
+            **{key: cast("bool | None", body.get(key)) for key in FLAGS},
+        )
+        yield named(CUSTOM_FIELD, entry, spec)
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """A field to delete."""
+        yield named_absent(CUSTOM_FIELD, entry)
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """An eleventh field can be told without the workspace."""
+        names = dict.fromkeys(one.address for one in declared)
+        for extra in list(names)[MOST_FIELDS:]:
+            one = next(one for one in declared if one.address == extra)
+            yield Problem(
+                code="custom-field/too-many",
+                message=f"{extra}: one field too many, a workspace holds at most {MOST_FIELDS}",
+                hint=f"{len(names)} are declared. Take {len(names) - MOST_FIELDS} out.",
+                source=one.source,
+                address=str(extra),
+            )
+
+    def leans_on(self, declared: Declared) -> list[Address]:
+        """A field needs nothing else."""
+        return []
+
+    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+        """By name; then the choices of each field by theirs."""
+        found = identify_named(planning, CUSTOM_FIELD, self.noun, declared, absent)
+        know_choices(planning, found)
+        return found
+
+    def compare(self, planning: Planning, match: Match) -> Sides | None:
+        """Everything that the manifest says of the field; its type cannot change."""
+        declared, row = match.declared, cast("FieldRow | None", match.row)
+        spec = cast(CustomField, declared.spec)
+        if row is None:
+            return self._new(planning, declared, spec)
+        if spec.type is not None and spec.type != row.type:
+            planning.problem(
+                "custom-field/type",
+                f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
+                hint="Declare a new field under another name, move people over, and put this one under `absent`.",
+                at=declared.places.at("type"),
+                address=declared.address,
+            )
+            return None
+        before: Form = {"name": normal(row.name)}
+        after: Form = {"name": declared.address.name}
+        if spec.type is not None:
+            before["type"] = after["type"] = spec.type
+        sizes: dict[str, int] = {}
+        if spec.choices is not None:
+            before["choices"], after["choices"] = both_choices(planning, declared.address)
+            sizes["choices"] = len(row.choices)
+        if spec.description is not None:
+            before["description"], after["description"] = row.description, spec.description or None
+        for key in FLAGS:
+            wanted = getattr(spec, key)
+            if wanted is not None:
+                before[key], after[key] = bool(getattr(row, key)), wanted
+        return Sides(before=before, after=after, sizes=sizes)
+
+    def _new(self, planning: Planning, declared: Declared, spec: CustomField) -> Sides | None:
+        if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
+            needed(planning, declared, "type" if spec.type is None else "choices")
+            return None
+        after: Form = {"name": declared.address.name, "type": spec.type}
+        if spec.choices is not None:
+            after["choices"] = both_choices(planning, declared.address)[1]
+        if spec.description is not None:
+            after["description"] = spec.description or None
+        after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
+        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
+        return Sides(before=None, after=after, defaults=defaults)
+
+    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+        """All that the field says."""
+        return Sides(before=self.live_form(planning, gone.row), after=None)
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its type, its choices and its description."""
+        field = cast(FieldRow, row)
+        form: Form = {"name": normal(field.name), "type": field.type}
+        if field.choices:
+            form["choices"] = Keyed({choice.id: choice.name for choice in field.choices})
+        if field.description:
+            form["description"] = field.description
+        return form
+
+    def conclude(self, planning: Planning, identified: Identified) -> None:
+        """Finds fields that change names in a circle, and counts the places of a workspace that holds ten."""
+        find_detours(planning, identified)
+        count_slots(planning, identified)
+        note_losses(planning, identified)
+
+    def action(self, planning: Planning, match: Match) -> Action:
+        """A field is changed in place."""
+        return Action.UPDATE
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
+        """Two fields of one type with the same choices could be one; a TEXT field says nothing of its answers."""
+        choices = form.get("choices")
+        names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
+        return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
+
+    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+        """Create, or replace once or twice."""
+        return field_steps(planning, match, sides)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """A field and its choices come back with other ids, and without answers."""
+        return undo_of_fields(planning, subject.address)
+
+    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """The ids of a field and its choices; creating and replacing both answer with the whole field."""
+        if not isinstance(answer, dict):
+            return {}
+        ids = learnt_id(at, answer, "customFieldId") or learnt_id(at, answer, "id")
+        choices = answer.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
+                ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
+        return ids
+
+    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+        """One call, once no smart group names the field any more."""
+        return field_deletion(planning, gone)
+
+
+def _bad_choices(entry: Entry, choices: Choices | None) -> Iterator[Problem]:
+    if choices is None:
+        return
+    seen: dict[str, Choice] = {}
+    for choice in choices.include:
+        if choice.name in seen:
+            yield Problem(
+                code="manifest/choice-twice",
+                message=f'{entry.body["name"]}: the choice "{choice.name}" stands here twice',
+                hint=f"See {entry.places.at(*seen[choice.name].at)}. Delete one of the two.",
+                source=entry.places.at(*choice.at),
+            )
+        seen.setdefault(choice.name, choice)
+    for name in choices.exclude:
+        if name in seen:
+            yield Problem(
+                code="manifest/choice-both",
+                message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',
+                hint="Leave it in one of the two lists.",
+                source=entry.places.find(name, "choices", "exclude"),
+            )
+
+
+KIND: Final = CustomFields()

@@ -1,0 +1,248 @@
+"""Answers that a plan destroys: those to a field that is deleted, and those that picked a choice that goes.
+
+They are counted by person over everybody, archived people too. Where they are not known, the number is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from lmsconf.errors import BadAnswer, Severity
+from lmsconf.kinds.custom_field.choices import both_choices
+from lmsconf.kinds.custom_field.values import CustomField, FieldRow
+from lmsconf.kinds.shared.answers import text
+from lmsconf.kinds.shared.names import ANSWERS, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.user.values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Json, Measure, Undo, UndoLevel
+from lmsconf.planner.context import Identified, Planning
+
+_LOSSES: Final = "fields and choices that go"
+_COUNTED: Final = "fields whose answers were read, and whether any are lost"
+_UNREADABLE: Final = "answers have a shape that cannot be read"
+Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A live field that goes, or the choices that it loses: their ids."""
+
+    address: Address
+    field: FieldRow
+    choices: frozenset[str] | None = None
+
+    @property
+    def subjects(self) -> Iterator[tuple[str | None, str]]:
+        """What goes, each with what it is called: the field as a whole, or one choice after the other."""
+        if self.choices is None:
+            yield None, str(self.address)
+        for choice in self.field.choices:
+            if self.choices is not None and choice.id in self.choices:
+                yield choice.id, f'the choice "{normal(choice.name)}"'
+
+
+class _Holders(NamedTuple):
+    """Who is certain to lose an answer, and why there may be more."""
+
+    people: frozenset[RemoteId]
+    unknown: str | None = None
+
+
+def answers_row(data: Mapping[str, Json]) -> AnswersRow:
+    """What somebody answered, as the list of people shows it; an answer that cannot be read is None."""
+    id, held = RemoteId(text(data, "userId")), data.get("customFields")
+    if held is not None and not isinstance(held, dict):
+        return AnswersRow(id, None)
+    found: list[tuple[str, AnswerRow | None]] = []
+    for name in sorted(held or {}):
+        try:
+            answer = live_answer(name, (held or {})[name])
+        except BadAnswer:
+            found.append((normal(name), None))
+        else:
+            if answer is not None and (answer.choices or answer.text):
+                found.append((normal(name), answer))
+    return AnswersRow(id, tuple(found), told="customFields" in data)
+
+
+def limits_choices(spec: object) -> bool:
+    """Whether a field's choices may lose any: they are listed whole, or some are excluded."""
+    if not isinstance(spec, CustomField) or spec.choices is None:
+        return False
+    return spec.choices.whole or bool(spec.choices.exclude)
+
+
+def note_losses(planning: Planning, found: Identified) -> None:
+    """Remembers which live fields the plan deletes, and which choices it drops."""
+    losses: list[Loss] = []
+    if not planning.policy.additive:
+        for gone in found.gone:
+            if planning.chosen(gone.address):
+                losses.append(Loss(gone.address, cast(FieldRow, gone.row)))
+        for match in found.matches:
+            before, after = both_choices(planning, match.address)
+            dropped = frozenset(before.names.keys() - after.names.keys())
+            if match.row is not None and dropped and planning.chosen(match.address):
+                losses.append(Loss(match.address, cast(FieldRow, match.row), dropped))
+    planning.notes[_LOSSES] = losses
+
+
+def losses_of(planning: Planning) -> Sequence[Loss]:
+    """Which live fields the plan deletes, and which choices it drops, once the fields have concluded."""
+    return cast("list[Loss]", planning.notes.get(_LOSSES, []))
+
+
+def answers_go(planning: Planning, found: Identified) -> bool:
+    """Whether the plan deletes a field or drops a choice, so that everybody's answers must be known."""
+    note_losses(planning, found)
+    return bool(planning.notes[_LOSSES])
+
+
+def count_lost_answers(planning: Planning, people: Identified) -> None:
+    """Counts, for the guard `answers`, whose answers go with fields and choices, and tells it of each.
+
+    people: those whom manifests declare. Who is given another answer before a choice goes loses none with it.
+    """
+    losses = losses_of(planning)
+    if not losses:
+        return
+    known = _known(planning.snapshot)
+    everybody: set[RemoteId] = set()
+    unknown: str | None = None
+    for loss in losses:
+        moved, lost = _answering(planning, people, loss), False
+        for subject, called in loss.subjects:
+            who = _who(known, loss, subject, moved)
+            everybody |= who.people
+            unknown, lost = unknown or who.unknown, lost or bool(who.people or who.unknown)
+            _tell(planning, loss, called, who, _counted_before(planning.snapshot, subject))
+        if not isinstance(known, str):
+            cast("dict[Address, bool]", planning.notes.setdefault(_COUNTED, {}))[loss.address] = lost
+    if everybody or unknown:
+        taken = None if unknown else len(everybody)
+        size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
+        planning.measures.append(Measure(guard="answers", of="all people", taken=taken, size=size))
+
+
+def undo_of_fields(planning: Planning, address: Address) -> Undo:
+    """How much of the loss of a field, or of its choices, can be taken back."""
+    loss = next((one for one in losses_of(planning) if one.address == address), None)
+    if loss is None:
+        return Undo()
+    what = "the field comes back" if loss.choices is None else "dropped choices come back"
+    again = f"{what} with another id" if loss.choices is None else f"{what} with other ids"
+    counted = cast("dict[Address, bool]", planning.notes.get(_COUNTED, {}))
+    if address not in counted:
+        return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
+    answers = ", and answers must be given again" if counted[address] else ""
+    return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{answers}")
+
+
+def _known(snapshot: Snapshot) -> Answers | str:
+    """Everybody's answers; where they are not known, why."""
+    if snapshot.redaction is not None:
+        return "a redacted snapshot does not hold the answers"
+    listing = snapshot.of(ANSWERS)
+    if ANSWERS not in snapshot.listings:
+        listing = snapshot.of(USER)
+        rows = [_from_person(row) for row in cast("tuple[PersonRow, ...]", listing.rows)]
+    else:
+        rows = list(cast("tuple[AnswersRow, ...]", listing.rows))
+    if listing.incomplete is not None:
+        return f"the list of people is not whole: {listing.incomplete}"
+    if rows and not any(row.told for row in rows):
+        return "no person came with customFields"
+    fields = cast("tuple[FieldRow, ...]", snapshot.of(CUSTOM_FIELD).rows)
+    names = {key for field in fields for key in _keys(field)}
+    said = {name for row in rows for name, _ in row.answers or ()}
+    if said and not said & names:
+        return "answers stand under names that no field has"
+    return {row.id: row for row in rows}
+
+
+def _from_person(row: PersonRow) -> AnswersRow:
+    """The answers of somebody whom a snapshot file holds; None stands there also for what could not be read."""
+    if row.answers is None:
+        return AnswersRow(row.id, None)
+    held = tuple((one.field, one) for one in row.answers if one.choices or one.text)
+    return AnswersRow(row.id, held)
+
+
+def _keys(field: FieldRow) -> frozenset[str]:
+    """Under what the answers to a field may stand."""
+    return frozenset({normal(field.name), field.id})
+
+
+def _answering(planning: Planning, people: Identified, loss: Loss) -> frozenset[RemoteId]:
+    """Those to whom the plan gives the answer that they will have to a field that stays."""
+    if loss.choices is None:
+        return frozenset()
+    return frozenset(
+        match.row.id
+        for match in people.matches
+        if match.row is not None
+        and planning.chosen(match.address)
+        and loss.address.name in cast(Person, match.declared.spec).answers
+    )
+
+
+def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[RemoteId]) -> _Holders:
+    """Who answered a field, or picked a choice of it."""
+    if isinstance(known, str):
+        return _Holders(frozenset(), known)
+    keys = _keys(loss.field)
+    unreadable = any(row.answers is None for row in known.values())
+    held: dict[RemoteId, frozenset[str]] = {}
+    for row in known.values():
+        for name, answer in row.answers or ():
+            if name not in keys or row.id in moved:
+                continue
+            if answer is None:
+                # Whatever it says, it goes with its field; whether it picked one choice, nobody can tell.
+                unreadable = unreadable or choice is not None
+                held[row.id] = frozenset()
+            else:
+                held[row.id] = frozenset(map(normal, answer.picked))
+    unknown = _UNREADABLE if unreadable else None
+    if choice is None:
+        return _Holders(frozenset(held), unknown)
+    called = {one.id: frozenset({normal(one.id), normal(one.name)}) for one in loss.field.choices}
+    if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
+        unknown = unknown or "answers name choices that the field does not have"
+    return _Holders(frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown)
+
+
+def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
+    """How many hold a choice, where a snapshot file holds no more than that."""
+    rows = cast("Iterable[HolderRow]", snapshot.of(HOLDERS).rows)
+    return next((row.people for row in rows if row.id == choice), None)
+
+
+def _tell(planning: Planning, loss: Loss, called: str, who: _Holders, counted: int | None) -> None:
+    number = counted if who.unknown and counted is not None else len(who.people)
+    verb = "holds" if number == 1 else "hold"
+    people = f"{number:,} {'person' if number == 1 else 'people'}"
+    whole = loss.choices is None
+    if number:
+        told = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"
+        planning.problem(
+            "custom-field/answers-lost",
+            f"{loss.address}: {told}, which goes",
+            hint="Their answers go with it."
+            + ("" if whole else " To keep them, rename the choice with `previously:`."),
+            address=loss.address,
+            severity=Severity.NOTE,
+        )
+    if who.unknown:
+        what = "answered it" if whole else f"hold {called}"
+        planning.problem(
+            "custom-field/answers-unknown",
+            f"{loss.address}: it is not known how many people {what}, which goes: {who.unknown}",
+            hint="Their answers go with it.",
+            address=loss.address,
+            severity=Severity.WARNING,
+        )

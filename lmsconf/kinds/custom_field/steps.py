@@ -1,0 +1,196 @@
+"""The calls that create, replace and delete custom fields.
+
+Replacing sends the whole field. Three things decide how often and when: a choice must be there before a smart group
+names it, must stay until the last smart group has left it, and the service may refuse to touch a field in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, cast
+
+from lmsconf.api.spec.values import cleared_description
+from lmsconf.errors import Severity, Where
+from lmsconf.kinds.custom_field.choices import NEW
+from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, FieldRow
+from lmsconf.kinds.shared.moves import steps_aside, temporary, vacancy, vacated
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.model.values import Step
+from lmsconf.planner.context import SLOT, Gone, Identified, Match, Planning, Sides
+from lmsconf.planner.diff import Keyed
+
+_SLOTS: Final = "slots"
+
+
+def count_slots(planning: Planning, found: Identified) -> None:
+    """When the workspace is full, each creation waits for a deletion; too many creations are certain to fail."""
+    gone = sorted(one.address for one in found.gone if planning.chosen(one.address) and not planning.policy.additive)
+    new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
+    over = found.live + len(new) - len(gone) - MOST_FIELDS
+    if over > 0 and new:
+        planning.problem(
+            "refusal/too-many-fields",
+            f"{new[-1]}: a workspace holds at most {MOST_FIELDS} custom fields, and this plan would make it "
+            f"{MOST_FIELDS + over}",
+            hint=f"{found.live} are live. Put {over} of them under `absent`, or declare {over} less.",
+            at=next(one.declared.source for one in found.matches if one.address == new[-1]),
+            address=new[-1],
+        )
+    free = max(0, MOST_FIELDS - found.live)
+    planning.notes[_SLOTS] = dict(zip(new[free:], gone, strict=False))
+
+
+def _slot(planning: Planning, creation: Address) -> frozenset[Ref]:
+    """The place that a deletion leaves to this creation."""
+    gone = cast("dict[Address, Address]", planning.notes.get(_SLOTS, {})).get(creation)
+    return frozenset() if gone is None else frozenset({Ref(gone, SLOT)})
+
+
+def field_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    """One call to create; one to replace, and one more each where a name or a choice has to make way first."""
+    after, at = sides.after or {}, match.address
+    row = cast("FieldRow | None", match.row)
+    if row is None:
+        return [_creation(planning, at, after)]
+    old, new = _keyed(sides.before, row), _keyed(after, row)
+    going = {key: name for key, name in old.items() if key not in new}
+    made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
+    taken = frozenset(Ref(at, name) for name in going.values())
+    renamed = normal(row.name) != after["name"]
+    # Where nobody keeps naming it, those who leave do so first, and those who come wait.
+    is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept.get(Ref(at))
+    whole = frozenset({Ref(at)}) if is_awaited else frozenset()
+    steps: list[Step] = []
+    if renamed and steps_aside(planning, at):
+        current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
+        body = _body(planning, row, {"name": temporary(row.id)}, current, at)
+        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row), avoids=whole))
+    makes = made | whole | (vacated(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+    uses = vacancy(at) if renamed else frozenset()
+    if any(left & taken and gained & made for left, gained in planning.shifts):
+        body = _body(planning, row, after, {**new, **going}, at)
+        steps.append(_replacement(row, body, makes=makes, uses=uses))
+        body = _body(planning, row, after, new, at, known=True)
+        steps.append(_replacement(row, body, uses=made, ends=taken, avoids=whole))
+    else:
+        body = _body(planning, row, after, new, at)
+        steps.append(_replacement(row, body, makes=makes, uses=uses, ends=taken, avoids=whole))
+    groups = _in_the_way(planning, at, taken)
+    if not groups:
+        return steps
+    _foretell(planning, match.declared.source, at, groups, "changed")
+    return [replace(step, may_be_refused=True) for step in steps]
+
+
+def field_deletion(planning: Planning, gone: Gone) -> list[Step]:
+    """One call, once no smart group names the field any more."""
+    at, row = gone.address, cast(FieldRow, gone.row)
+    step = Step(
+        operation="custom-fields.delete",
+        path={"customFieldId": row.id},
+        makes=vacated(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
+        ends=frozenset({Ref(at)}),
+        revokes=True,
+    )
+    groups = planning.kept.get(Ref(at), [])
+    if not groups or planning.terms.behaviour("custom-fields.in-use") == "never":
+        return [step]
+    _foretell(planning, gone.absent.source if gone.absent else None, at, groups, "deleted")
+    return [replace(step, may_be_refused=True)]
+
+
+def _creation(planning: Planning, at: Address, after: Form) -> Step:
+    said: dict[str, object] = {"name": at.name, "type": after["type"]}
+    choices = after.get("choices")
+    names = list(choices.names.values()) if isinstance(choices, Keyed) else []
+    if names:
+        said["choices"] = [{"name": name} for name in names]
+    if after.get("description"):
+        said["description"] = after["description"]
+    said.update({wire: after[key] for key, wire in FLAGS.items() if key in after})
+    return Step(
+        operation="custom-fields.create",
+        body=planning.terms.body("custom-fields.create", **said),
+        makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
+        uses=vacancy(at) | _slot(planning, at),
+    )
+
+
+def _replacement(
+    row: FieldRow,
+    body: dict[str, object],
+    *,
+    makes: frozenset[Ref] = frozenset(),
+    uses: frozenset[Ref] = frozenset(),
+    ends: frozenset[Ref] = frozenset(),
+    avoids: frozenset[Ref] = frozenset(),
+) -> Step:
+    path = {"customFieldId": row.id}
+    return Step(
+        operation="custom-fields.replace", path=path, body=body, makes=makes, uses=uses, ends=ends, avoids=avoids
+    )
+
+
+def _body(
+    planning: Planning, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
+) -> dict[str, object]:
+    """The whole field: what the manifest says, and the rest as it was read. `known`: new choices have ids by now."""
+    said: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
+    if row.type != "TEXT":
+        live = {choice.id: choice.name for choice in row.choices}
+        spelt = {key: _as_read(live.get(RemoteId(key), name), name) for key, name in choices.items()}
+        said["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
+    description = after.get("description", row.description)
+    if description is not None:
+        said["description"] = description
+    elif row.description is not None:
+        said["description"] = cleared_description(planning.terms.behaviour)
+    for key, wire in FLAGS.items():
+        flag = after.get(key, getattr(row, key))
+        if flag is not None:
+            said[wire] = flag
+    return planning.terms.body("custom-fields.replace", **said)
+
+
+def _as_read(live: str, wanted: str) -> str:
+    """The live spelling of a name that stays: what the plan does not show as a change is not changed."""
+    return live if normal(live) == normal(wanted) else wanted
+
+
+def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
+    if not key.startswith(NEW):
+        return {"choiceId": key, "name": name}
+    return {"choiceId": Ref(at, name), "name": name} if known else {"name": name}
+
+
+def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
+    """Choice id, or a stand-in for one, → name."""
+    found = (form or {}).get("choices")
+    return dict(found.names) if isinstance(found, Keyed) else {one.id: one.name for one in row.choices}
+
+
+def _in_the_way(planning: Planning, at: Address, taken: frozenset[Ref]) -> list[Address]:
+    """The smart groups because of which the service may refuse to touch the field."""
+    match planning.terms.behaviour("custom-fields.in-use"):
+        case "condition":
+            return planning.kept.get(Ref(at), [])
+        case "removed-choice":
+            return [group for ref in taken if ref.part for group in planning.kept.get(ref, [])]
+        case _:
+            return []
+
+
+def _foretell(planning: Planning, source: Where | None, at: Address, groups: list[Address], verb: str) -> None:
+    names = ", ".join(sorted({str(group) for group in groups}))
+    planning.problem(
+        "refusal/in-use",
+        f"{at}: may be refused, because a field in use is not {verb}; it is named by {names}",
+        hint="Allow `refusals` to try it before anything else. By hand: take the field out of those conditions in the "
+        "product, apply, and apply once more to put the conditions back.",
+        at=source,
+        address=at,
+        severity=Severity.WARNING,
+    )

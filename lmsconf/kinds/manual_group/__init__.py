@@ -1,0 +1,1 @@
+"""Manual groups with members and managers."""

@@ -1,0 +1,229 @@
+"""Manual groups: members and managers added by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
+from lmsconf.kinds.shared.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
+from lmsconf.kinds.shared.names import GROUP, RESERVED
+from lmsconf.kinds.shared.people import People, parse_people, people_schema
+from lmsconf.kinds.shared.roster import (
+    addresses,
+    check_people,
+    foretell_managers,
+    not_read,
+    note_unknown,
+    roster,
+    shown_people,
+)
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
+from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.planner.kind import Entry
+from lmsconf.planner.matching import identify_named
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A live manual group. The ids of its people are None where they were not read."""
+
+    id: RemoteId
+    name: str
+    members: frozenset[RemoteId] | None = None
+    managers: frozenset[RemoteId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManualGroup:
+    """What a manifest says of a manual group."""
+
+    members: People | None
+    managers: People | None
+
+
+class ManualGroups:
+    """The kind `group`."""
+
+    name: Final = GROUP
+    section: Final = "groups"
+    noun: Final = "group"
+    plural: Final = "groups"
+    is_relation: Final = False
+    rank: Final = 2
+    schema: Final = entry_schema(
+        {
+            **NAMED,
+            "members": people_schema("Who is in the group."),
+            "managers": people_schema("Who manages the group."),
+        },
+        ["name"],
+        "A manual group: people added by hand.",
+    )
+    absent_schema: Final = ABSENT_NAMED
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """The group of one manifest entry."""
+        if str(entry.body["name"]).startswith(RESERVED):
+            entry.report(
+                Problem(
+                    code="manifest/reserved",
+                    message=f'a group cannot be called "{entry.body["name"]}"',
+                    hint=f'Names that begin with "{RESERVED}" are for the lock that `lock:` asks for. Choose another.',
+                    source=entry.places.at("name"),
+                )
+            )
+        spec = ManualGroup(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
+        yield named(GROUP, entry, spec)
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """A group to delete."""
+        yield named_absent(GROUP, entry)
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """Nothing of a group can be wrong beyond its shape."""
+        return iter(())
+
+    def leans_on(self, declared: Declared) -> list[Address]:
+        """Its people, who may be among those to be created."""
+        return [one for _, people in _lists(cast(ManualGroup, declared.spec)) for one in addresses(people)]
+
+    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+        """By name."""
+        return identify_named(planning, GROUP, self.noun, declared, absent)
+
+    def compare(self, planning: Planning, match: Match) -> Sides | None:
+        """Name, members and managers, as far as the manifest speaks of them."""
+        declared, row = match.declared, cast("GroupRow | None", match.row)
+        before: Form = {} if row is None else {"name": normal(row.name)}
+        after: Form = {"name": declared.address.name}
+        sizes: dict[str, int] = {}
+        for key, said in _lists(cast(ManualGroup, declared.spec)):
+            after[key] = wanted = check_people(planning, declared, key, said)
+            if row is None:
+                if key == "managers":
+                    foretell_managers(planning, declared, wanted.include)
+                continue
+            ids = _ids(row, key)
+            if ids is None:
+                not_read(planning, declared.address, key, declared.places.at(key))
+                return None
+            note_unknown(planning, declared, key, ids)
+            before[key] = seen = roster(planning).seen(ids, wanted)
+            sizes[key] = len(ids)
+            if key == "managers":
+                foretell_managers(planning, declared, wanted.include - seen.include)
+            if key == "members":
+                planning.leaving.update(seen.include - wanted.include)
+        if row is None:
+            return Sides(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
+        return Sides(before=before, after=after, sizes=sizes)
+
+    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+        """All that the group holds."""
+        row = cast(GroupRow, gone.row)
+        form: Form = {"name": normal(row.name)}
+        for key in LISTS:
+            ids = _ids(row, key)
+            if ids is None:
+                not_read(planning, gone.address, key, gone.absent.source if gone.absent else None)
+                continue
+            form[key] = people = People(shown_people(planning, ids))
+            if key == "members":
+                planning.leaving.update(people.include)
+        return Sides(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
+
+    def conclude(self, planning: Planning, identified: Identified) -> None:
+        """Finds groups that change names in a circle."""
+        find_detours(planning, identified)
+
+    def action(self, planning: Planning, match: Match) -> Action:
+        """A group is changed in place."""
+        return Action.UPDATE
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its name and its members."""
+        members = cast(GroupRow, row).members
+        form: Form = {"name": normal(row.name)}
+        return form if members is None else {**form, "members": People(shown_people(planning, members))}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
+        """Two groups with the same members could be one; archived people are not compared, and one member is chance."""
+        said = form.get("members")
+        members = said.include if isinstance(said, People) else frozenset()
+        active = members - roster(planning).archived
+        return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
+
+    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+        """Create or rename; then people in, then people out."""
+        at, row = match.address, match.row
+        me = Ref(at)
+        id = me if row is None else row.id
+        steps: list[Step] = []
+        if row is None:
+            body = planning.terms.body("manual-groups.create", name=at.name)
+            steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=vacancy(at)))
+        else:
+            steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
+        for key, adds, removes in CALLS:
+            after = (sides.after or {}).get(key)
+            if isinstance(after, People):
+                before = cast("People | None", (sides.before or {}).get(key))
+                steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
+        return steps
+
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """A deleted group comes back with another id."""
+        return partial_undo("the group comes back with another id") if isinstance(subject, Gone) else Undo()
+
+    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """The id of a new group."""
+        return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
+
+    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+        """One call; its assignments go before it, and its members are in their new groups by then."""
+        members = shown_people(planning, cast(GroupRow, gone.row).members or ())
+        return [
+            Step(
+                operation="manual-groups.delete",
+                path={"groupId": gone.row.id},
+                makes=vacated(GROUP, gone.row),
+                uses=frozenset(map(entered, members)),
+                ends=frozenset({Ref(gone.address)}),
+                revokes=True,
+            )
+        ]
+
+
+FEWEST_MEMBERS: Final = 2
+"""Groups of fewer are not told apart by who is in them."""
+LISTS: Final = ("members", "managers")
+CALLS: Final = (
+    ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
+    ("members", "manual-groups.add-members", "manual-groups.remove-member"),
+)
+
+
+def has_members_to_compare(spec: ManualGroup) -> bool:
+    """Whether who is in a group that would be created can tell it from others."""
+    return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
+
+
+def _lists(spec: ManualGroup) -> Iterator[tuple[str, People]]:
+    if spec.members is not None:
+        yield "members", spec.members
+    if spec.managers is not None:
+        yield "managers", spec.managers
+
+
+def _ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
+    return row.members if key == "members" else row.managers
+
+
+KIND: Final = ManualGroups()

@@ -1,0 +1,1 @@
+"""What several kinds use: lists of people, names and renames, listings, the reading of a workspace."""

@@ -1,0 +1,149 @@
+"""What every kind's manifest entry may say beside its own keys, and how entries become declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import cast
+
+from lmsconf.errors import Problem, shown
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.names import normal
+from lmsconf.model.values import Absent, Declared, Json, Undo, UndoLevel
+from lmsconf.planner.context import Planning
+from lmsconf.planner.kind import Entry
+
+NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
+PIN: dict[str, Json] = {
+    "description": "Pins the entry to an id of the service: one text, or a map from workspace name to id.",
+    "oneOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "minProperties": 1},
+    ],
+}
+PREVIOUSLY: dict[str, Json] = {
+    "type": "array",
+    "items": {"type": "string", "minLength": 1},
+    "description": "Earlier names: a live one under such a name is renamed instead of created anew.",
+}
+ONLY_IN: dict[str, Json] = {
+    "type": "array",
+    "items": {"type": "string", "minLength": 1},
+    "minItems": 1,
+    "description": "Workspace names; elsewhere the entry counts as not there.",
+}
+ABOUT: dict[str, Json] = {
+    "type": "object",
+    "description": "Why it is so, for readers of the plan; never sent.",
+}
+UNTIL: dict[str, Json] = {
+    "type": "string",
+    "pattern": "^\\d{4}-\\d{2}-\\d{2}$",
+    "description": "A date after which it is an error to leave the entry here.",
+}
+
+NAMED: dict[str, Json] = {"name": NAME, "id": PIN, "previously": PREVIOUSLY, "only_in": ONLY_IN, "about": ABOUT}
+"""The keys of every kind that goes by a name."""
+
+
+def entry_schema(properties: Mapping[str, Json], required: list[str], description: str) -> dict[str, Json]:
+    """The schema of one entry."""
+    return {
+        "type": "object",
+        "description": description,
+        "properties": dict(properties),
+        "required": cast(Json, required),
+        "additionalProperties": False,
+    }
+
+
+ABSENT_NAMED: dict[str, Json] = entry_schema(
+    {"name": NAME, "id": PIN, "until": UNTIL, "only_in": ONLY_IN}, ["name"], "A resource to delete if it is there."
+)
+
+
+def pins(value: Json) -> dict[str, str]:
+    """Workspace name → id; the key "" holds for every workspace."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        return {"": value}
+    return cast("dict[str, str]", dict(cast("Mapping[str, str]", value)))
+
+
+def texts(value: Json) -> tuple[str, ...]:
+    """A list of names, each in the form that is compared."""
+    return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
+
+
+def named(kind: str, entry: Entry, spec: object) -> Declared:
+    """The declaration of a resource that goes by its name."""
+    body = entry.body
+    only_in = body.get("only_in")
+    return Declared(
+        address=Address.of(kind, normal(str(body["name"]))),
+        spec=spec,
+        places=entry.places,
+        pins=pins(body.get("id")),
+        previously=texts(body.get("previously")),
+        only_in=frozenset(texts(only_in)) if only_in is not None else None,
+        about=cast("Mapping[str, Json] | None", body.get("about")),
+    )
+
+
+def named_absent(kind: str, entry: Entry) -> Absent:
+    """A resource that goes by its name and shall be gone."""
+    return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
+
+
+def absent(entry: Entry, address: Address, spec: object) -> Absent:
+    """A resource that shall be gone."""
+    only_in = entry.body.get("only_in")
+    return Absent(
+        address=address,
+        spec=spec,
+        places=entry.places,
+        pins=pins(entry.body.get("id")),
+        until=_date(entry),
+        only_in=frozenset(texts(only_in)) if only_in is not None else None,
+    )
+
+
+def _date(entry: Entry) -> date | None:
+    text = entry.body.get("until")
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(str(text))
+    except ValueError:
+        entry.report(
+            Problem(
+                code="manifest/date",
+                message=f"until: {shown(str(text))} is not a day of the calendar",
+                hint="Write a date such as 2027-03-31.",
+                source=entry.places.at("until"),
+            )
+        )
+        return None
+
+
+def needed(planning: Planning, declared: Declared, key: str) -> None:
+    """Something to be created lacks what the service cannot do without."""
+    planning.problem(
+        f"{declared.address.kind.replace('_', '-')}/{key}-needed",
+        f"{declared.address}: it is not live, and without `{key}` it cannot be created",
+        hint=f"Say its `{key}`, or correct the name.",
+        at=declared.source,
+        address=declared.address,
+    )
+
+
+def partial_undo(reason: str) -> Undo:
+    """What a change is that can be taken back in part only."""
+    return Undo(level=UndoLevel.PARTIAL, reason=reason)
+
+
+def learnt_id(at: Address, answer: Json, key: str) -> dict[Ref, str]:
+    """The id that an answer carries under `key`, for whoever waits for it; nothing where it carries none."""
+    id = answer.get(key) if isinstance(answer, dict) else None
+    return {} if id is None else {Ref(at): str(id)}

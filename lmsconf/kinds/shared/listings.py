@@ -1,0 +1,25 @@
+"""Where everything of a kind is listed (API specification, the listing endpoint of each kind)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.model.api import ListOperation
+from lmsconf.model.values import Json
+
+LISTINGS: Final[Mapping[str, ListOperation]] = {
+    USER: ListOperation("users.list", "users", "userId", "matchCount"),
+    CUSTOM_FIELD: ListOperation("custom-fields.list", "customFields", "customFieldId"),
+    GROUP: ListOperation("manual-groups.list", "groups", "groupId"),
+    SMART_GROUP: ListOperation("smart-groups.list", "smartGroups", "smartGroupId"),
+    CONTENT: ListOperation("content.list", "courses", "courseId", "total"),
+}
+EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
+"""People, with their groups and rights."""
+
+
+def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Rows with nothing but these keys, as far as they have them."""
+    return lambda row: {key: row[key] for key in keys if key in row}

@@ -1,0 +1,144 @@
+"""Calls that several kinds share: taking a name, and moving people in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.roster import roster
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Step
+from lmsconf.planner.context import GRANTED, VACANT, Identified, Match, Planning, Sides
+
+_DETOURS: Final = "detours"
+
+
+def vacancy(address: Address) -> frozenset[Ref]:
+    """The name of that address, free to be taken."""
+    return frozenset({Ref(address, VACANT)})
+
+
+def vacated(kind: str, row: HasName) -> frozenset[Ref]:
+    """The name that a live resource gives up."""
+    return vacancy(Address.of(kind, normal(row.name)))
+
+
+def temporary(id: str) -> str:
+    """The name under which one of a circle waits. It says whose it is, should the run be cut short."""
+    return f"lmsconf renames {id}"
+
+
+def find_detours(planning: Planning, identified: Identified) -> None:
+    """In each circle of new names one resource has to step aside: the one with the lowest id."""
+    wants = {
+        normal(match.row.name): match
+        for match in identified.matches
+        if match.row is not None and normal(match.row.name) != match.address.name and planning.chosen(match.address)
+    }
+    detours = cast("set[Address]", planning.notes.setdefault(_DETOURS, set()))
+    done: set[str] = set()
+    for start in sorted(wants):
+        path: list[str] = []
+        at = start
+        while at in wants and at not in done and at not in path:
+            path.append(at)
+            at = wants[at].address.name
+        done.update(path)
+        if at in path:
+            circle = [wants[name] for name in path[path.index(at) :]]
+            detours.add(min(circle, key=_row_id).address)
+
+
+def _row_id(match: Match) -> str:
+    return match.row.id if match.row else ""
+
+
+def steps_aside(planning: Planning, address: Address) -> bool:
+    """Whether it takes a temporary name first."""
+    return address in cast("set[Address]", planning.notes.get(_DETOURS, set()))
+
+
+def rename_steps(
+    planning: Planning, operation: str, path: Mapping[str, str], match: Match, sides: Sides
+) -> Iterator[Step]:
+    """One rename, or two by way of a temporary name; none when the name stays."""
+    row, at = match.row, match.address
+    if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
+        return
+    old = vacated(at.kind, row)
+    if steps_aside(planning, at):
+        body = planning.terms.body(operation, name=temporary(row.id))
+        yield Step(operation=operation, path=path, body=body, makes=old)
+        old = frozenset()
+    body = planning.terms.body(operation, name=at.name)
+    yield Step(operation=operation, path=path, body=body, makes=old, uses=vacancy(at))
+
+
+def people_steps(
+    planning: Planning,
+    at: Address,
+    path: Mapping[str, str | Ref],
+    adds: str,
+    removes: str,
+    before: People | None,
+    after: People,
+) -> Iterator[Step]:
+    """Everybody who comes, some to a call; then everybody who goes, a call each.
+
+    Who leaves one group and enters another enters first, so that access is not lost for a moment.
+    """
+    old = before.include if before else frozenset()
+    coming, going = sorted(after.include - old), sorted(old - after.include)
+    me = [Ref(at)] if path["groupId" if "groupId" in path else "smartGroupId"] == Ref(at) else []
+    mine = Ref(at, f"{GRANTED} {adds}")
+    ids = roster(planning)
+    is_membership = adds.endswith("members")
+    for some in _batches(coming, int(planning.terms.behaviour("manual-groups.add.batch"))):
+        arrived = [entered(one) for one in some if is_membership and one in planning.leaving]
+        yield Step(
+            operation=adds,
+            path=path,
+            body=planning.terms.body(adds, userIds=[ids.id(one) for one in some]),
+            makes=frozenset({mine, *arrived}),
+            uses=awaited(planning, some, manages=not is_membership) | frozenset(me),
+            people=tuple(some),
+        )
+    for one in going:
+        yield Step(
+            operation=removes,
+            path={**path, "userId": ids.id(one)},
+            uses=frozenset({mine, *([entered(one)] if is_membership else [])}),
+            revokes=True,
+            people=(one,),
+        )
+
+
+def awaited(planning: Planning, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+    """What a call that names people waits for: that they exist, and that managers have the rights that they will."""
+    found: set[Ref] = set()
+    for one in people:
+        id = roster(planning).id(one)
+        if isinstance(id, Ref):
+            found.add(id)
+        if manages:
+            found |= rights_of(one)
+    return frozenset(found)
+
+
+def rights_of(one: str) -> frozenset[Ref]:
+    """That a person has the rights that this plan grants."""
+    return frozenset({Ref(Address.of(USER, one), "(rights)")})
+
+
+def entered(one: str) -> Ref:
+    """What leaving a group waits for: that the person is in the new ones."""
+    return Ref(Address.of(USER, one), GRANTED)
+
+
+def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

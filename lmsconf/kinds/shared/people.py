@@ -1,0 +1,113 @@
+"""Lists of people in a manifest: the whole list, or only who must be in and who must be out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from lmsconf.errors import Problem
+from lmsconf.model.names import email
+from lmsconf.model.values import Json
+from lmsconf.planner.kind import Entry
+
+EMAILS: dict[str, Json] = {
+    "type": "array",
+    "items": {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."},
+}
+FILE: dict[str, Json] = {
+    "type": "object",
+    "description": "People from a CSV file with a header line.",
+    "properties": {
+        "file": {"type": "string", "minLength": 1, "description": "The CSV file, relative to this manifest."},
+        "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
+        "where": {
+            "type": "object",
+            "description": "Only rows whose columns read exactly so.",
+            "additionalProperties": {"type": "string"},
+        },
+        "allow_empty": {"type": "boolean", "description": "true: a file without an address means nobody."},
+    },
+    "required": ["file", "column"],
+    "additionalProperties": False,
+}
+
+
+def people_schema(description: str) -> dict[str, Json]:
+    """The schema of a list of people: e-mails, a CSV file, or include and exclude."""
+    part: Json = {"x-people": True, "oneOf": [EMAILS, FILE]}
+    return {
+        "x-people": True,
+        "description": description,
+        "oneOf": [
+            EMAILS,
+            FILE,
+            {
+                "type": "object",
+                "description": "Speaks only of the people named here.",
+                "properties": {"include": part, "exclude": part},
+                "minProperties": 1,
+                "additionalProperties": False,
+            },
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who must be in and, when the list is not whole, who must be out. E-mails in the form that is compared.
+
+    Two values are equal exactly when nothing has to be done to get from one to the other.
+    """
+
+    include: frozenset[str]
+    exclude: frozenset[str] = frozenset()
+    whole: bool = True
+
+    def plain(self) -> Json:
+        if self.whole:
+            return cast(Json, sorted(self.include))
+        return {"include": cast(Json, sorted(self.include)), "exclude": cast(Json, sorted(self.exclude))}
+
+    @property
+    def named(self) -> frozenset[str]:
+        return self.include | self.exclude
+
+    def seen(self, live: frozenset[str]) -> People:
+        """The live list in this list's own words: whole, or who of those named is in and who is out."""
+        if self.whole:
+            return People(live)
+        return People(live & self.named, self.named - live, whole=False)
+
+    def joined(self, more: People) -> People:
+        """This list with all that another of the same words adds, and nothing taken away."""
+        include = self.include | more.include
+        return People(include, self.exclude - include, self.whole)
+
+
+NOBODY = People(frozenset())
+
+
+def parse_people(entry: Entry, key: str) -> People | None:
+    """The list of people under `key`, None when the entry does not say."""
+    value = entry.body.get(key)
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return People(_emails(value))
+    parts = cast(Mapping[str, list[Json]], value)
+    people = People(_emails(parts.get("include", [])), _emails(parts.get("exclude", [])), whole=False)
+    for both in sorted(people.include & people.exclude):
+        entry.report(
+            Problem(
+                code="people/both",
+                message=f"{key}: {both} is both included and excluded",
+                hint="Leave the person in one of the two lists.",
+                source=entry.places.find(both, key, "exclude"),
+            )
+        )
+    return people
+
+
+def _emails(items: list[Json]) -> frozenset[str]:
+    return frozenset(email(item) for item in items if isinstance(item, str))

@@ -1,0 +1,209 @@
+"""Redacted snapshots, read: whom the manifests name is recognised, and everybody else is counted.
+
+The manifests' own people are all that such a snapshot can be asked about. Of somebody whom they did not name when it
+was taken, it cannot tell whether they are in the workspace, so nothing that needs to know that is compared.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from itertools import count
+from typing import Final, TypeVar, cast
+
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.kinds.content_target.values import Assignment, TargetRow
+from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroup
+from lmsconf.kinds.shared.names import ADMIN, CONTENT_TARGET, GROUP, SMART_GROUP, UNNAMED, USER
+from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.smart_group.values import SmartGroup, SmartRow
+from lmsconf.kinds.user.values import AdminRow, PersonRow, UnnamedRow
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.names import email
+from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
+from lmsconf.model.values import Absent, Declared
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
+
+LABEL: Final = "person-"
+"""How a hash or a label begins. There is no @ in it, so it can be nobody's e-mail."""
+_LENGTH: Final = 16
+_Entry = TypeVar("_Entry", Declared, Absent)
+
+
+def pseudonym(salt: str, address: str) -> str:
+    """What stands for an e-mail that the manifests name in a snapshot with that salt."""
+    digest = hmac.new(salt.encode(), email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    return LABEL + digest[:_LENGTH]
+
+
+def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Everybody whom the manifests speak of, by compared e-mail."""
+    return frozenset(_named(manifests, kinds))
+
+
+def _named(manifests: Manifests, kinds: Mapping[str, Kind]) -> Iterator[str]:
+    for one in manifests.declared:
+        addresses = [one.address, *kinds[one.address.kind].leans_on(one), *_audience(one)]
+        yield from (address.name for address in addresses if address.kind == USER)
+        if one.address.kind == USER:
+            yield from one.previously
+    for gone in manifests.absent:
+        yield from (address.name for address in _audience(gone) if address.kind == USER)
+
+
+def _audience(one: Declared | Absent) -> Iterator[Address]:
+    if isinstance(one.spec, Assignment):
+        yield one.spec.audience
+
+
+def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+    """The snapshot with the e-mails of those whom the manifests name, and a stand-in for each of the others in a list.
+
+    The same snapshot where it is not redacted.
+    """
+    if snapshot.redaction is None:
+        return snapshot
+    salt = snapshot.redaction.salt
+    known = {pseudonym(salt, one): one for one in named_people(manifests, kinds)}
+    counted = _StandIns(cast("tuple[UnnamedRow, ...]", snapshot.of(UNNAMED).rows))
+    listings = {kind: listing for kind, listing in snapshot.listings.items() if kind != UNNAMED}
+    rows: dict[str, Iterable[HasName]] = {
+        ADMIN: [
+            *(AdminRow(row.id, known.get(row.name, row.name)) for row in snapshot.of(ADMIN).rows),
+            *(AdminRow(RemoteId(id), id) for id in counted.of(ADMIN, "", "admins")),
+        ],
+        GROUP: (
+            replace(
+                row,
+                members=_more(row.members, counted.of(GROUP, row.id, "members")),
+                managers=_more(row.managers, counted.of(GROUP, row.id, "managers")),
+            )
+            for row in cast("tuple[GroupRow, ...]", snapshot.of(GROUP).rows)
+        ),
+        SMART_GROUP: (
+            replace(row, managers=_more(row.managers, counted.of(SMART_GROUP, row.id, "managers")))
+            for row in cast("tuple[SmartRow, ...]", snapshot.of(SMART_GROUP).rows)
+        ),
+        CONTENT_TARGET: [*snapshot.of(CONTENT_TARGET).rows, *counted.assignments()],
+    }
+    # The last, when everybody has been counted who stands in some list.
+    people = cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)
+    shown = (replace(row, email=known.get(row.email, row.email)) for row in people)
+    found: dict[str, tuple[HasName, ...]] = {kind: tuple(some) for kind, some in rows.items()}
+    found[USER] = (*shown, *counted.people)
+    listings = {kind: _with(listing, found.get(kind)) for kind, listing in listings.items()}
+    return replace(snapshot, listings=listings)
+
+
+def _more(ids: frozenset[RemoteId] | None, others: Iterable[str]) -> frozenset[RemoteId] | None:
+    return None if ids is None else ids | frozenset(map(RemoteId, others))
+
+
+def _with(listing: Listing, rows: tuple[HasName, ...] | None) -> Listing:
+    return listing if rows is None else replace(listing, rows=rows)
+
+
+class _StandIns:
+    """A person for each that a list only counts: no two lists share one, since nobody knows who is in both."""
+
+    def __init__(self, rows: Iterable[UnnamedRow]) -> None:
+        self._rows: defaultdict[tuple[str, str, str], list[UnnamedRow]] = defaultdict(list)
+        for row in rows:
+            self._rows[row.kind, row.of, row.list].append(row)
+        self._numbers = count(1)
+        self.people: list[PersonRow] = []
+
+    def of(self, kind: str, of: str, list: str) -> Iterator[str]:
+        """The ids of those in a list; of each that is not unknown, `people` holds a row from then on."""
+        for row in self._rows.get((kind, of, list), ()):
+            for archived, number in ((False, row.active), (True, row.archived)):
+                for _ in range(number):
+                    label = f"unnamed person {next(self._numbers)}"
+                    self.people.append(PersonRow(RemoteId(label), label, archived, stand_in=True))
+                    yield label
+            for _ in range(row.unknown):
+                yield f"unnamed {next(self._numbers)}"
+
+    def assignments(self) -> Iterator[TargetRow]:
+        """Those of content to one person each; how and when is not told."""
+        for kind, of, type in self._rows:
+            if kind == CONTENT_TARGET:
+                for id in self.of(kind, of, type):
+                    yield TargetRow(RemoteId(of), RemoteId(id), type)
+
+
+def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
+    """The manifests without people whom a redacted snapshot does not know; each is reported, and none is an error.
+
+    The same manifests where the snapshot is not redacted.
+    """
+    if snapshot.redaction is None:
+        return manifests
+    new = _newcomers(snapshot.redaction, named_people(manifests, kinds))
+    if not new:
+        return manifests
+    problems: list[Problem] = []
+    declared = (_without(one, new, problems) for one in manifests.declared)
+    absent = (_compared(one, new, problems) for one in manifests.absent)
+    return replace(
+        manifests,
+        declared=tuple(one for one in declared if one is not None),
+        absent=tuple(one for one in absent if one is not None),
+        problems=(*manifests.problems, *problems),
+    )
+
+
+def _newcomers(redaction: Redaction, named: frozenset[str]) -> frozenset[str]:
+    """Those whom the manifests did not name when the snapshot was taken."""
+    return frozenset(one for one in named if pseudonym(redaction.salt, one) not in redaction.named)
+
+
+def _without(one: Declared, new: frozenset[str], problems: list[Problem]) -> Declared | None:
+    """The entry without people who are new; None where it is about one of them."""
+    spec = one.spec
+    if isinstance(spec, ManualGroup):
+        members = _known(one, "members", spec.members, new, problems)
+        managers = _known(one, "managers", spec.managers, new, problems)
+        return replace(one, spec=ManualGroup(members=members, managers=managers))
+    if isinstance(spec, SmartGroup):
+        return replace(one, spec=replace(spec, managers=_known(one, "managers", spec.managers, new, problems)))
+    if one.address.kind == USER:
+        # An earlier e-mail counts only where the present one is known not to be live.
+        strangers = sorted(new & {one.address.name, *one.previously})
+        if strangers:
+            problems.append(_told(one.address, strangers[0], "", one.source))
+            return None
+    return _compared(one, new, problems)
+
+
+def _compared(one: _Entry, new: frozenset[str], problems: list[Problem]) -> _Entry | None:
+    """The entry; None where it is an assignment to somebody who is new."""
+    for audience in _audience(one):
+        if audience.kind == USER and audience.name in new:
+            problems.append(_told(one.address, audience.name, "", one.source))
+            return None
+    return one
+
+
+def _known(one: Declared, key: str, said: People | None, new: frozenset[str], problems: list[Problem]) -> People | None:
+    """A list without those who are new."""
+    if said is None:
+        return None
+    problems.extend(_told(one.address, who, f"{key}: ", one.places.find(who, key)) for who in sorted(said.named & new))
+    return People(said.include - new, said.exclude - new, said.whole)
+
+
+def _told(address: Address, who: str, key: str, at: Where) -> Problem:
+    return Problem(
+        code="snapshot/not-compared",
+        message=f"{address}: {key}{who} is not compared: no manifest named this person when the redacted snapshot was "
+        "taken",
+        hint="A plan of the workspace itself compares everybody. One of the unnamed people may be this person.",
+        severity=Severity.WARNING,
+        source=at,
+        address=str(address),
+    )

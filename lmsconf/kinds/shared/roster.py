@@ -1,0 +1,214 @@
+"""The people of a workspace, and what the lists of a manifest mean among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from lmsconf.errors import Severity, Where
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.user.values import RIGHTS, Person, PersonRow
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.names import did_you_mean, email
+from lmsconf.model.values import Declared
+from lmsconf.planner.context import Identified, Match, Planning
+from lmsconf.planner.matching import hint_on_missing
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail, as they will be.
+
+    twice: the ids of active people who share an e-mail, so that it names none of them.
+    new: who will be created, and has no id yet.
+    """
+
+    by_email: Mapping[str, PersonRow]
+    emails: Mapping[str, str]
+    ids: frozenset[str]
+    archived: frozenset[str]
+    twice: Mapping[str, tuple[str, ...]]
+    new: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Roster:
+        """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
+        by_email: dict[str, PersonRow] = {}
+        twice: dict[str, tuple[str, ...]] = {}
+        ids = []
+        for person in sorted(people, key=lambda one: (one.archived, one.id)):
+            key = email(person.email)
+            ids.append(person.id)
+            if key not in by_email:
+                by_email[key] = person
+            elif not person.archived:
+                twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
+        emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
+        archived = frozenset(key for key, person in by_email.items() if person.archived)
+        return Roster(by_email, emails, frozenset(ids), archived, twice, new)
+
+    def seen(self, ids: Iterable[str], said: People) -> People:
+        """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
+        live = frozenset(self.emails[id] for id in ids if id in self.emails)
+        return said.seen(live - (self.archived - said.named) if self.archived else live)
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """Live ids that no list of people explains."""
+        return sorted(frozenset(ids) - self.ids)
+
+    def id(self, one: str) -> RemoteId | Ref:
+        """The id of a person whom `check_people` has found; what stands for it until the person is created."""
+        return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
+
+
+UNKNOWN_PERSON: Final = "Correct the e-mail, or have the account made first."
+WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
+
+
+def several(ids: Iterable[str]) -> str:
+    """What is wrong with an e-mail that several people have."""
+    return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
+
+
+def roster(planning: Planning) -> Roster:
+    """The people of the snapshot; built once a planning."""
+    if USER not in planning.notes:
+        planning.notes[USER] = Roster.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
+    return cast(Roster, planning.notes[USER])
+
+
+WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
+_MANAGING: Final = "who will have a right by which somebody can manage"
+
+
+def foretell_managers(planning: Planning, declared: Declared, coming: Iterable[str]) -> None:
+    """Tells who cannot be made manager, where the service asks for a right that they will not have."""
+    if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
+        return
+    people, later = roster(planning), cast("Mapping[str, bool]", planning.notes.get(_MANAGING, {}))
+    for one in sorted(coming):
+        row = people.by_email.get(one)
+        # Of whom nothing was read, as in an old snapshot, nothing is said.
+        able = one not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
+        if not later.get(one, able):
+            planning.problem(
+                "refusal/manager-right",
+                f"{declared.address}: {one} cannot be made manager, because the service asks for the manager right",
+                hint="Say `manager: true` for the person under `users:`, give the right by hand, or take the address "
+                f"out. Who can manage is said by the dialect key {WHO_CAN_MANAGE}.",
+                at=declared.places.find(one, "managers"),
+                address=declared.address,
+            )
+
+
+def _able_later(found: Identified, planning: Planning) -> dict[str, bool]:
+    """Of those whose rights this plan may change, who can manage once it is carried out."""
+    able: dict[str, bool] = {}
+    for match in found.matches:
+        said = {right: cast(Person, match.declared.spec).flag(right) for right in RIGHTS}
+        if planning.chosen(match.address) and not planning.policy.additive and set(said.values()) != {None}:
+            live = {right: bool(getattr(match.row, right, False)) for right in RIGHTS}
+            able[match.address.name] = any(live[right] if flag is None else flag for right, flag in said.items())
+    return able
+
+
+def know_people(planning: Planning, found: Identified) -> None:
+    """Everybody as they will be, when manifests speak of people too: new, under another e-mail, archived or back."""
+    listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
+    planning.notes[_MANAGING] = _able_later(found, planning)
+    new = frozenset(match.address.name for match in found.matches if match.row is None)
+    people = (later.get(row.id, row) for row in listing)
+    planning.notes[USER] = Roster.of(people, new if planning.policy.create_people else frozenset())
+
+
+def _later(planning: Planning, match: Match) -> PersonRow:
+    """A live person under the e-mail that a manifest gives, and archived or not as this plan leaves it."""
+    row, said = cast(PersonRow, match.row), cast(Person, match.declared.spec).flag("archived")
+    row = replace(row, email=match.address.name)
+    changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
+    return replace(row, archived=bool(said)) if changes else row
+
+
+def addresses(people: People) -> list[Address]:
+    """The addresses of everybody whom a list names."""
+    return [Address.of(USER, one) for one in sorted(people.named)]
+
+
+def check_people(planning: Planning, declared: Declared, key: str, said: People) -> People:
+    """The list with only people that are live; the others are problems, or warnings where the project says skip."""
+    people = roster(planning)
+    missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
+    for one in sorted(said.named & people.twice.keys()):
+        _person(planning, declared, key, one, "person/twice", several(people.twice[one]), WHICH_PERSON)
+    for one in sorted(said.named & people.archived):
+        hint = "Archived people cannot learn; take the address out, or unarchive the person."
+        _person(planning, declared, key, one, "person/archived", "is archived", hint, Severity.WARNING)
+    if not missing:
+        return said
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(said.named)
+    severity = Severity.WARNING if skip else Severity.ERROR
+    for one in missing:
+        near = hint_on_missing(planning, USER, did_you_mean(one, people.by_email), UNKNOWN_PERSON)
+        _person(planning, declared, key, one, "person/unknown", "is not a person of this workspace", near, severity)
+    if not skip and planning.policy.skip_unknown:
+        planning.problem(
+            "person/too-many-unknown",
+            f"{declared.address}: {len(missing)} of {len(said.named)} in {key} are unknown, more than a tenth",
+            hint="Even `people: {unknown: skip}` stops here: the list is probably not the right one.",
+            at=declared.places.at(key),
+            address=declared.address,
+        )
+    gone = frozenset(missing)
+    return People(said.include - gone, said.exclude - gone, said.whole)
+
+
+def _person(
+    planning: Planning,
+    declared: Declared,
+    key: str,
+    one: str,
+    code: str,
+    what: str,
+    hint: str | None,
+    severity: Severity = Severity.ERROR,
+) -> None:
+    planning.problem(
+        code,
+        f"{declared.address}: {one} {what}",
+        hint=hint,
+        at=declared.places.find(one, key),
+        address=declared.address,
+        severity=severity,
+    )
+
+
+def note_unknown(planning: Planning, declared: Declared, key: str, ids: Iterable[str]) -> None:
+    """Live ids that nobody explains are shown, and never removed."""
+    for id in roster(planning).unknown(ids):
+        planning.problem(
+            "person/unexplained",
+            f"{declared.address}: {key} hold user id {id}, whom no list of people shows; it is left as it is",
+            at=declared.places.at(key),
+            address=declared.address,
+            severity=Severity.NOTE,
+        )
+
+
+def shown_people(planning: Planning, ids: Iterable[str]) -> frozenset[str]:
+    """People as they are shown: by e-mail, or by id where nobody knows them."""
+    emails = roster(planning).emails
+    return frozenset(emails.get(id, f"user id {id}") for id in ids)
+
+
+def not_read(planning: Planning, address: Address, key: str, at: Where | None) -> None:
+    """A list that a snapshot lacks cannot be compared or counted; taking it for empty would harm unseen."""
+    planning.problem(
+        "read/missing",
+        f"{address}: the snapshot does not hold its {key}",
+        hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
+        at=at,
+        address=address,
+    )

@@ -1,0 +1,84 @@
+"""Moments as manifests and plans spell them. Compared as instants, to the second."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import Final
+
+from lmsconf.errors import shown
+from lmsconf.model.moments import ISO, at_offset
+
+LAST_SECOND: Final = time(23, 59, 59)
+_WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
+
+
+class BadTime(ValueError):
+    """A text that names no moment: its text says why, `hint` what to write instead."""
+
+    def __init__(self, message: str, hint: str = _WRITE) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
+    """The instant that a manifest means. Raises BadTime.
+
+    A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`.
+    """
+    found = ISO.fullmatch(text.strip())
+    if found is None:
+        raise BadTime(f'"{shown(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
+    try:
+        day = date.fromisoformat(found["date"])
+        clock = time.fromisoformat(found["time"]) if found["time"] else LAST_SECOND if end_of_day else time()
+    except ValueError as wrong:
+        raise BadTime(f'"{shown(text)}" is not on the calendar: {wrong}') from None
+    if not found["offset"] and zone is None:
+        hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
+        raise BadTime(f'"{shown(text)}" names no offset, and the project file names no `timezone`', hint)
+    try:
+        if zone is None or found["offset"]:
+            return at_offset(day, clock, found["offset"])
+        return _in_zone(datetime.combine(day, clock), zone, text)
+    except BadTime:
+        raise
+    except ValueError:
+        raise BadTime(f'"{shown(text)}" has an offset of a day or more, and there is none') from None
+    except OverflowError:
+        # At both ends of the calendar a moment may lie in a year that UTC does not have.
+        raise BadTime(
+            f'"{shown(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
+        ) from None
+
+
+def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
+    first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first == second:
+        return first
+    either = " or ".join(shown_time(moment, zone) for moment in sorted((first, second)))
+    if first.astimezone(zone).replace(tzinfo=None) != local:
+        raise BadTime(f'"{shown(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
+    raise BadTime(f'"{shown(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
+
+
+def shown_time(moment: datetime, zone: tzinfo | None) -> str:
+    """A moment as plans and exports show it: in the project's zone, with its offset."""
+    try:
+        local = moment.astimezone(zone or UTC)
+    except OverflowError:
+        # The last evening of the year 9999, a common word for "never", is over in zones east of Greenwich.
+        local = moment.astimezone(UTC)
+    return local.isoformat(timespec="seconds")
+
+
+def shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
+    """The shortest text that means the moment in a manifest: a date, a local time, or a time with its offset."""
+    whole = shown_time(moment, zone)
+    local = whole[:19]
+    for text in (whole[:10], local.removesuffix(":00"), local):
+        try:
+            if manifest_time(text, zone, end_of_day=end_of_day) == moment:
+                return text
+        except BadTime:
+            continue
+    return whole

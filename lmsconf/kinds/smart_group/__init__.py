@@ -1,0 +1,1 @@
+"""Smart groups: conditions on custom fields, and managers."""

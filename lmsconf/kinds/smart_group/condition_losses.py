@@ -1,0 +1,91 @@
+"""Conditions that go with a field or a choice, where the service deletes what is in use and rewrites smart groups.
+
+By default it refuses instead (API specification, Custom Fields): this is what the dialect `custom-fields.in-use: never`
+brings about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from lmsconf.kinds.custom_field.lost_answers import Loss, losses_of
+from lmsconf.kinds.shared.names import SMART_GROUP
+from lmsconf.kinds.smart_group.conditions import as_set, in_names
+from lmsconf.kinds.smart_group.values import ConditionRow, SmartGroup, SmartRow
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.planner.context import Effect, Identified, Planning, Sides
+
+
+def note_condition_losses(planning: Planning, found: Identified, gone: frozenset[str]) -> None:
+    """Tells which smart groups the service would rewrite, and refuses where a group's conditions would say nothing.
+
+    gone: the ids of the smart groups that the plan deletes. A group whose conditions are declared gets those.
+    """
+    losses = {loss.field.id: loss for loss in losses_of(planning)}
+    if not losses or planning.terms.behaviour("custom-fields.in-use") != "never":
+        return
+    listing = planning.snapshot.of(SMART_GROUP)
+    if listing.incomplete is not None:
+        _refuse_unread(planning, losses, listing.incomplete)
+        return
+    declared = {match.row.id: match for match in found.matches if match.row and planning.chosen(match.address)}
+    for row in cast("tuple[SmartRow, ...]", listing.rows):
+        left = _left(row.conditions or (), losses)
+        match = declared.get(row.id)
+        if left == (row.conditions or ()) or row.id in gone:
+            continue
+        if match is not None and cast(SmartGroup, match.declared.spec).conditions is not None:
+            continue
+        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normal(row.name))
+        cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
+        if not left:
+            _refuse(planning, cause, "no-conditions", f"{at} would be left without conditions")
+        elif any(not one.choices and one.system_condition is None for one in left):
+            _refuse(planning, cause, "no-conditions", f"{at} would be left with a condition that names no choice")
+        _announce(planning, row, at, cause, left)
+
+
+def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -> tuple[ConditionRow, ...]:
+    """The conditions that stay, without the choices that go."""
+    out = []
+    for one in conditions:
+        loss = losses.get(one.field)
+        if loss is None:
+            out.append(one)
+        elif loss.choices is not None:
+            out.append(one._replace(choices=one.choices - loss.choices))
+    return tuple(out)
+
+
+def _announce(
+    planning: Planning, row: SmartRow, at: Address, cause: Loss, left: Sequence[ConditionRow]
+) -> None:
+    name = normal(row.name)
+    before: Form = {"name": name, "conditions": as_set(in_names(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": as_set(in_names(planning, left))}
+    sides = Sides(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
+    reason = f"no manifest changes it: the service takes what goes with {cause.address} out of its conditions"
+    planning.effects.append(Effect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
+
+
+def _refuse(planning: Planning, cause: Loss, code: str, what: str) -> None:
+    verb = "deleted" if cause.choices is None else "changed"
+    planning.problem(
+        f"refusal/{code}",
+        f"{cause.address}: it cannot be {verb}, because {what}",
+        hint="Declare that smart group with the `conditions` that it is to have, or put it under `absent`.",
+        address=cause.address,
+    )
+
+
+def _refuse_unread(planning: Planning, losses: Mapping[RemoteId, Loss], why: str) -> None:
+    for loss in losses.values():
+        planning.problem(
+            "read/incomplete",
+            f"{loss.address}: which smart groups name what goes is not known, because their list is not whole: {why}",
+            hint="Nothing is deleted on the word of an incomplete listing. Try again.",
+            address=loss.address,
+        )

@@ -1,0 +1,217 @@
+"""Conditions of smart groups: in ids as the service has them, in names as people read them, and who leans on what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from lmsconf.errors import shown
+from lmsconf.kinds.custom_field.choices import is_choice_in_doubt, new_choice_name
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
+from lmsconf.kinds.smart_group.values import Condition, ConditionRow, SmartRow
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.forms import Form
+from lmsconf.model.names import did_you_mean
+from lmsconf.model.values import Declared, Json
+from lmsconf.planner.context import Planning
+from lmsconf.planner.matching import fate_of, is_in_doubt
+
+_FINAL: Final = "final conditions"
+
+
+class Repeated(NamedTuple):
+    """A condition and how many of its like stand before it, so that a multiset is a set."""
+
+    condition: Condition
+    before: int
+
+    def plain(self) -> Json:
+        """The condition as it stands in a manifest."""
+        return self.condition.plain()
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """The conditions of a smart group, equal to those of another when one could be taken for the other.
+
+    A service may fill in a system condition that nobody said, so one counts only where both sides have one. That is
+    no relation to build groups by: two that equal a third may differ.
+    """
+
+    conditions: frozenset[Repeated]
+
+    def __hash__(self) -> int:
+        return hash(frozenset((one, len(said)) for one, said in self._systems().items()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Like):
+            return NotImplemented
+        mine, theirs = self._systems(), other._systems()
+        return mine.keys() == theirs.keys() and all(_fit(said, theirs[one]) for one, said in mine.items())
+
+    def _systems(self) -> dict[tuple[str, frozenset[str]], list[str | None]]:
+        """Field and choices → the system conditions beside them, None where none is said."""
+        found: dict[tuple[str, frozenset[str]], list[str | None]] = {}
+        for one in self.conditions:
+            condition = one.condition
+            found.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
+        return found
+
+
+def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
+    """Whether each system condition finds its like on the other side, or one that is not said."""
+    if len(mine) != len(theirs):
+        return False
+    one, other = Counter(mine), Counter(theirs)
+    open_mine, open_theirs = one.pop(None, 0), other.pop(None, 0)
+    return (one - other).total() <= open_theirs and (other - one).total() <= open_mine
+
+
+def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
+    """Conditions as a set that still knows repeats."""
+    seen: Counter[Condition] = Counter()
+    out = []
+    for condition in conditions:
+        out.append(Repeated(condition, seen[condition]))
+        seen[condition] += 1
+    return frozenset(out)
+
+
+def conditions_of(form: Form) -> list[Condition]:
+    """The conditions of a form, in the order in which they are sent."""
+    found = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+    return [one.condition for one in sorted(found, key=lambda one: (str(one.plain()), one.before))]
+
+
+def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple[Condition, ...]:
+    """The declared conditions, where one that says no system condition keeps that of the live condition beside it."""
+    kept: dict[tuple[str, frozenset[str]], list[str | None]] = {}
+    # Which of several is kept must not hang on the order in which they came.
+    for condition in sorted(live, key=lambda one: one.system_condition or ""):
+        kept.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
+    said = Counter(condition for condition in declared if condition.system_condition is not None)
+    for condition, times in said.items():
+        systems = kept.get((condition.field, condition.choices), [])
+        for _ in range(min(times, systems.count(condition.system_condition))):
+            systems.remove(condition.system_condition)
+    out = []
+    for condition in declared:
+        systems = kept.get((condition.field, condition.choices), [])
+        if condition.system_condition is None and systems:
+            out.append(condition._replace(system_condition=systems.pop(0)))
+        else:
+            out.append(condition)
+    return tuple(out)
+
+
+def in_names(planning: Planning, conditions: Iterable[ConditionRow]) -> tuple[Condition, ...]:
+    """Live conditions in names as they will be; an id that nobody explains stays an id."""
+    book, out = planning.book, []
+    for condition in conditions:
+        field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
+        scope = choice_scope(field)
+        names = frozenset(book.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
+        out.append(Condition(field, names, condition.system_condition))
+    return tuple(out)
+
+
+def in_ids(planning: Planning, conditions: Iterable[Condition]) -> list[dict[str, object]]:
+    """Conditions as the service wants them; ids to come are Refs."""
+    return [_in_ids(planning, condition) for condition in conditions]
+
+
+def _in_ids(planning: Planning, condition: Condition) -> dict[str, object]:
+    at = Address.of(CUSTOM_FIELD, condition.field)
+    scope = choice_scope(condition.field)
+    body: dict[str, object] = {"customFieldId": planning.book.ref(CUSTOM_FIELD, condition.field, Ref(at))}
+    if condition.choices:
+        body["choiceIds"] = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)]
+    if condition.system_condition is not None:
+        body["systemCondition"] = condition.system_condition
+    return body
+
+
+def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
+    """The fields and choices that conditions name."""
+    refs = set()
+    for condition in conditions:
+        at = Address.of(CUSTOM_FIELD, condition.field)
+        refs.add(Ref(at))
+        refs.update(Ref(at, choice) for choice in condition.choices)
+    return frozenset(refs)
+
+
+def check_conditions(planning: Planning, declared: Declared, conditions: Sequence[Condition]) -> bool:
+    """Whether every field and choice that is named will be there once the plan is carried out; else, problems."""
+    whole = True
+    for position, condition in enumerate(conditions):
+        at = Address.of(CUSTOM_FIELD, condition.field)
+        place = declared.places.at("conditions", position, "field")
+        if is_in_doubt(planning, at, declared.address, place):
+            whole = False
+            continue
+        if not planning.book.has(CUSTOM_FIELD, condition.field):
+            what, hint = fate_of(planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)))
+            planning.problem(
+                "reference/unknown-field",
+                f"{declared.address}: {what}",
+                hint=hint,
+                at=place,
+                address=declared.address,
+            )
+            whole = False
+            continue
+        scope = choice_scope(condition.field)
+        for name in sorted(condition.choices):
+            if is_choice_in_doubt(planning, at, name):
+                whole = False
+            elif not planning.book.has(scope, name):
+                _unknown_choice(planning, declared, position, at, name)
+                whole = False
+    return whole
+
+
+def _unknown_choice(planning: Planning, declared: Declared, position: int, at: Address, name: str) -> None:
+    known = planning.book.names(choice_scope(at.name))
+    near = new_choice_name(planning, at, name) or did_you_mean(name, known)
+    planning.problem(
+        "reference/unknown-choice",
+        f'{declared.address}: {at} has no choice "{shown(name)}"',
+        hint=" ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else "It has no choices.", near])),
+        at=declared.places.find(name, "conditions", position, "choices"),
+        address=declared.address,
+    )
+
+
+def note_likely_choices(planning: Planning, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
+    """Which choices that come may be others under a new name: a live condition names one where its declaration does."""
+    for condition in set(declared) - set(live):
+        parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
+        for other in set(live) - set(declared) if parts else ():
+            if parts is None or other.field != condition.field or not condition.choices & other.choices >= (
+                condition.choices - parts.new
+            ):
+                continue
+            for new in condition.choices - other.choices:
+                parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
+
+
+def note_conditions(planning: Planning, id: RemoteId, conditions: Sequence[Condition]) -> None:
+    """Remembers what the conditions of a live smart group will be."""
+    cast("dict[str, Sequence[Condition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
+
+
+def note_usage(planning: Planning, gone: frozenset[str]) -> None:
+    """For every field and choice, which live smart groups name it now and still will; and who turns elsewhere."""
+    final = cast("dict[str, Sequence[Condition]]", planning.notes.get(_FINAL, {}))
+    for row in cast("tuple[SmartRow, ...]", planning.snapshot.of(SMART_GROUP).rows):
+        now = in_names(planning, row.conditions or ())
+        later = () if row.id in gone else final.get(row.id, now)
+        refs, kept = named_refs(now), named_refs(later)
+        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or row.name)
+        for ref in refs & kept:
+            planning.kept[ref].append(at)
+        if refs != kept:
+            planning.shifts.append((refs - kept, kept - refs))

@@ -1,0 +1,324 @@
+"""Smart groups: membership computed from custom-field conditions.
+
+Conditions are replaced as a whole, never patched, and at least one must be left. Members cannot be set
+(API specification, Smart Groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from lmsconf.errors import Problem, shown
+from lmsconf.kinds.custom_field.choices import refuse_left_out
+from lmsconf.kinds.custom_field.values import CustomField
+from lmsconf.kinds.shared.common import (
+    ABSENT_NAMED,
+    NAME,
+    NAMED,
+    entry_schema,
+    learnt_id,
+    named,
+    named_absent,
+    needed,
+    partial_undo,
+    texts,
+)
+from lmsconf.kinds.shared.moves import awaited, find_detours, people_steps, rename_steps, vacancy, vacated
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.people import NOBODY, People, parse_people, people_schema
+from lmsconf.kinds.shared.roster import (
+    addresses,
+    check_people,
+    foretell_managers,
+    not_read,
+    note_unknown,
+    roster,
+    shown_people,
+)
+from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
+from lmsconf.kinds.smart_group.conditions import (
+    Like,
+    Repeated,
+    as_set,
+    check_conditions,
+    conditions_of,
+    effective,
+    in_ids,
+    in_names,
+    named_refs,
+    note_conditions,
+    note_likely_choices,
+    note_usage,
+)
+from lmsconf.kinds.smart_group.values import Condition, SmartGroup, SmartRow
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
+from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.planner.kind import Entry
+from lmsconf.planner.matching import identify_named
+
+_CONDITION: dict[str, Json] = {
+    **entry_schema(
+        {
+            "field": {**NAME, "description": "The custom field."},
+            "choices": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "minItems": 1,
+                "description": "One of these must have been chosen.",
+            },
+            "system_condition": {"type": "string", "minLength": 1, "description": "Passed through, e.g. IS_ANY."},
+        },
+        ["field"],
+        "What a person must have answered.",
+    ),
+    "anyOf": [{"required": ["choices"]}, {"required": ["system_condition"]}],
+}
+
+
+class SmartGroups:
+    """The kind `smart_group`."""
+
+    name: Final = SMART_GROUP
+    section: Final = "smart_groups"
+    noun: Final = "smart group"
+    plural: Final = "smart groups"
+    is_relation: Final = False
+    rank: Final = 3
+    schema: Final = entry_schema(
+        {
+            **NAMED,
+            "conditions": {
+                "type": "array",
+                "items": _CONDITION,
+                "minItems": 1,
+                "description": "All of them must hold.",
+                "x-conditions": True,
+            },
+            "managers": people_schema("Who manages the group."),
+        },
+        ["name"],
+        "A smart group: everybody whose answers fit.",
+    )
+    absent_schema: Final = ABSENT_NAMED
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """The smart group of one manifest entry."""
+        conditions = entry.body.get("conditions")
+        spec = SmartGroup(
+            conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
+            if conditions is not None
+            else None,
+            managers=parse_people(entry, "managers"),
+        )
+        yield named(SMART_GROUP, entry, spec)
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """A smart group to delete."""
+        yield named_absent(SMART_GROUP, entry)
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """A condition may only name choices that its field lists, when the field is declared with all its choices."""
+        fields = {one.address: cast(CustomField, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
+        for one in declared:
+            for position, condition in enumerate(cast(SmartGroup, one.spec).conditions or ()):
+                field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
+                if field is not None:
+                    yield from _unknown_choices(one, position, condition, field)
+
+
+    def leans_on(self, declared: Declared) -> list[Address]:
+        """The fields that its conditions name, and its managers, who may be among those to be created."""
+        spec = cast(SmartGroup, declared.spec)
+        fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
+        return [*fields, *addresses(spec.managers or NOBODY)]
+
+    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+        """By name."""
+        return identify_named(planning, SMART_GROUP, self.noun, declared, absent)
+
+    def compare(self, planning: Planning, match: Match) -> Sides | None:
+        """Name, conditions and managers, as far as the manifest speaks of them."""
+        declared, row = match.declared, cast("SmartRow | None", match.row)
+        spec = cast(SmartGroup, declared.spec)
+        if row is None and spec.conditions is None:
+            needed(planning, declared, "conditions")
+            return None
+        before: Form = {} if row is None else {"name": normal(row.name)}
+        after: Form = {"name": declared.address.name}
+        sizes: dict[str, int] = {}
+        if spec.conditions is not None:
+            if not check_conditions(planning, declared, spec.conditions):
+                return None
+            if row is None:
+                refuse_left_out(planning, declared, named_refs(spec.conditions))
+            live = None if row is None else row.conditions
+            if row is not None and live is None:
+                not_read(planning, declared.address, "conditions", declared.places.at("conditions"))
+                return None
+            seen = in_names(planning, live or ())
+            wanted = effective(spec.conditions, seen)
+            note_likely_choices(planning, wanted, seen)
+            after["conditions"] = as_set(wanted)
+            if row is not None:
+                before["conditions"] = as_set(seen)
+                sizes["conditions"] = len(seen)
+                if not planning.policy.additive:
+                    note_conditions(planning, row.id, wanted)
+        if spec.managers is not None:
+            after["managers"] = managers = check_people(planning, declared, "managers", spec.managers)
+            if row is not None:
+                if row.managers is None:
+                    not_read(planning, declared.address, "managers", declared.places.at("managers"))
+                    return None
+                note_unknown(planning, declared, "managers", row.managers)
+                before["managers"] = roster(planning).seen(row.managers, managers)
+                sizes["managers"] = len(row.managers)
+            held = cast("People | None", before.get("managers"))
+            foretell_managers(planning, declared, managers.include - (held.include if held else frozenset()))
+        if row is None:
+            return Sides(before=None, after=after, defaults=() if "managers" in after else ("managers",))
+        return Sides(before=before, after=after, sizes=sizes)
+
+    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+        """All that the smart group holds; its members are computed, and go nowhere."""
+        row = cast(SmartRow, gone.row)
+        form: Form = {"name": normal(row.name)}
+        if row.conditions is None or row.managers is None:
+            not_read(planning, gone.address, "conditions and managers", gone.absent.source if gone.absent else None)
+            return Sides(before=form, after=None)
+        form["conditions"] = as_set(in_names(planning, row.conditions))
+        form["managers"] = People(shown_people(planning, row.managers))
+        return Sides(before=form, after=None, sizes={"managers": len(row.managers)})
+
+    def conclude(self, planning: Planning, identified: Identified) -> None:
+        """Notes which fields and choices each live smart group keeps naming, and which it leaves."""
+        find_detours(planning, identified)
+        deleted = () if planning.policy.additive else identified.gone
+        gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
+        note_usage(planning, gone)
+        note_condition_losses(planning, identified, gone)
+
+    def action(self, planning: Planning, match: Match) -> Action:
+        """A smart group is changed in place."""
+        return Action.UPDATE
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Its name and its conditions."""
+        conditions = cast(SmartRow, row).conditions
+        form: Form = {"name": normal(row.name)}
+        return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity:
+        """Two smart groups with the same conditions could be one."""
+        conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+        asked = (condition for condition, _ in conditions)
+        items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
+        return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
+
+    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+        """Create whole, or rename, replace the conditions, and move managers in and out."""
+        at, row = match.address, match.row
+        after, before = sides.after or {}, sides.before
+        if row is None or before is None:
+            return [self._create(planning, at, after)]
+        path = {"smartGroupId": row.id}
+        steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
+        if "conditions" in after and after["conditions"] != before["conditions"]:
+            steps.append(self._replace(planning, path, before, after))
+        managers = after.get("managers")
+        if isinstance(managers, People):
+            adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
+            old = cast(People, before["managers"])
+            steps.extend(people_steps(planning, at, path, adds, removes, old, managers))
+        return steps
+
+    def _create(self, planning: Planning, at: Address, after: Form) -> Step:
+        conditions = conditions_of(after)
+        said: dict[str, object] = {"name": at.name, "conditions": in_ids(planning, conditions)}
+        managers = after.get("managers")
+        coming = managers.include if isinstance(managers, People) else frozenset()
+        if coming:
+            said["managers"] = [roster(planning).id(one) for one in sorted(coming)]
+        return Step(
+            operation="smart-groups.create",
+            body=planning.terms.body("smart-groups.create", **said),
+            makes=frozenset({Ref(at)}),
+            uses=vacancy(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
+            people=tuple(sorted(coming)),
+        )
+
+    def _replace(self, planning: Planning, path: Mapping[str, str], before: Form, after: Form) -> Step:
+        # The service forgets all earlier conditions, so all of them are sent each time.
+        conditions = conditions_of(after)
+        body = planning.terms.body("smart-groups.replace-conditions", conditions=in_ids(planning, conditions))
+        now = named_refs(conditions)
+        return Step(
+            operation="smart-groups.replace-conditions",
+            path=path,
+            body=body,
+            uses=now,
+            frees=named_refs(conditions_of(before)) - now,
+        )
+
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """A deleted smart group comes back with another id, and a condition that went with its field by hand."""
+        if isinstance(subject, Effect):
+            return partial_undo("what it names comes back with another id, and the condition not by itself")
+        return partial_undo("the smart group comes back with another id") if isinstance(subject, Gone) else Undo()
+
+    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """The id of a new smart group."""
+        return learnt_id(at, answer, "smartGroupId") if operation == "smart-groups.create" else {}
+
+    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+        """One call; the group's assignments go before it."""
+        conditions = in_names(planning, cast(SmartRow, gone.row).conditions or ())
+        return [
+            Step(
+                operation="smart-groups.delete",
+                path={"smartGroupId": gone.row.id},
+                makes=vacated(SMART_GROUP, gone.row),
+                frees=named_refs(conditions),
+                ends=frozenset({Ref(gone.address)}),
+                revokes=True,
+            )
+        ]
+
+
+def _condition(body: Mapping[str, Json]) -> Condition:
+    system = body.get("system_condition")
+    return Condition(
+        normal(str(body["field"])), frozenset(texts(body.get("choices"))), None if system is None else str(system)
+    )
+
+
+def _unknown_choices(one: Declared, position: int, condition: Condition, field: CustomField) -> Iterator[Problem]:
+    at = Address.of(CUSTOM_FIELD, condition.field)
+    if field.type == "TEXT" and condition.choices:
+        yield Problem(
+            code="reference/text-field",
+            message=f"{one.address}: {at} is a TEXT field, it has no choices to name",
+            hint="Conditions need a CHOICE or MULTI_SELECT field.",
+            source=one.places.at("conditions", position, "choices"),
+            address=str(one.address),
+        )
+    if field.choices is None or not field.choices.whole:
+        return
+    known = [choice.name for choice in field.choices.include]
+    for name in sorted(condition.choices - set(known)):
+        hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
+        yield Problem(
+            code="reference/unknown-choice",
+            message=f'{one.address}: {at} has no choice "{shown(name)}"',
+            hint=" ".join(hint for hint in hints if hint),
+            source=one.places.find(name, "conditions", position, "choices"),
+            address=str(one.address),
+        )
+
+
+KIND: Final = SmartGroups()

@@ -1,0 +1,77 @@
+"""Smart groups as values: the live row, and what a manifest says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from lmsconf.errors import BadAnswer
+from lmsconf.kinds.shared.answers import an_object, ids, objects, text
+from lmsconf.kinds.shared.people import People
+from lmsconf.model.address import RemoteId
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Json
+
+
+class ConditionRow(NamedTuple):
+    """A live condition, in ids."""
+
+    field: RemoteId
+    choices: frozenset[RemoteId]
+    system_condition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SmartRow:
+    """A live smart group. Conditions and managers are None where they were not read."""
+
+    id: RemoteId
+    name: str
+    conditions: tuple[ConditionRow, ...] | None = None
+    managers: frozenset[RemoteId] | None = None
+
+
+class Condition(NamedTuple):
+    """A condition in names. `system_condition` None: not said."""
+
+    field: str
+    choices: frozenset[str]
+    system_condition: str | None
+
+    def plain(self) -> Json:
+        """The condition as it stands in a manifest."""
+        body: dict[str, Json] = {"field": self.field}
+        if self.choices:
+            body["choices"] = cast(Json, sorted(self.choices))
+        if self.system_condition is not None:
+            body["system_condition"] = self.system_condition
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class SmartGroup:
+    """What a manifest says of a smart group."""
+
+    conditions: tuple[Condition, ...] | None
+    managers: People | None
+
+
+def condition_row(data: Mapping[str, Json]) -> ConditionRow:
+    """A condition as the service describes it."""
+    system = data.get("systemCondition")
+    return ConditionRow(
+        RemoteId(text(data, "customFieldId")),
+        ids(data, "choiceIds"),
+        None if system is None or system == "" else str(system),
+    )
+
+
+def smart_row(stub: HasName, answer: Json) -> SmartRow:
+    """A smart group as the service describes it, with conditions and managers."""
+    data = an_object(answer, "a smart group")
+    conditions = objects(data, "conditions")
+    if not conditions:
+        # There is none without; taken for true, its fields would seem free to be changed or deleted.
+        raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
+    return SmartRow(stub.id, stub.name, tuple(condition_row(one) for one in conditions), ids(data, "managers"))

@@ -1,0 +1,1 @@
+"""People: accounts, rights, applications, answers to custom fields."""

@@ -1,0 +1,206 @@
+"""People's answers to custom fields: in names as they will be, in ids as they are sent, and what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
+from lmsconf.errors import shown
+from lmsconf.kinds.custom_field.choices import field_types, is_choice_in_doubt, new_choice_name
+from lmsconf.kinds.custom_field.values import FieldRow
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
+from lmsconf.kinds.user.values import AnswerRow, Person, PersonRow, Said
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.values import Declared, Step
+from lmsconf.planner.context import Planning
+from lmsconf.planner.matching import fate_of, is_in_doubt
+
+_SEVERAL: Final = "MULTI_SELECT"
+
+
+def wanted_answers(planning: Planning, declared: Declared) -> dict[str, Said] | None:
+    """The declared answers in the shape that each field has; None, and problems, where one cannot be given."""
+    wanted: dict[str, Said] = {}
+    whole = True
+    for field, said in cast(Person, declared.spec).answers.items():
+        at = Address.of(CUSTOM_FIELD, field)
+        if is_in_doubt(planning, at, declared.address, declared.places.at("answers", field)):
+            whole = False
+            continue
+        if not planning.book.has(CUSTOM_FIELD, field):
+            _unknown_field(planning, declared, field)
+            whole = False
+            continue
+        type = field_types(planning).get(field, _SEVERAL)
+        wrong = _misfit(type, said)
+        if wrong:
+            _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
+            whole = False
+            continue
+        wanted[field] = _shaped(type, said)
+        if type != "TEXT":
+            whole = _knows_choices(planning, declared, field, said) and whole
+    return wanted if whole else None
+
+
+def _misfit(type: str, said: Said) -> str | None:
+    """Why a field of that type cannot hold the answer."""
+    if isinstance(said, frozenset):
+        if type == "TEXT":
+            return "is a TEXT field and takes a text, not a list"
+        if type == "CHOICE" and len(said) > 1:
+            return "is a CHOICE field and takes one choice"
+    return None
+
+
+def _shaped(type: str, said: Said) -> Said:
+    """An answer as plans show it: a list for a MULTI_SELECT field, one text for any other."""
+    if type == _SEVERAL:
+        return said if isinstance(said, frozenset) else frozenset({said} if said else ())
+    return next(iter(said), None) if isinstance(said, frozenset) else said
+
+
+def _picked(said: Said) -> frozenset[str]:
+    """The choices of an answer to a field that has choices."""
+    return said if isinstance(said, frozenset) else frozenset({said} if said else ())
+
+
+def _knows_choices(planning: Planning, declared: Declared, field: str, said: Said) -> bool:
+    at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
+    for name in sorted(_picked(said)):
+        if is_choice_in_doubt(planning, at, name):
+            whole = False
+        elif not planning.book.has(scope, name):
+            known = planning.book.names(scope)
+            near = new_choice_name(planning, at, name) or did_you_mean(name, known)
+            hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
+            what = f'{at} has no choice "{shown(name)}"'
+            _problem(planning, declared, "reference/unknown-choice", field, what, hint)
+            whole = False
+    return whole
+
+
+def _unknown_field(planning: Planning, declared: Declared, field: str) -> None:
+    at = Address.of(CUSTOM_FIELD, field)
+    what, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
+    _problem(planning, declared, "reference/unknown-field", field, what, hint)
+
+
+def _problem(planning: Planning, declared: Declared, code: str, field: str, what: str, hint: str | None) -> None:
+    planning.problem(
+        code,
+        f"{declared.address}: {what}",
+        hint=hint,
+        at=declared.places.at("answers", field),
+        address=declared.address,
+    )
+
+
+def live_answers(planning: Planning, row: PersonRow, wanted: Mapping[str, Said]) -> dict[str, Said]:
+    """What the person answers now to the fields of `wanted`, in names as they will be."""
+    held = {_field_name(planning, one): one for one in row.answers or ()}
+    return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
+
+
+def _live(planning: Planning, field: str, answer: AnswerRow | None, like: Said) -> Said:
+    type = field_types(planning).get(field, _SEVERAL)
+    if type == "TEXT":
+        return (answer.said or None) if answer else None
+    scope = choice_scope(field)
+    return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.picked if answer else ())))
+
+
+def _field_name(planning: Planning, answer: AnswerRow) -> str:
+    """What the field of a live answer will be called."""
+    id = _field_ids(planning).get(answer.field)
+    return (planning.book.name(CUSTOM_FIELD, id) if id else None) or answer.field
+
+
+def _field_ids(planning: Planning) -> dict[str, RemoteId]:
+    rows = cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows)
+    return {normal(row.name): row.id for row in rows}
+
+
+def answer_refs(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
+    """The choices that answers name."""
+    return frozenset(
+        Ref(Address.of(CUSTOM_FIELD, field), name)
+        for field, said in answers.items()
+        if field_types(planning).get(field) != "TEXT"
+        for name in _picked(said)
+    )
+
+
+def note_answers(planning: Planning, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
+    """Tells the fields which choices somebody turns from and to, so that neither is missing when it is needed."""
+    old, new = answer_refs(planning, before), answer_refs(planning, after)
+    if old != new:
+        planning.shifts.append((old - new, new - old))
+
+
+def answers_step(
+    planning: Planning,
+    path: Mapping[str, str | Ref],
+    row: PersonRow | None,
+    before: Mapping[str, Said],
+    after: Mapping[str, Said],
+) -> Step:
+    """One call with the answers that change; with all of them, where the service forgets what is left out."""
+    changed = {field: said for field, said in after.items() if (before.get(field) or None) != (said or None)}
+    body: dict[str | RemoteId | Ref, object] = {}
+    if row is not None and planning.terms.behaviour(f"{ANSWERS}.omitted") == "clear":
+        body.update(_kept(planning, row))
+        changed |= {field: said for field, said in after.items() if said}
+    for field, said in changed.items():
+        at = Address.of(CUSTOM_FIELD, field)
+        body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, said)
+    old, new = answer_refs(planning, before), answer_refs(planning, after)
+    return Step(
+        operation=ANSWERS,
+        path=path,
+        body=answers_body(planning.terms.behaviour, body),
+        uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
+        frees=old - new,
+    )
+
+
+def _to_come(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
+    """The fields and choices among the answers that this plan makes."""
+    fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
+    found = {one for one in fields if isinstance(planning.book.ref(CUSTOM_FIELD, one.address.name, one), Ref)}
+    for one in answer_refs(planning, answers):
+        scope, name = choice_scope(one.address.name), cast(str, one.part)
+        if isinstance(planning.book.ref(scope, name, one), Ref):
+            found.add(one)
+    return frozenset(found)
+
+
+def _value(planning: Planning, field: str, said: Said) -> object:
+    """An answer as it is sent; an empty one takes the answer away."""
+    type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
+    ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))] if type != "TEXT" else said
+    return answer_value(planning.terms.behaviour, type, ids)
+
+
+def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
+    """All live answers of a person by field id, as they would be sent again."""
+    out: dict[str, object] = {}
+    for answer in row.answers or ():
+        id = _field_ids(planning).get(answer.field)
+        if id is not None:
+            name = _field_name(planning, answer)
+            type = field_types(planning).get(name, _SEVERAL)
+            ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
+            if said := answer.said if type == "TEXT" else ids:
+                out[id] = answer_value(planning.terms.behaviour, type, said)
+    return out
+
+
+def _choice_id(planning: Planning, field: str, shown: str) -> RemoteId | Ref:
+    """The id of a choice that a live answer shows by its id or by its name."""
+    scope = choice_scope(field)
+    if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):
+        return planning.book.ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
+    return RemoteId(shown)

@@ -1,0 +1,64 @@
+"""A person from both sides, in the words of a manifest: only what the entry speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+from lmsconf.kinds.shared.times import shown_time
+from lmsconf.kinds.user.values import RIGHTS, TEXTS, Person, PersonRow, Said
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.model.values import Declared
+from lmsconf.planner.context import Planning
+
+
+def wanted_form(planning: Planning, declared: Declared, answers: Mapping[str, Said]) -> Form:
+    """The person as the manifest wants them."""
+    spec = cast(Person, declared.spec)
+    form: Form = {"email": declared.address.name}
+    form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
+    form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications
+    if "metadata" in spec.said:
+        form["metadata"] = dict(spec.metadata)
+    if "answers" in spec.said:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = spec.flags["archived"]
+    if "custom_archive_date" in spec.said:
+        form["custom_archive_date"] = _shown(planning, spec.archive_date)
+    return form
+
+
+def live_form(planning: Planning, row: PersonRow, spec: Person, answers: Mapping[str, Said]) -> Form:
+    """The live person under the same keys, in the same order."""
+    form: Form = {"email": row.name}
+    form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
+    form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications.seen(row.applications or frozenset())
+    if "metadata" in spec.said:
+        held = dict(row.metadata or ())
+        form["metadata"] = {key: held.get(key) for key in spec.metadata}
+    if "answers" in spec.said:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = row.archived
+    if "custom_archive_date" in spec.said:
+        date = None if row.archive_date is None else datetime.fromtimestamp(row.archive_date // 1000, UTC)
+        form["custom_archive_date"] = _shown(planning, date)
+    return form
+
+
+def _shown(planning: Planning, moment: datetime | None) -> str | None:
+    return None if moment is None else shown_time(moment, planning.policy.timezone)
+
+
+def unread(spec: Person, row: PersonRow) -> str | None:
+    """A manifest key whose live value was not read; None where all are there."""
+    wanted = spec.said & {*TEXTS, "applications", "metadata", "answers"}
+    keys = sorted(wanted | (set(RIGHTS) if spec.needs_rights else set()))
+    return next((key for key in keys if getattr(row, key) is None), None)

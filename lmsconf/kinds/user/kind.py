@@ -1,0 +1,248 @@
+"""People, by e-mail: who they are, what they may do, what they answered, and whether they are still here.
+
+What a manifest leaves out is not managed. A person is created only where the project file says `people: {create:
+true}`, and never deleted: an account that is not needed any more is archived.
+
+Three things that are taken from people count as removals for the guards, beside the applications and the choices of
+several that a list loses: administrator rights, manager rights, and access as a whole, by archiving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.custom_field.choices import refuse_left_out
+from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
+from lmsconf.kinds.shared.common import (
+    ABOUT,
+    ONLY_IN,
+    PIN,
+    absent,
+    entry_schema,
+    learnt_id,
+    needed,
+    partial_undo,
+    pins,
+    texts,
+)
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.roster import know_people, not_read, roster
+from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
+from lmsconf.kinds.user.forms import live_form, unread, wanted_form
+from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
+from lmsconf.kinds.user.rights import foretell_rights, refuse_lock_out
+from lmsconf.kinds.user.steps import person_steps
+from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.names import did_you_mean, email
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
+from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.planner.kind import Entry
+from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
+
+_EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
+_DATE: Final = "custom_archive_date"
+
+
+class Users:
+    """The kind `user`."""
+
+    name: Final = USER
+    section: Final = "users"
+    noun: Final = "person"
+    plural: Final = "people"
+    is_relation: Final = False
+    rank: Final = 1
+    schema: Final = entry_schema(
+        {
+            "email": _EMAIL,
+            "id": PIN,
+            "previously": {
+                "type": "array",
+                "items": _EMAIL,
+                "description": "Earlier e-mails: a live account under one of them gets the new e-mail.",
+            },
+            **PROPERTIES,
+            "only_in": ONLY_IN,
+            "about": ABOUT,
+        },
+        ["email"],
+        "A person of the workspace.",
+    )
+    absent_schema: Final = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
+
+    def parse(self, entry: Entry) -> Iterator[Declared]:
+        """The person of one manifest entry."""
+        only_in = entry.body.get("only_in")
+        address = Address.of(USER, email(str(entry.body["email"])))
+        spec = parse_person(entry)
+        for problem in person_problems(entry, address, spec):
+            entry.report(problem)
+        yield Declared(
+            address=address,
+            spec=spec,
+            places=entry.places,
+            pins=pins(entry.body.get("id")),
+            previously=tuple(map(email, texts(entry.body.get("previously")))),
+            only_in=frozenset(texts(only_in)) if only_in is not None else None,
+            about=cast("Mapping[str, Json] | None", entry.body.get("about")),
+        )
+
+    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+        """Always an error: an account holds certificates and results, and those are not for a manifest to destroy."""
+        address = Address.of(USER, email(str(entry.body["email"])))
+        entry.report(
+            Problem(
+                code="user/never-deleted",
+                message=f"{address}: people are never deleted",
+                hint="Declare the person under `users:` with `archived: true`.",
+                source=entry.places.at(),
+                address=str(address),
+            )
+        )
+        yield absent(entry, address, None)
+
+    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+        """Choices of declared fields are looked at when the workspace is known, as the others are."""
+        return iter(())
+
+    def leans_on(self, declared: Declared) -> list[Address]:
+        """The fields that the person answers."""
+        return [Address.of(CUSTOM_FIELD, field) for field in cast(Person, declared.spec).answers]
+
+    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+        """By e-mail, without case. Whom no manifest declares is the usual case, and not listed as unmanaged."""
+        if not declared:
+            return Identified()
+        rows = _nameable(planning, declared)
+        found, _ = match_declared(planning, USER, self.noun, declared, rows)
+        found.live = len(rows)
+        refuse_taken(planning, found, rows)
+        know_people(planning, found)
+        return found
+
+    def compare(self, planning: Planning, match: Match) -> Sides | None:
+        """Everything that the manifest says of the person."""
+        declared, row = match.declared, cast("PersonRow | None", match.row)
+        spec = cast(Person, declared.spec)
+        if row is None and not self._may_come(planning, declared, spec):
+            return None
+        missing = unread(spec, row) if row else None
+        if missing:
+            not_read(planning, declared.address, missing, declared.places.at(missing))
+            return None
+        answers = wanted_answers(planning, declared)
+        if answers is None:
+            return None
+        foretell_rights(planning, match)
+        after = wanted_form(planning, declared, answers)
+        if row is None:
+            refuse_left_out(planning, declared, answer_refs(planning, answers))
+            return Sides(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+        before = live_form(planning, row, spec, live_answers(planning, row, answers))
+        if not planning.policy.additive:
+            note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
+        self._refuse_merge(planning, declared, row)
+        sizes = {"applications": len(row.applications or ())}
+        return Sides(before=before, after=after, sizes=sizes, taken=_taken(before, after))
+
+    def _may_come(self, planning: Planning, declared: Declared, spec: Person) -> bool:
+        """Whether a person who is not live can be created; what is missing is told."""
+        if not planning.policy.create_people or spec.flag("archived"):
+            near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
+            way = "Only the project file can allow to create people, with `people: {create: true}`."
+            if planning.policy.create_people:
+                way = "There is nobody to archive: take it out."
+            planning.problem(
+                "person/unknown",
+                f"{declared.address}: {declared.address.name} is not a person of this workspace",
+                hint=" ".join(filter(None, [near, way])),
+                at=declared.source,
+                address=declared.address,
+            )
+            return False
+        missing = [key for key in TEXTS if key not in spec.texts]
+        for key in missing:
+            needed(planning, declared, key)
+        return not missing
+
+    def _refuse_merge(self, planning: Planning, declared: Declared, row: PersonRow) -> None:
+        """Where the service merges metadata, nothing can be taken out of it."""
+        if planning.terms.behaviour("users.update-metadata.mode") != "merge":
+            return
+        said = cast(Person, declared.spec).metadata
+        for key in sorted(key for key, _ in row.metadata or () if key in said and said[key] is None):
+            planning.problem(
+                "refusal/metadata-merged",
+                f'{declared.address}: the metadata "{key}" cannot be taken away, because the service merges metadata',
+                hint="Say an empty text instead, or look at the dialect key users.update-metadata.mode.",
+                at=declared.places.at("metadata", key),
+                address=declared.address,
+            )
+
+    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+        """Nobody is deleted."""
+        return Sides(before={"email": gone.row.name}, after=None)
+
+    def conclude(self, planning: Planning, identified: Identified) -> None:
+        """Looks whether enough admins are left, and counts the people who lose answers."""
+        refuse_lock_out(planning, identified)
+        count_lost_answers(planning, identified)
+
+    def action(self, planning: Planning, match: Match) -> Action:
+        """A person is changed in place."""
+        return Action.UPDATE
+
+    def live_form(self, planning: Planning, row: HasName) -> Form:
+        """Nothing: it is never compared with others."""
+        return {}
+
+    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+        """Two people are never one."""
+        return None
+
+    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+        """Create or change; give before taking; archive last."""
+        return person_steps(planning, match, sides)
+
+    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+        """An account that was created stays; it can be archived."""
+        return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
+
+    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """The id of a new account."""
+        return learnt_id(at, answer, "userId") if operation == "users.create" else {}
+
+    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+        """Nobody is deleted."""
+        return []
+
+
+_BY_DEFAULT: Final = ("admin", "manager", "applications")
+
+
+def _nameable(planning: Planning, declared: Sequence[Declared]) -> tuple[PersonRow, ...]:
+    """The live people, without archived accounts whose e-mail somebody active has, unless one is pinned."""
+    everybody = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    rows = [row for row in everybody if not row.stand_in]
+    pinned = {one.pin(planning.policy.workspace) for one in declared}
+    active = {row.name for row in rows if not row.archived}
+    return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
+
+
+def _taken(before: Form, after: Form) -> frozenset[str]:
+    """What the change takes from the person as a whole: a right, or all access."""
+    lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
+    if after.get("archived") and not before["archived"]:
+        lost.add("archived")
+    # All access ends on that day, be it yesterday; a day that is named anew may be an earlier one.
+    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
+        lost.add(_DATE)
+    return frozenset(lost)
+
+
+KIND: Final = Users()

@@ -1,0 +1,130 @@
+"""What a manifest may say of a person, and how it becomes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final, cast
+
+from lmsconf.errors import Problem, Where
+from lmsconf.kinds.shared.common import texts
+from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, Said
+from lmsconf.model.address import Address
+from lmsconf.model.names import normal
+from lmsconf.model.values import Json
+from lmsconf.planner.kind import Entry
+
+_FLAGS: Final = (*RIGHTS, "archived")
+_DATE: Final = "custom_archive_date"
+_SOME: dict[str, Json] = {"type": "array", "items": {"enum": list(APPLICATIONS)}}
+_TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
+
+PROPERTIES: Final[Mapping[str, Json]] = {
+    "first_name": {**_TEXT, "description": "The first name. Needed for a new account."},
+    "last_name": {**_TEXT, "description": "The last name. Needed for a new account."},
+    "language": {
+        "type": "string",
+        "pattern": "^[a-z-]+$",
+        "description": "A lowercase language code such as en or sv. Needed for a new account.",
+    },
+    "admin": {"type": "boolean", "description": "Has administrator rights."},
+    "manager": {"type": "boolean", "description": "Has manager rights."},
+    "applications": {
+        "description": "What the person has access to: all there is, or include and exclude.",
+        "oneOf": [
+            _SOME,
+            {
+                "type": "object",
+                "properties": {"include": _SOME, "exclude": _SOME},
+                "minProperties": 1,
+                "additionalProperties": False,
+            },
+        ],
+    },
+    "metadata": {
+        "type": "object",
+        "description": "Texts by key. Keys that are left out stay as they are; null takes one away.",
+        "additionalProperties": {"type": ["string", "null"]},
+    },
+    "answers": {
+        "type": "object",
+        "description": "Answers to custom fields: a choice, a list of choices, or a text; null takes the answer away.",
+        "additionalProperties": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}, {"type": "null"}]},
+    },
+    "archived": {"type": "boolean", "description": "Has no access any more; the account stays."},
+    _DATE: {
+        "type": ["string", "null"],
+        "description": "When the account will be archived; a date means its first second. null: not at all.",
+    },
+}
+"""The keys of a person beside those that every kind has."""
+
+
+def parse_person(entry: Entry) -> Person:
+    """What the entry says of the person."""
+    body = entry.body
+    return Person(
+        said=frozenset(body.keys() & PROPERTIES.keys()),
+        texts={key: normal(str(body[key])) for key in TEXTS if key in body},
+        flags={key: bool(body[key]) for key in _FLAGS if key in body},
+        applications=_applications(entry),
+        metadata=dict(cast("Mapping[str, str | None]", body.get("metadata", {}))),
+        answers={
+            normal(field): _answer(said) for field, said in cast("Mapping[str, Json]", body.get("answers", {})).items()
+        },
+        archive_date=_moment(entry),
+    )
+
+
+def _answer(said: Json) -> Said:
+    if isinstance(said, list):
+        return frozenset(texts(said))
+    return None if said is None else normal(str(said))
+
+
+def _applications(entry: Entry) -> People | None:
+    said = entry.body.get("applications")
+    if said is None:
+        return None
+    if isinstance(said, list):
+        return People(frozenset(map(str, said)))
+    parts = cast("Mapping[str, list[str]]", said)
+    return People(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
+
+
+def _moment(entry: Entry) -> datetime | None:
+    said = entry.body.get(_DATE)
+    if said is None:
+        return None
+    try:
+        return manifest_time(str(said), entry.timezone, end_of_day=False)
+    except BadTime as wrong:
+        source = entry.places.at(_DATE)
+        entry.report(Problem(code="manifest/time", message=f"{_DATE}: {wrong}", hint=wrong.hint, source=source))
+        return None
+
+
+def person_problems(entry: Entry, address: Address, spec: Person) -> Iterator[Problem]:
+    """What the entry says against itself."""
+    both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
+    for one in sorted(both):
+        source = entry.places.find(one, "applications", "exclude")
+        hint = "Leave it in one of the two lists."
+        yield _problem("user/both", address, f"{one} is both included and excluded", hint, source)
+    if spec.flag("archived") and spec.flag("admin"):
+        hint = "Say `admin: false`, or `archived: false`."
+        yield _problem("user/archived-admin", address, "an admin cannot be archived", hint, entry.places.at("archived"))
+    for right in RIGHTS:
+        if spec.archive_date is not None and spec.flag(right):
+            message = f"{'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date"
+            hint = f"Say `{right}: false`, or no date."
+            yield _problem("user/archive-date", address, message, hint, entry.places.at(_DATE))
+    if "$ref" in spec.metadata:
+        message, hint = 'metadata cannot have the key "$ref", which stands for an id in plans', "Choose another key."
+        yield _problem("user/metadata-key", address, message, hint, entry.places.at("metadata"))
+
+
+def _problem(code: str, address: Address, message: str, hint: str, source: Where) -> Problem:
+    return Problem(code=code, message=f"{address}: {message}", hint=hint, source=source, address=str(address))

@@ -1,0 +1,144 @@
+"""What manifests say of people, read the cheaper way.
+
+The listing has names, metadata, answers and dates of everybody. Language and applications stand only in the answer
+about one person; rights do too, and also in the extended listing, a hundred people a call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from lmsconf.kinds.manual_group.kind import ManualGroup
+from lmsconf.kinds.shared.answers import an_object
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.smart_group.values import SmartGroup
+from lmsconf.kinds.user.extended import Extended
+from lmsconf.kinds.user.rights import enough_admins
+from lmsconf.kinds.user.values import (
+    AdminRow,
+    HolderRow,
+    Person,
+    PersonRow,
+    listed_details,
+    readable_answers,
+    rights,
+    single_details,
+)
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api, Rows
+from lmsconf.model.names import email
+from lmsconf.model.snapshot import Listing
+from lmsconf.model.values import Declared, Json
+from lmsconf.planner.context import Identified, Planning
+
+_LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
+_SINGLE = frozenset({"language", "applications"})
+Data = Mapping[str, Json]
+
+
+def read_declared(
+    api: Api, planning: Planning, found: Identified, listing: Listing, rows: Rows, page: int, extended: Extended
+) -> tuple[Listing, Listing | None]:
+    """The listing with what the declarations manage, and who is admin where that had to be counted.
+
+    Each person gets what the entry speaks of and nothing else, however it was read, so that reading again for fewer
+    people gives equal rows. page: how many people came in one page.
+    """
+    specs = {
+        match.row.id: cast(Person, match.declared.spec)
+        for match in found.matches
+        if match.row is not None and planning.chosen(match.address)
+    }
+    raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
+    details = {id: listed_details(raw[id], spec.said & _LISTED) for id, spec in specs.items()}
+    single = [id for id, spec in specs.items() if spec.said & _SINGLE]
+    flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
+    everybody: Rows | None = None
+    if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
+        everybody = extended.rows()
+        held = {str(row["userId"]): row for row in everybody.rows}
+        details.update({id: details[id] | rights(held[id]) for id in flags if id in held})
+        flags = [id for id in flags if id not in held]
+    wanted = sorted([*single, *flags])
+    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
+    for id, answer in zip(wanted, answers, strict=True):
+        data = an_object(answer, "a user")
+        spec = specs[RemoteId(id)]
+        details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    told = (_with(row, details.get(row.id, {})) for row in people)
+    whole = Listing(rows=tuple(told), incomplete=listing.incomplete)
+    if everybody is None and not enough_admins(planning, _again(found, whole)):
+        everybody = extended.rows()
+    return whole, None if everybody is None else admins(everybody, people)
+
+
+def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listing, Listing]:
+    """The listing with all that two listings tell; what takes a call a person is left to those who need it."""
+    raw = {str(row["userId"]): row for row in rows.rows}
+    held = {str(row["userId"]): rights(row) for row in everybody.rows}
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
+    return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
+
+
+def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
+    """The listing with what no listing tells, for those who are declared with it: a call a person."""
+    specs = {str(one.row.id): cast(Person, one.declared.spec) for one in found.matches if one.row is not None}
+    wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
+    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
+    details = {
+        id: single_details(an_object(answer, "a user"), specs[id].said)
+        for id, answer in zip(wanted, answers, strict=True)
+    }
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
+
+
+def read_manager_rights(
+    listing: Listing, declared: Sequence[Declared], workspace: str, extended: Extended
+) -> Listing:
+    """The listing with the rights of everybody whom a list of managers names, under an old e-mail too."""
+    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroup | SmartGroup))
+    named = {one for people in lists if people is not None for one in people.include}
+    if not named:
+        return listing
+    mine = [one for one in declared if one.address.kind == USER and one.address.name in named]
+    named.update(old for one in mine for old in one.previously)
+    pinned = {one.pin(workspace) for one in mine}
+    held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
+    people = cast("tuple[PersonRow, ...]", listing.rows)
+    asked = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
+    return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in asked else row for row in people))
+
+
+def _all_listed(data: Data) -> dict[str, object]:
+    return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
+
+
+def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
+    """The active people with administrator rights."""
+    active = {row.id: row for row in people if not row.archived}
+    found = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
+    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(found) if id in active)
+    return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
+
+
+def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
+    """How many people hold each choice."""
+    held = Counter(choice for row in rows for answer in readable_answers(row) or () for choice in answer.choices)
+    return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
+
+
+def _again(found: Identified, listing: Listing) -> Identified:
+    """The same matches, with rows that hold more."""
+    rows = {row.id: row for row in listing.rows}
+    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]
+    return Identified(matches=matches)
+
+
+def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
+    return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them

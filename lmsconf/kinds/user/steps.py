@@ -1,0 +1,163 @@
+"""The calls that change a person, in the order in which the service and the person can bear them.
+
+Rights are taken away before an archive date is set and before the account is archived. Administrator rights are taken
+from anybody only when everybody who is to have them has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, cast
+
+from lmsconf.kinds.shared.moves import rights_of, vacancy, vacated
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.user.answers import answers_step
+from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, PersonRow, Said
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.values import Step
+from lmsconf.planner.context import Match, Planning, Sides
+
+_ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+Path = Mapping[str, "str | Ref"]
+
+
+def person_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    """Create or bring back, say who it is, give, take, and last of all archive."""
+    at, row = match.address, cast("PersonRow | None", match.row)
+    spec = cast(Person, match.declared.spec)
+    before, after = sides.before or {}, sides.after or {}
+    path: Path = {"userId": Ref(at) if row is None else row.id}
+    steps: list[Step] = []
+    if row is None:
+        steps.append(_creation(planning, at, after))
+    here = frozenset({Ref(at)}) if row is None else frozenset()
+    if row is not None and before.get("archived") and not after["archived"]:
+        back = Ref(at, "(active)")
+        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({back})))
+        here = frozenset({back})
+    if row is not None:
+        steps.extend(_profile(planning, at, row, path, here, before, after))
+    steps.extend(_metadata(planning, row, path, here, before, after))
+    if _differs(before, after, "answers"):
+        old, new = (cast("Mapping[str, Said]", form.get("answers", {})) for form in (before, after))
+        step = answers_step(planning, path, row, old, new)
+        steps.append(replace(step, uses=step.uses | here))
+    if _differs(before, after, "custom_archive_date") and spec.archive_date is None and row is not None:
+        steps.append(_archive_date(planning, path, None, here, cleared=at))
+    steps.extend(_rights(at, path, here, before, after))
+    steps.extend(_applications(planning, at, path, here, before, after))
+    if _differs(before, after, "custom_archive_date") and spec.archive_date is not None:
+        steps.append(_archive_date(planning, path, spec.archive_date, here | _revoked(at)))
+    if row is not None and after.get("archived") and not before["archived"]:
+        made = frozenset(ref for step in steps for ref in step.makes)
+        # Whoever goes may be an administrator, so those who come are there first.
+        steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at) | {_ADMINS}, revokes=True))
+    return steps
+
+
+def _differs(before: Form, after: Form, key: str) -> bool:
+    return key in after and (key not in before or before[key] != after[key])
+
+
+def _creation(planning: Planning, at: Address, after: Form) -> Step:
+    """A new account. Nobody is written to: a welcome is for people to give."""
+    said = {wire: after[key] for key, wire in TEXTS.items()}
+    body = planning.terms.body("users.create", email=at.name, **said, sendWelcomeEmail=False)
+    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=vacancy(at))
+
+
+def _profile(
+    planning: Planning, at: Address, row: PersonRow, path: Path, here: frozenset[Ref], before: Form, after: Form
+) -> Iterator[Step]:
+    """E-mail, names and language, of an account that is there."""
+    if before["email"] != after["email"]:
+        body = planning.terms.body("users.update-email", email=at.name)
+        makes, uses = vacated(USER, row), vacancy(at) | here
+        yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
+    names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
+    if names:
+        body = planning.terms.body("users.update-fullname", **names)
+        yield Step(operation="users.update-fullname", path=path, body=body, uses=here)
+    if _differs(before, after, "language"):
+        body = planning.terms.body("users.update-language", language=after["language"])
+        yield Step(operation="users.update-language", path=path, body=body, uses=here)
+
+
+def _metadata(
+    planning: Planning, row: PersonRow | None, path: Path, here: frozenset[Ref], before: Form, after: Form
+) -> Iterator[Step]:
+    """The whole map as it was read, with what the manifest says of it: the service forgets what is left out."""
+    if not _differs(before, after, "metadata"):
+        return
+    said = cast("Mapping[str, str | None]", after["metadata"])
+    held = dict(row.metadata or ()) if row else {}
+    whole = {key: value for key, value in {**held, **said}.items() if value is not None}
+    if whole != held:
+        body = planning.terms.body("users.update-metadata", metadata=whole)
+        yield Step(operation="users.update-metadata", path=path, body=body, uses=here)
+
+
+def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:
+    """Grants, which a group that the person shall manage waits for, and then what is taken away."""
+    for key in RIGHTS:
+        if not _differs(before, after, key) or (key not in before and not after[key]):
+            continue
+        operation, endow = f"user-access.make-{key}", str(after[key]).lower()
+        everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
+        if after[key]:
+            makes, uses = rights_of(at.name) | everybody, here | frozenset({_cleared(at)})
+            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses)
+        else:
+            makes, uses = _revoked(at), here | everybody
+            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses, revokes=True)
+
+
+def _applications(
+    planning: Planning, at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form
+) -> Iterator[Step]:
+    """One call for each application that comes or goes. What a new account begins with is not known, so all is said."""
+    wanted = after.get("applications")
+    if not isinstance(wanted, People):
+        return
+    live = before.get("applications")
+    held = live.include if isinstance(live, People) else frozenset()
+    unwanted = held - wanted.include
+    if not isinstance(live, People):
+        unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
+    for action, some in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
+        for one in sorted(some):
+            taken = action == "REMOVE"
+            yield Step(
+                operation="user-access.set",
+                path={**path, "action": action},
+                body=planning.terms.body("user-access.set", applicationId=one),
+                makes=_revoked(at) if taken else frozenset(),
+                uses=here,
+                revokes=taken,
+            )
+
+
+def _archive_date(
+    planning: Planning, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
+) -> Step:
+    operation = "users.set-custom-archived-date"
+    moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
+    makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
+    body = planning.terms.body(operation, date=moment)
+    # A date takes access away when it comes; taking one back gives nothing that was lost.
+    return Step(operation=operation, path=path, body=body, makes=makes, uses=uses, revokes=date is not None)
+
+
+def _cleared(at: Address) -> Ref:
+    """That no archive date stands in the way of rights."""
+    return Ref(at, "(no archive date)")
+
+
+def _revoked(at: Address) -> frozenset[Ref]:
+    """That the person has lost what the plan takes away."""
+    return frozenset({Ref(at, "(revoked)")})

@@ -1,0 +1,139 @@
+"""Notes on lists and mappings that stand line by line → pieces of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Some
+from dataclasses import dataclass
+
+from lmsconf.manifest.edit.text_buffer import Page, Splice, Unsafe, plain_text, rendered
+from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Sequence
+from lmsconf.manifest.edit.yaml_text import WIDTH, entry_lines
+from lmsconf.model.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One item of a list with its dash: whole lines from `start` to `end`, with its comment from `comment` on."""
+
+    dash: int
+    comment: int
+    start: int
+    end: int
+
+
+def list_splices(page: Page, node: Sequence) -> list[Splice]:
+    """Takes items out of a list, and adds some below the last one that stays."""
+    rows = list(_rows(page, node))
+    if not node.gone and not node.more:
+        return []
+    kept = [row for at, row in enumerate(rows) if at not in node.gone]
+    splices = [_removal(page, node, rows, at) for at in sorted(node.gone)]
+    if node.more:
+        splices.append(page.insertion(rows[-1].end, list(_new_items(page, node, (kept or rows)[-1]))))
+    elif not kept:
+        splices.append(_emptied(page, node))
+    return splices
+
+
+def _rows(page: Page, node: Sequence) -> Iterator[_Row]:
+    at = node.start
+    for item in node.items:
+        dash = page.skip(at)
+        if page.text[dash : dash + 1] != "-" or not page.begins_line(dash):
+            raise Unsafe(item, "its dash does not begin a line")
+        start = page.line_start(dash)
+        yield _Row(dash, _comment_above(page, start, dash - start), start, page.next_line(item.extent))
+        at = item.extent
+
+
+def _comment_above(page: Page, start: int, indent: int) -> int:
+    """Where the comment lines begin that stand right above, as far to the right."""
+    while start:
+        above = page.line_start(start - 1)
+        line = page.text[above:start]
+        if not line.startswith(" " * indent + "#"):
+            break
+        start = above
+    return start
+
+
+def _removal(page: Page, node: Sequence, rows: Some[_Row], at: int) -> Splice:
+    """Takes one item out: with the comment above it, if comments are about items and this one is about that item."""
+    row = rows[at]
+    start = row.comment if node.commented and _is_about_item(rows, at) else row.start
+    end = row.end
+    if _is_blank_above(page, start) or (at == 0 and len(node.gone) < len(rows)):
+        # Of the blank lines around what goes, those above stay; no list begins with one.
+        while end < len(page.text) and not page.text[end : page.line_end(end)].strip() and page.next_line(end) > end:
+            end = page.next_line(end)
+    return Splice(start, end)
+
+
+def _is_about_item(rows: Some[_Row], at: int) -> bool:
+    """A comment above the first of several may be about them all: it is, where no other has one."""
+    return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
+
+
+def _is_blank_above(page: Page, start: int) -> bool:
+    return start > 0 and not page.text[page.line_start(start - 1) : start].strip()
+
+
+def _emptied(page: Page, node: Sequence) -> Splice:
+    """A list of which nothing is left says so: `[]`, where its key stands."""
+    pair = _pair_of(node)
+    colon = page.skip(pair.key.end, lines=False)
+    if page.text[colon : colon + 1] != ":":
+        raise Unsafe(node, "its key does not stand in one line")
+    at = colon + 1
+    if node.outer < node.start:
+        at = node.outer + len(page.text[node.outer :].split(None, 1)[0])
+    return Splice(at, at, " []")
+
+
+def _pair_of(node: Node) -> Pair:
+    parent = node.parent
+    if isinstance(parent, Mapping):
+        return next(pair for pair in parent.pairs if pair.value is node)
+    raise Unsafe(node, "it stands in a list of lists")
+
+
+def _new_items(page: Page, node: Sequence, beside: _Row) -> Iterator[str]:
+    """New items, written the way in which the mappings among the others are."""
+    indent = page.text[beside.start : beside.dash]
+    gap = page.text[beside.dash + 1 : beside.end]
+    gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
+    in_blocks = any(isinstance(item, Mapping) and not item.flow for item in node.items)
+    for raw in node.more:
+        line = f"{indent}-{gap}{rendered(raw, inside=False)}"
+        if isinstance(raw, dict) and (in_blocks or len(line) > WIDTH):
+            yield from (f"{indent}{one}" for one in entry_lines(_mapping(raw), ""))
+        else:
+            yield line
+
+
+def _mapping(raw: Json) -> dict[str, Json]:
+    value = plain_text(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def mapping_splices(page: Page, node: Mapping) -> list[Splice]:
+    """Takes keys out of a mapping, and adds some below its last one."""
+    splices = [_key_removal(page, node, at) for at in sorted(node.gone)]
+    if node.more:
+        indent = " " * (node.pairs[0].key.outer - page.line_start(node.pairs[0].key.outer))
+        lines = [f"{indent}{line[2:]}" for line in entry_lines(_mapping(node.more), "")]
+        splices.append(page.insertion(page.next_line(node.extent), lines))
+    return splices
+
+
+def _key_removal(page: Page, node: Mapping, at: int) -> Splice:
+    pair = node.pairs[at]
+    start = pair.key.outer
+    if page.begins_line(start):
+        end = max(pair.value.extent, pair.key.end)
+        return Splice(page.line_start(start), page.next_line(end))
+    # It stands beside a dash: what comes next takes its place there.
+    if at + 1 >= len(node.pairs) or at + 1 in node.gone:
+        raise Unsafe(pair.key, "it stands beside a dash")
+    return Splice(start, node.pairs[at + 1].key.outer)

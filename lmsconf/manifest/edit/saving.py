@@ -1,0 +1,34 @@
+"""New texts → files: all of them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lmsconf.errors import LmsconfError
+from lmsconf.support.atomic_files import read_text, write_atomically
+
+
+def save(root: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Writes every file, each in its own mode. Raises LmsconfError and leaves all as they were where one cannot be.
+
+    before: what each file held when it was read. One that somebody else has changed since is not written over.
+    """
+    # A link stays a link: what it leads to is written.
+    paths = {name: (root / name).resolve() for name in sorted(after)}
+    for name, path in paths.items():
+        if read_text(path).encode() != before[name]:
+            raise LmsconfError(f"{name} was changed meanwhile; nothing was written", hint="Run it again.")
+    done: list[str] = []
+    try:
+        for name, path in paths.items():
+            _write(path, after[name])
+            done.append(name)
+    except BaseException:
+        for name in done:
+            _write(paths[name], before[name])
+        raise
+
+
+def _write(path: Path, data: bytes) -> None:
+    write_atomically(path, data.decode("utf-8"), mode=path.stat().st_mode & 0o777)

@@ -1,0 +1,122 @@
+"""One file as text: its lines, and pieces of text that take the place of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lmsconf.manifest.edit.tree_builder import Node, Scalar
+from lmsconf.manifest.edit.yaml_text import inline, scalar
+from lmsconf.model.values import Json
+
+
+class Unsafe(Exception):
+    """The notes on a node cannot be carried out without touching more than it. The text says why."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+        self.why = why
+
+
+class Splice(NamedTuple):
+    """What stands from `start` to `end` becomes `text`."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+class Page:
+    """The text of one file, as if its last line ended as all others do; where it does not, it stays so."""
+
+    def __init__(self, text: str) -> None:
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self._is_ended = text.endswith("\n")
+        self.text = text if self._is_ended else text + self.newline
+
+    def line_start(self, at: int) -> int:
+        """Where the line begins that holds this place."""
+        return self.text.rfind("\n", 0, at) + 1
+
+    def line_end(self, at: int) -> int:
+        """Where that line ends, before its line break."""
+        end = self.text.find("\n", at)
+        end = len(self.text) if end < 0 else end
+        return end - 1 if end > at and self.text[end - 1 : end] == "\r" else end
+
+    def next_line(self, at: int) -> int:
+        """Where the line after that one begins; the end of the text where there is none."""
+        end = self.text.find("\n", at)
+        return len(self.text) if end < 0 else end + 1
+
+    def begins_line(self, at: int) -> bool:
+        """Whether nothing but space stands before this place in its line."""
+        return not self.text[self.line_start(at) : at].strip(" ")
+
+    def skip(self, at: int, *, lines: bool = True) -> int:
+        """The next place that is neither space nor comment; in the same line, unless `lines`."""
+        blank = " \t\r\n" if lines else " \t"
+        while at < len(self.text):
+            if self.text[at] == "#" and self.text[at - 1 : at] in ("", *" \t\r\n"):
+                if not lines:
+                    return at
+                at = self.line_end(at)
+            elif self.text[at] not in blank:
+                break
+            else:
+                at += 1
+        return at
+
+    def insertion(self, at: int, lines: Iterable[str]) -> Splice:
+        """New lines at the beginning of a line."""
+        return Splice(at, at, "".join(f"{line}{self.newline}" for line in lines))
+
+    def spliced(self, splices: Iterable[Splice]) -> str:
+        """The text with all pieces in place. What is taken out twice is taken out once."""
+        out, done = [], 0
+        for start, end, new in sorted(splices):
+            out.append(self.text[done : max(done, start)])
+            out.append(new)
+            done = max(done, end)
+        text = "".join([*out, self.text[done:]])
+        return text if self._is_ended else text.removesuffix(self.newline)
+
+
+def plain_text(raw: Json) -> Json:
+    """A value that is written as it is, in the shape that the writer escapes itself."""
+    if isinstance(raw, str):
+        return raw.replace("$$(", "$(")
+    if isinstance(raw, list):
+        return [plain_text(item) for item in raw]
+    return {key: plain_text(item) for key, item in raw.items()} if isinstance(raw, dict) else raw
+
+
+def raw_text(value: Json) -> Json:
+    """A value as manifests write it, where `$(` begins a variable."""
+    if isinstance(value, str):
+        return value.replace("$(", "$$(")
+    if isinstance(value, list):
+        return [raw_text(item) for item in value]
+    return {key: raw_text(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def rendered(raw: Json, *, inside: bool) -> str:
+    """A new value in one line. inside: it stands inside brackets."""
+    value = plain_text(raw)
+    return inline(value) if isinstance(value, list | dict) else scalar(value, flow=inside)
+
+
+def replacement(page: Page, node: Node, raw: Json) -> Splice:
+    """What takes the place of a node. A text that was quoted stays quoted the same way."""
+    if not isinstance(node, Scalar) and not getattr(node, "flow", False):
+        raise Unsafe(node, "it stands over several lines")
+    text = rendered(raw, inside=node.inside)
+    if isinstance(raw, str) and isinstance(node, Scalar):
+        if node.style == "'" and raw.isprintable():
+            text = "'" + raw.replace("'", "''") + "'"
+        elif node.style == '"':
+            text = json.dumps(raw, ensure_ascii=False)
+    is_nothing = node.start == node.end and page.text[node.start - 1 : node.start] not in ("", " ")
+    return Splice(node.start, node.end, f" {text}" if is_nothing else text)

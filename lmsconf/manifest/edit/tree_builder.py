@@ -1,0 +1,255 @@
+"""YAML → nodes that know where they begin and end, and take notes of what is to change. A door to yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, TypedDict, cast
+
+import yaml
+
+from lmsconf.errors import LmsconfError
+from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.model.values import Json
+
+_BEFORE: Final = re.compile(r"[&!]\S*\s*")
+"""An anchor or a tag, with the space after it."""
+UNCHANGED: Final = object()
+"""Says of a node that nothing else stands in its place."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Node:
+    """One value of a file: text from `start` to `end`, without the anchor and tag before it.
+
+    outer: where the anchor or tag begins; `start` where there is none. inside: it stands inside brackets. shared: an
+    alias repeats it, or something around it. becomes: what stands in its place once the file is edited.
+    """
+
+    start: int
+    end: int
+    outer: int
+    line: int
+    column: int
+    inside: bool
+    anchor: str | None = None
+    shared: bool = False
+    parent: Mapping | Sequence | None = None
+    becomes: object = UNCHANGED
+
+    def value(self) -> Json:
+        """What it says once the file is edited; texts as they are written, variables included."""
+        return self.said() if self.becomes is UNCHANGED else cast(Json, self.becomes)
+
+    def said(self) -> Json:
+        """What it says, with the notes on its parts."""
+        raise NotImplementedError
+
+    def parts(self) -> list[Node]:
+        """The nodes right below."""
+        return []
+
+    @property
+    def extent(self) -> int:
+        """Where its last word ends. The parser lets a block end only where something else begins."""
+        return self.end
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Scalar(Node):
+    """A single value. style: how it is quoted, "" for a plain word."""
+
+    text: str
+    style: str
+    is_plain: bool
+
+    def said(self) -> Json:
+        return meaning(self.text) if self.is_plain else self.text
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Alias(Node):
+    """`*name`: another node's value once more."""
+
+    target: Node
+
+    def said(self) -> Json:
+        return self.target.value()
+
+
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A key and its value."""
+
+    key: Scalar
+    value: Node
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Mapping(Node):
+    """Keys and values. gone: the positions of pairs to take out; more: what to add."""
+
+    flow: bool
+    pairs: list[Pair] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+    more: dict[str, Json] = field(default_factory=dict)
+
+    def said(self) -> Json:
+        kept = {str(pair.key.value()): pair.value.value() for at, pair in enumerate(self.pairs) if at not in self.gone}
+        return {**kept, **self.more}
+
+    def parts(self) -> list[Node]:
+        return [part for pair in self.pairs for part in (pair.key, pair.value)]
+
+    def get(self, key: str) -> Node | None:
+        """The value under a key, None where there is none."""
+        return next((pair.value for pair in self.pairs if pair.key.text == key), None)
+
+    def position(self, key: str) -> int | None:
+        """Which pair has that key."""
+        return next((at for at, pair in enumerate(self.pairs) if pair.key.text == key), None)
+
+    @property
+    def extent(self) -> int:
+        return self.end if self.flow or not self.pairs else max(self.pairs[-1].key.end, self.pairs[-1].value.extent)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sequence(Node):
+    """Items. gone: the positions of those to take out; more: what to add at the end.
+
+    commented: comments above an item that goes are about that item, and go with it.
+    """
+
+    flow: bool
+    items: list[Node] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+    more: list[Json] = field(default_factory=list)
+    commented: bool = False
+
+    def said(self) -> Json:
+        return [*(item.value() for at, item in enumerate(self.items) if at not in self.gone), *self.more]
+
+    def parts(self) -> list[Node]:
+        return self.items
+
+    @property
+    def extent(self) -> int:
+        return self.end if self.flow or not self.items else self.items[-1].extent
+
+
+_Open: TypeAlias = "Mapping | Sequence"
+
+
+class _Place(TypedDict):
+    start: int
+    end: int
+    outer: int
+    line: int
+    column: int
+    inside: bool
+
+
+def parse(text: str) -> list[Node]:
+    """The root of each document of a YAML text that the strict reader has accepted."""
+    return _Planter(text).run()
+
+
+class _Planter:
+    """Turns the parser's events into nodes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._roots: list[Node] = []
+        self._anchors: dict[str, Node] = {}
+        self._stack: list[_Open] = []
+        self._keys: list[Scalar | None] = []
+
+    def run(self) -> list[Node]:
+        steps: dict[type, Callable[..., None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.AliasEvent: self._alias,
+            yaml.SequenceStartEvent: self._open,
+            yaml.MappingStartEvent: self._open,
+            yaml.SequenceEndEvent: self._close,
+            yaml.MappingEndEvent: self._close,
+            yaml.DocumentEndEvent: lambda _: self._anchors.clear(),
+        }
+        for event in yaml.parse(self._text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if step := steps.get(type(event)):
+                step(event)
+        return self._roots
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        style = "" if event.style in (None, "") else str(event.style)
+        node = Scalar(**self._place(event), text=event.value, style=style, is_plain=bool(event.implicit[0]))
+        if style in ("|", ">"):
+            node.end = node.start + len(self._text[node.start : node.end].rstrip())
+        self._add(node, event.anchor)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        target = self._anchors[str(event.anchor)]
+        target.shared = True
+        self._add(Alias(**self._place(event), target=target), None)
+
+    def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
+        kind = Sequence if isinstance(event, yaml.SequenceStartEvent) else Mapping
+        node = kind(**self._place(event), flow=bool(event.flow_style))
+        self._add(node, event.anchor)
+        self._stack.append(node)
+        self._keys.append(None)
+
+    def _close(self, event: yaml.SequenceEndEvent | yaml.MappingEndEvent) -> None:
+        node = self._stack.pop()
+        self._keys.pop()
+        node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.extent
+
+    def _place(self, event: yaml.NodeEvent) -> _Place:
+        """Where a node stands. Anchor and tag belong to its event, but not to what can be replaced."""
+        begins = cast(yaml.Mark, event.start_mark)
+        outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
+        start = outer
+        while not isinstance(event, yaml.AliasEvent) and (found := _BEFORE.match(self._text, start)):
+            start = found.end()
+        return {
+            "start": start,
+            "end": max(start, end),
+            "outer": outer,
+            "line": begins.line + 1,
+            "column": begins.column + 1,
+            "inside": any(node.flow for node in self._stack),
+        }
+
+    def _add(self, node: Node, anchor: str | None) -> None:
+        node.anchor = anchor
+        if anchor is not None:
+            self._anchors[anchor] = node
+        if not self._stack:
+            self._roots.append(node)
+            return
+        parent = node.parent = self._stack[-1]
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+        elif (key := self._keys[-1]) is None:
+            if not isinstance(node, Scalar):
+                raise LmsconfError(f"line {node.line}: this key is no text", hint="Change this manifest by hand.")
+            self._keys[-1] = node
+        else:
+            parent.pairs.append(Pair(key, node))
+            self._keys[-1] = None
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it; what an alias repeats is not below the alias."""
+    yield node
+    for part in node.parts():
+        yield from walk(part)
+
+
+def around(node: Node) -> Iterator[Node]:
+    """A node and all that it stands in, from the inside out."""
+    at: Node | None = node
+    while at is not None:
+        yield at
+        at = at.parent

@@ -1,0 +1,134 @@
+"""One manifest: notes on its nodes → its new text, which is read again before anybody gets it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from functools import cached_property
+
+from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.manifest.edit.blocks import list_splices, mapping_splices
+from lmsconf.manifest.edit.brackets import bracket_splices
+from lmsconf.manifest.edit.text_buffer import Page, Splice, Unsafe, rendered, replacement
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Sequence, around, parse, walk
+from lmsconf.manifest.yaml.files import read
+from lmsconf.model.values import Json
+
+BY_HAND = "Change this place by hand, and run it again."
+
+
+class Refused(Exception):
+    """An edit that cannot be made safely; `problem` says where, why, and what to do instead."""
+
+    def __init__(self, message: str, where: Where, hint: str = BY_HAND, address: str | None = None) -> None:
+        super().__init__(message)
+        self.problem = Problem(code="editing/refused", message=message, hint=hint, source=where, address=address)
+
+
+class Manuscript:
+    """A manifest that takes notes of what is to change in it. name: its path in the project."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.data = data
+        self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        self._page = Page(data.decode("utf-8-sig"))
+
+    @property
+    def text(self) -> str:
+        """The text as it was read."""
+        return self._page.text
+
+    @cached_property
+    def roots(self) -> list[Node]:
+        """The root of each document."""
+        return parse(self.text)
+
+    def where(self, node: Node) -> Where:
+        """The place of a node."""
+        return Where(self.name, node.line, node.column)
+
+    def at(self, where: Where) -> Node | None:
+        """The value that begins at a place. A mapping begins where its first key does, and is the one that is meant."""
+        return self._places.get((where.line, where.column))
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], Node]:
+        places: dict[tuple[int, int], Node] = {}
+        for root in self.roots:
+            for node in walk(root):
+                places.setdefault((node.line, node.column), node)
+        return places
+
+    def check(self, node: Node) -> None:
+        """Raises Refused where a change at the node would change more than that place."""
+        shared = next((one for one in around(node) if one.shared), None)
+        if shared is not None:
+            hint = "Write the value out at each place, or change it here by hand for all of them."
+            raise Refused(f"&{shared.anchor} is repeated by an alias elsewhere", self.where(shared), hint)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there are any notes."""
+        return any(_is_noted(node) for root in self.roots for node in walk(root))
+
+    def edited(self) -> bytes:
+        """The file as the notes want it. Raises Refused, or ProblemsFound where that would say something else."""
+        try:
+            text = self._page.spliced(piece for root in self.roots for piece in self._pieces(root))
+        except Unsafe as unsafe:
+            raise Refused(f"this cannot be edited in place: {unsafe.why}", self.where(unsafe.node)) from unsafe
+        again = read(self.name, text)
+        wanted = [value for value in (root.value() for root in self.roots) if value is not None]
+        if again.problems or [document.value for document in again.documents] != wanted:
+            first = next(node for root in self.roots for node in walk(root) if _is_noted(node))
+            problem = Refused("this cannot be edited in place: it would say something else", self.where(first)).problem
+            raise ProblemsFound([problem])
+        return self._mark + text.encode("utf-8")
+
+    def _pieces(self, node: Node) -> Iterator[Splice]:
+        """The pieces of text that carry the notes out, on the node and below it."""
+        if node.becomes is not UNCHANGED:
+            yield replacement(self._page, node, node.value())
+            return
+        gone: set[Node] = set()
+        if isinstance(node, Mapping):
+            gone = {part for at in node.gone for part in (node.pairs[at].key, node.pairs[at].value)}
+            yield from _mapping_pieces(self._page, node)
+        elif isinstance(node, Sequence):
+            gone = {node.items[at] for at in node.gone}
+            yield from _list_pieces(self._page, node)
+        for part in node.parts():
+            if part not in gone:
+                yield from self._pieces(part)
+
+
+def _mapping_pieces(page: Page, node: Mapping) -> list[Splice]:
+    if not node.gone and not node.more:
+        return []
+    if not node.flow:
+        return mapping_splices(page, node)
+    spans = [(pair.key.outer, max(pair.key.end, pair.value.extent)) for pair in node.pairs]
+    more = [rendered({key: value}, inside=True)[1:-1] for key, value in node.more.items()]
+    return bracket_splices(page, node, spans, node.gone, more)
+
+
+def _list_pieces(page: Page, node: Sequence) -> list[Splice]:
+    if not node.gone and not node.more:
+        return []
+    if not node.flow:
+        return list_splices(page, node)
+    spans = [(item.outer, item.extent) for item in node.items]
+    return bracket_splices(page, node, spans, node.gone, [rendered(item, inside=True) for item in node.more])
+
+
+def _is_noted(node: Node) -> bool:
+    notes = (node.gone or node.more) if isinstance(node, Mapping | Sequence) else False
+    return node.becomes is not UNCHANGED or bool(notes)
+
+
+def become(page: Manuscript, node: Node, raw: Json) -> None:
+    """Notes that something else is to stand in a node's place."""
+    page.check(node)
+    if node.value() != raw:
+        node.becomes = raw

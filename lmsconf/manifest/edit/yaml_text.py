@@ -1,0 +1,116 @@
+"""Values → the YAML of manifests: short lists in one line, long ones item by item, quotes only where needed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from lmsconf.manifest.yaml.files import LONGEST
+from lmsconf.manifest.yaml.scalars import FORBIDDEN, meaning
+from lmsconf.model.values import Json
+
+WIDTH: Final = 110
+"""How long a line may be before what it holds is written over several."""
+_SHORT: Final = 60
+_LONGEST_KEY: Final = 500
+"""YAML finds no key that is much longer."""
+
+# Plain words that mean nothing to YAML, wherever they stand. Inside brackets commas and brackets end a word.
+_PLAIN: Final = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s\-]))[^\r\n\t]*")
+_BREAKS: Final = re.compile(r"[\r\n\t\x85\u2028\u2029]|: |:\Z| #|\s\Z")
+_BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
+_UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
+
+
+def is_sayable(value: Json) -> bool:
+    """Whether a manifest can hold the value: no character that has no place in it, no endless text."""
+    if isinstance(value, dict):
+        return all(len(key) <= _LONGEST_KEY and is_sayable(key) and is_sayable(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(is_sayable, value))
+    if not isinstance(value, str):
+        return True
+    fits = len(value) <= LONGEST // 2 and not FORBIDDEN.search(value)
+    return fits and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def is_name(text: str) -> bool:
+    """Whether a manifest can call something so: in one line, without tabs."""
+    return bool(text) and is_sayable(text) and not any(char in text for char in "\t\r\n")
+
+
+def in_comment(text: str) -> str:
+    """The text as it can stand in a comment, whatever it holds."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def scalar(value: Json, *, flow: bool) -> str:
+    """One value that is no list and no mapping. `flow`: it stands inside brackets."""
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    # A sign that begins a variable stands for itself when it is doubled.
+    word = str(value).replace("$(", "$$(")
+    return word if _is_plain(word, flow) else json.dumps(word, ensure_ascii=False)
+
+
+def _key(word: str) -> str:
+    """A key; variables have no meaning in it."""
+    return word if _is_plain(word, flow=True) and word != "<<" else json.dumps(word, ensure_ascii=False)
+
+
+def _is_plain(word: str, flow: bool) -> bool:
+    if not _PLAIN.fullmatch(word) or _BREAKS.search(word) or not isinstance(meaning(word), str):
+        return False
+    return not (flow and _BREAKS_FLOW.search(word))
+
+
+def inline(value: Json) -> str:
+    """The value in one line, however long."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)}: {inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return scalar(value, flow=True)
+
+
+def entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
+    """One entry of a list: a dash, and its keys below each other."""
+    lead = f"{indent}- "
+    for key, value in entry.items():
+        yield from _member(key, value, lead)
+        lead = f"{indent}  "
+
+
+def _member(key: str, value: Json, lead: str) -> Iterator[str]:
+    """One key with its value: in its own line if that is short and plain to see, else below."""
+    here = " " * len(lead)
+    if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{_key(key)}: ", value)):
+        yield f"{lead}{_key(key)}:"
+        yield from _items(value, f"{here}  ")
+    elif isinstance(value, dict) and value and not _fits(f"{lead}{_key(key)}: ", value):
+        yield f"{lead}{_key(key)}:"
+        for name, item in value.items():
+            yield from _member(name, item, f"{here}  ")
+    else:
+        shown = inline(value) if isinstance(value, list | dict) else scalar(value, flow=False)
+        yield f"{lead}{_key(key)}: {shown}"
+
+
+def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, dict) and not _fits(f"{indent}- ", item):
+            yield from entry_lines(item, indent)
+        else:
+            yield f"{indent}- {inline(item) if isinstance(item, list | dict) else scalar(item, flow=False)}"
+
+
+def _is_table(items: Sequence[Json]) -> bool:
+    """Whether people would write a line for each item: several mappings, or one that is long."""
+    mappings = any(isinstance(item, dict) for item in items)
+    return mappings and (len(items) > 1 or len(inline(items[0])) > _SHORT)
+
+
+def _fits(lead: str, value: Json) -> bool:
+    return len(lead) + len(inline(value)) <= WIDTH

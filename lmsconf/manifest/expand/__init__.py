@@ -1,0 +1,1 @@
+"""Variables, `for_each`, sets, `except` and CSV files written out, so that entries are plain."""

@@ -1,0 +1,152 @@
+"""Conditions that are written shorter: those of a set (`use`), and all choices but some (`except`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, cast
+
+from lmsconf.errors import Problem, Where
+from lmsconf.manifest.expand.for_each import without
+from lmsconf.manifest.expand.sets import Report, Sets, names_of
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, gathered
+from lmsconf.model.names import did_you_mean, normal, quoted
+from lmsconf.model.values import Json
+
+USE: Final = "use"
+EXCEPT: Final = "except"
+CONDITIONS: Final = "conditions"
+CHOICES: Final = "choices"
+_Said: TypeAlias = "tuple[str, ...] | None"
+
+
+@dataclass(slots=True)
+class DeclaredChoices:
+    """The choices of each declared field. A field may be declared differently for different workspaces."""
+
+    _known: dict[str, set[_Said]] = field(default_factory=dict)
+
+    def take(self, body: Map) -> None:
+        """Takes in one field as its entry declares it."""
+        said = body.get(CHOICES)
+        listed = tuple(_name(item) for item in said) if isinstance(said, list) else None
+        self._known.setdefault(normal(str(body["name"])), set()).add(listed)
+
+    def all_of(self, name: str) -> tuple[str, ...] | str:
+        """All choices of a field, or why they are not known."""
+        found = self._known.get(normal(name))
+        if found is None:
+            return "is not declared here"
+        if len(found) > 1:
+            return "is declared with other choices for other workspaces"
+        (listed,) = found
+        return "is declared without the whole list of its choices" if listed is None else listed
+
+
+def _name(item: Json) -> str:
+    return normal(str(item["name"] if isinstance(item, dict) else item))
+
+
+class Conditions:
+    """Writes the conditions of an entry out, once all fields and sets are known."""
+
+    def __init__(self, sets: Sets, choices: DeclaredChoices, report: Report) -> None:
+        self._sets = sets
+        self._choices = choices
+        self._report = report
+        self._told = 0
+
+    def expand(self, body: Map, places: EntryPlaces) -> Map | None:
+        """The entry with its conditions written out; None, which is told, where that cannot be done."""
+        own = body.get(CONDITIONS)
+        shortened = isinstance(own, list) and any(EXCEPT in cast("Map", one) for one in own)
+        if USE not in body and not shortened:
+            return body
+        told = self._told
+        found: list[tuple[Json, Where]] = [
+            (self._plain(cast(Map, one), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
+            for number, one in enumerate(own if isinstance(own, list) else ())
+        ]
+        for name, path in names_of(body, USE) if USE in body else ():
+            found += _but_those(found, self._of_set(name, places.at(*path)))
+        return _with(body, gathered(found)) if self._told == told else None
+
+    def _of_set(self, name: str, where: Where) -> list[tuple[Json, Where]]:
+        """The conditions of a set, each at its own place in the set."""
+        found = self._sets.find(name, where)
+        if found is None:
+            self._told += 1
+            return []
+        places = found.places
+        return [
+            (self._plain(cast(Map, one), places, (number,)), places.at(number))
+            for number, one in enumerate(cast("list[Json]", found.value or []))
+        ]
+
+    def _plain(self, condition: Map, places: EntryPlaces, path: Trail) -> Map:
+        """The condition with the choices that it means."""
+        if EXCEPT not in condition:
+            return condition
+        name = str(condition["field"])
+        at = f"except: the field {quoted(name)}"
+        known = self._choices.all_of(name)
+        if CHOICES in condition:
+            hint = "Keep one of them."
+            message = "choices and except cannot stand in one mapping"
+            self._tell("manifest/together", message, places.key(*path, EXCEPT), hint)
+        elif isinstance(known, str):
+            hint = "List all its choices where it is declared, or write the choices here."
+            self._tell("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
+        else:
+            return self._but(condition, known, places, (*path, EXCEPT))
+        return condition
+
+    def _but(self, condition: Map, known: tuple[str, ...], places: EntryPlaces, path: Trail) -> Map:
+        """The condition with all choices but those that it names."""
+        name = quoted(str(condition["field"]))
+        said = [normal(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
+        for number, item in enumerate(said):
+            if item not in known:
+                hint = " ".join(filter(None, [f"It has {', '.join(known)}.", did_you_mean(item, known)]))
+                message = f"except: the field {name} has no choice {quoted(item)}"
+                self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
+        left = [one for one in known if one not in said]
+        if not left:
+            message, hint = f"except: no choice of the field {name} is left", "Leave one, or drop the condition."
+            self._tell("reference/except", message, places.key(*path), hint)
+        where = places.at(*path)
+        return _replaced(condition, EXCEPT, CHOICES, gathered((one, where) for one in left))
+
+    def _tell(self, code: str, message: str, where: Where, hint: str) -> None:
+        self._told += 1
+        self._report(Problem(code=code, message=message, hint=hint, source=where))
+
+
+def _but_those(before: list[tuple[Json, Where]], more: list[tuple[Json, Where]]) -> list[tuple[Json, Where]]:
+    """The conditions of a set but for those that stand there already: all must hold, and sets may well share one."""
+    known = {_sense(cast(Map, condition)) for condition, _ in before}
+    return [(condition, where) for condition, where in more if _sense(cast(Map, condition)) not in known]
+
+
+def _sense(condition: Mapping[str, Json]) -> str:
+    """What a condition asks, whatever the order of its words."""
+    choices = sorted({normal(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
+    return repr((normal(str(condition["field"])), choices, condition.get("system_condition")))
+
+
+def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
+    """The mapping with another key and value in place of one that it has."""
+    found = Map(node.source)
+    for key, said in node.items():
+        found[new if key == old else key] = value if key == old else said
+    found.first = node.first
+    return found
+
+
+def _with(body: Map, conditions: Seq) -> Map:
+    """The entry with its conditions whole, and no word of sets."""
+    if CONDITIONS not in body:
+        return _replaced(body, USE, CONDITIONS, conditions)
+    plain = without(body, USE)
+    plain[CONDITIONS] = conditions
+    return plain

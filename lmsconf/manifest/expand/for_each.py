@@ -1,0 +1,187 @@
+"""`for_each`: one entry written out for each value of a list, before anything else is looked at."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, cast
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.manifest.expand.variables import Variables, names_in, parts
+from lmsconf.manifest.validation import messages
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, settle
+from lmsconf.model.values import Json
+
+FOR_EACH: Final = "for_each"
+COPIES: Final = 10_000
+"""How many entries `for_each` may stand for, in all files together."""
+FOR_EACH_SCHEMA: Final[dict[str, Json]] = {
+    "type": "object",
+    "description": "Writes the entry out for each value, which stands in it as $(name); of several names, for each "
+    "combination.",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "array",
+        "description": "The values: a list, or a variable that is one.",
+        "items": {"type": ["string", "number", "boolean"]},
+    },
+}
+_NUMERIC: Final = tuple("+-.0123456789")
+_SHOWN: Final = 40
+_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as a plain manifest would say it. `is_whole`: all its variables are known.
+
+    copy: how many copies of the same entry came before this one.
+    """
+
+    body: Json
+    places: EntryPlaces
+    is_whole: bool = True
+    copy: int = 0
+
+
+_SHAPE: Final = Shape({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
+
+
+class Writer:
+    """Writes entries out: variables, and `for_each`."""
+
+    def __init__(self, variables: Variables, report: Callable[[Problem], None]) -> None:
+        self._variables = variables
+        self._report = report
+        self._left = COPIES
+
+    def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[Entry]:
+        """What one entry of a manifest stands for. Raises Exhausted where that is more than anybody would write."""
+        if isinstance(item, Map) and FOR_EACH in item:
+            yield from self._copies(item, source, at, within)
+        else:
+            yield self._entry(self._variables, item, source, at, 0)
+
+    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> Entry:
+        told = variables.told
+        body = variables.written_out(item, source, at)
+        return Entry(body, EntryPlaces(body, source, at, variables.each), variables.told == told, copy)
+
+    def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[Entry]:
+        places = EntryPlaces(item, source, at)
+        wanted = self._wanted(item, places, within)
+        if wanted is None:
+            return
+        plain = without(item, FOR_EACH)
+        used = set(names_in(plain))
+        for name in wanted:
+            if name not in used:
+                self._tell("for_each/unused", f"nothing in this entry uses $({name})", places, name, _UNUSED)
+                return
+        count = math.prod(map(len, wanted.values()))
+        self._left -= count
+        if self._left < 0:
+            message = f"the project comes to more than {COPIES:,} entries with this one"
+            self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
+            return
+        self._variables.room.take(count * _size(plain), places.at(FOR_EACH))
+        for number, values in enumerate(product(*wanted.values())):
+            chosen = dict(zip(wanted, values, strict=True))
+            each = ", ".join(f"{name}={shown(value)}" for name, value in chosen.items())
+            entry = self._entry(self._variables.also(chosen, each), plain, source, at, number)
+            yield entry
+            if not entry.is_whole:
+                return
+
+    def _wanted(self, item: Map, places: EntryPlaces, within: str) -> Mapping[str, list[Json]] | None:
+        """The values of each name; None where they cannot be had, which is told, or where there are none."""
+        told = self._variables.told
+        said = self._variables.written_out(item[FOR_EACH], *_place(item))
+        places = places.of(_with(item, said))
+        if self._variables.told != told:
+            return None
+        findings = _SHAPE.findings({FOR_EACH: said})
+        for finding in findings:
+            for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
+                self._report(problem)
+        if findings:
+            return None
+        lists = {name: self._values(name, values, places) for name, values in cast("Map", said).items()}
+        for name, values in lists.items():
+            if name in self._variables.values:
+                message = f"$({name}) is a variable of the project file already"
+                self._tell("for_each/taken", message, places, name, "Choose another name here.")
+                return None
+            if not values:
+                message, hint = f"{name} has no values, so this entry stands for nothing", "Take the entry out."
+                self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
+                return None
+        return lists
+
+    def _values(self, name: str, values: Json, places: EntryPlaces) -> list[Json]:
+        """The values as variables have them: a number is a text, as the file spells it."""
+        found: list[Json] = []
+        for number, value in enumerate(cast("list[Json]", values)):
+            word = json.dumps(value) if isinstance(value, int | float) else ""
+            spelt = places.written(FOR_EACH, name, number)
+            # An alias is spelt by its name.
+            found.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
+        return found
+
+    def _tell(
+        self,
+        code: str,
+        message: str,
+        places: EntryPlaces,
+        name: str | None,
+        hint: str,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
+        self._report(Problem(code=code, severity=severity, message=f"for_each: {message}", hint=hint, source=where))
+
+
+_UNUSED: Final = "Without it all entries would be the same. Put it into the name, or take it out of for_each."
+
+
+def shown(value: Json) -> str:
+    """A value as it stands beside a place: short, in one line, in quotes where it is no plain word."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
+
+
+def without(item: Map, *keys: str) -> Map:
+    """The mapping but for some keys, every other part at its place."""
+    kept = Map(item.source)
+    marks: list[Mark] = []
+    for number, (key, value) in enumerate(item.items()):
+        if key not in keys:
+            kept[key] = value
+            first = item.first + 2 * number
+            marks += item.source.marks[first : first + 2]
+    settle(kept, marks)
+    return kept
+
+
+def _with(item: Map, said: Json) -> Map:
+    """The entry with its `for_each` written out."""
+    copy = Map(item.source)
+    copy.update(item)
+    copy[FOR_EACH] = said
+    copy.first = item.first
+    return copy
+
+
+def _place(item: Map) -> tuple[Source, Mark]:
+    return item.source, cast(Mark, item.mark(FOR_EACH))
+
+
+def _size(node: Json) -> int:
+    """How many values a value holds, itself counted."""
+    return 1 + sum(_size(child) for _, child, _ in parts(node)) if isinstance(node, Map | Seq) else 1

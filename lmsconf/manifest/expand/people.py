@@ -1,0 +1,291 @@
+"""Lists of people from CSV files: `{file, column, where, allow_empty}` wherever a list of people may stand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+
+from lmsconf.errors import Problem, Severity, Where, shown
+from lmsconf.manifest.file_set import Shelf, Unreadable
+from lmsconf.manifest.yaml.csv_positions import Sheet
+from lmsconf.manifest.yaml.files import ENOUGH
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
+from lmsconf.manifest.yaml.scalars import FORBIDDEN
+from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.values import Json
+
+ANY_ITEM: Final = "*"
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_LONGEST_ADDRESS = 320
+
+
+MOST_PEOPLE: Final = 2_000_000
+"""How many rows of CSV files all lists may take together."""
+_Row: TypeAlias = "tuple[int, tuple[str, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A CSV file as read: the line of its header, its columns, and its rows with the line on which each begins.
+
+    Cells are trimmed, and NFC.
+    """
+
+    sheet: Sheet
+    header: int
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+class _Cells(Source):
+    """Stands for one column of a CSV file: each mark is a line."""
+
+    def __init__(self, sheet: Sheet, column: int) -> None:
+        super().__init__(sheet.path)
+        self._sheet = sheet
+        self._column = column
+
+    def where(self, at: Mark) -> Where:
+        """The place of the cell on that line."""
+        return self._sheet.where(line_of(at), self._column)
+
+
+class _Wrong(Exception):
+    """A list that cannot be made; the problem says why. None: it was told before."""
+
+    def __init__(self, problem: Problem | None) -> None:
+        super().__init__(problem.message if problem else "")
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class PeopleFiles:
+    """Reads the CSV files that manifests name, each of them once."""
+
+    shelf: Shelf
+    report: Callable[[Problem], None]
+    _tables: dict[Path, _Table | None] = field(default_factory=dict)
+    _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[_Row]]] = field(default_factory=dict)
+    _left: int = MOST_PEOPLE
+
+    def expand(self, body: Map, trails: Iterable[Trail], places: EntryPlaces) -> bool:
+        """Puts e-mails in place of every CSV file that the entry names; False if one of them could not be read."""
+        whole = True
+        for trail in trails:
+            for node, step, path in reached(body, trail, ()):
+                said = node[step]
+                if isinstance(said, Map) and "file" in said:
+                    try:
+                        node[step] = cast(Json, self._people(said, path, places))
+                    except _Wrong as wrong:
+                        whole = False
+                        if wrong.problem is not None:
+                            self.report(wrong.problem)
+        return whole
+
+    def _people(self, said: Map, path: Trail, places: EntryPlaces) -> Seq:
+        """The addresses of the rows that are asked for, each at the line of the CSV file where it stands."""
+        table = self._table(said, path, places)
+        column = _column(table, str(said["column"]), places.at(*path, "column"))
+        asked = [
+            (_column(table, name, places.key(*path, "where", name)), normal(str(value)))
+            for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
+        ]
+        people, marks = Seq(_Cells(table.sheet, column)), list[int]()
+        rows = self._where(table, asked)
+        self._left -= len(rows)
+        if self._left < 0:
+            message = f"the lists of people from CSV files come to more than {MOST_PEOPLE:,} rows"
+            hint = "Ask for fewer rows with `where`, or split the project into several."
+            raise _Wrong(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
+        for line, cells in rows:
+            if self._usable(cells, table, line, column):
+                people.append(cells[column])
+                marks.append(mark(line))
+        settle(people, marks)
+        if not people and said.get("allow_empty") is not True:
+            raise _Wrong(_nobody(table, said, places.at(*path)))
+        return people
+
+    def _where(self, table: _Table, asked: Sequence[tuple[int, str]]) -> Sequence[_Row]:
+        """The rows with those values. Many lists ask a large file for different values of the same columns."""
+        if not asked:
+            return table.rows
+        columns = tuple(number for number, _ in asked)
+        key = table.sheet.path, columns
+        if key not in self._indexes:
+            index: dict[tuple[str, ...], list[_Row]] = {}
+            for row in table.rows:
+                index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
+            self._indexes[key] = index
+        return self._indexes[key].get(tuple(value for _, value in asked), [])
+
+    def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
+        """Whether a cell holds an address; if not, that is told at its place."""
+        address = cells[column]
+        if not address:
+            where = table.sheet.where(line, column)
+            message, hint = "this row has no address, so it adds nobody", "Write the address, or take the row out."
+            warning = Severity.WARNING
+            self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
+        elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
+            where = table.sheet.where(line, column)
+            message = f'"{shown(address)}" is no e-mail address'
+            hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
+            self.report(Problem(code="people/address", message=message, hint=hint, source=where))
+        else:
+            return True
+        return False
+
+    def _table(self, said: Map, path: Trail, places: EntryPlaces) -> _Table:
+        """The CSV file that is named, from inside the project."""
+        name, where = str(said["file"]), places.at(*path, "file")
+        target = (self.shelf.root / places.at().file).parent / name
+        if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
+            hint = "Name a file inside the project, relative to this manifest."
+            message = f"{shown(name)} lies outside the project"
+            raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
+        if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
+            relative = self.shelf.name(target)
+            hint = "The path is relative to this manifest."
+            raise _Wrong(
+                Problem(code="people/no-file", message=f"there is no file {shown(relative)}", hint=hint, source=where)
+            )
+        real = Path(os.path.realpath(target))
+        if real not in self._tables:
+            self._tables[real] = self._read(target)
+        table = self._tables[real]
+        if table is None:
+            raise _Wrong(None)
+        return table
+
+    def _read(self, path: Path) -> _Table | None:
+        name = self.shelf.name(path)
+        try:
+            table = _parsed(name, self.shelf.table(path))
+        except Unreadable as unreadable:
+            self.report(unreadable.problem)
+        except _Wrong as wrong:
+            if wrong.problem is not None:
+                self.report(wrong.problem)
+        else:
+            shifted = list(islice(_shifted(table), ENOUGH))
+            for problem in shifted:
+                self.report(problem)
+            return None if shifted else table
+        return None
+
+
+def people_trails(schema: Mapping[str, Json]) -> tuple[Trail, ...]:
+    """The ways from an entry to each list of people in it, as the schema marks them with `x-people`."""
+    return tuple(dict.fromkeys(_trails(schema, ())))
+
+
+def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
+    if schema.get("x-people"):
+        yield path
+    for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
+        yield from _trails(below, (*path, key))
+    items = schema.get("items")
+    if isinstance(items, dict):
+        yield from _trails(items, (*path, ANY_ITEM))
+    for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
+        yield from _trails(branch, path)
+
+
+def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
+    """Every mapping and key that a trail leads to in this entry."""
+    step, rest = trail[0], trail[1:]
+    if step == ANY_ITEM:
+        for number, item in enumerate(node if isinstance(node, list) else ()):
+            yield from reached(item, rest, (*path, number))
+    elif isinstance(node, Map) and isinstance(step, str) and step in node:
+        if rest:
+            yield from reached(node[step], rest, (*path, step))
+        else:
+            yield node, step, (*path, step)
+
+
+def _parsed(path: str, text: str) -> _Table:
+    """The table in a CSV text. Raises _Wrong at the line that cannot be read."""
+    sheet = Sheet(path, text)
+    if found := FORBIDDEN.search(text):
+        message, where = f"the character U+{ord(found[0]):04X} has no place here", sheet.place(found.start())
+        raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
+    rows = list(_rows(sheet))
+    if not rows:
+        message, hint = "this CSV file is empty", "Its first line must name the columns."
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1, 1)))
+    columns = _named(rows[0][1])
+    filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
+    return _Table(sheet, rows[0][0], columns, filled)
+
+
+def _named(header: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns but for those without a name at the end, in which nobody would look for a cell."""
+    return header[: max(number for number, name in enumerate(header, start=1) if name)]
+
+
+def _shifted(table: _Table) -> Iterator[Problem]:
+    """Rows with a cell beyond the last column: a separator inside a cell may have moved all that follow it."""
+    for line, cells in table.rows:
+        if any(cells[len(table.columns) :]):
+            yield Problem(
+                code="people/csv",
+                message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
+                hint="Put a cell that holds the separator in quotes, or give the last columns a name.",
+                source=table.sheet.where(line, _beyond(table, cells)),
+            )
+
+
+def _beyond(table: _Table, cells: tuple[str, ...]) -> int:
+    """The first cell beyond the columns that holds anything."""
+    return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
+
+
+def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Rows that hold anything, with the line on which each begins."""
+    line = 1
+    try:
+        reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
+        for cells in reader:
+            trimmed = tuple(normal(cell.strip()) for cell in cells)
+            if any(trimmed):
+                yield line, trimmed
+            line = reader.line_num + 1
+    except csv.Error as error:
+        message = f"this row cannot be read: {error}"
+        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=sheet.trouble(line))) from error
+
+
+def _column(table: _Table, name: str, where: Where) -> int:
+    """Which column has that name. Raises _Wrong when none has, or several have."""
+    name = normal(name)
+    if table.columns.count(name) == 1:
+        return table.columns.index(name)
+    hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
+    message, source = f'there is no column "{shown(name)}"', Where(table.sheet.path, table.header, 1)
+    if name in table.columns:
+        source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
+        message, hint = f'there are several columns "{shown(name)}"', "Give each column its own name."
+    hint = f"{hint} {where} asks for it."
+    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
+
+
+def _nobody(table: _Table, said: Map, where: Where) -> Problem:
+    asked = cast("Mapping[str, Json]", said.get("where", {}))
+    whom = f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
+    return Problem(
+        code="people/nobody",
+        message=f"there is no address{whom}, so {where} would mean nobody",
+        hint="`allow_empty: true` says that this may be.",
+        source=Where(table.sheet.path, table.header),
+    )

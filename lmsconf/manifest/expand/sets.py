@@ -1,0 +1,191 @@
+"""Sets: people and conditions that are written once, under a name, and used wherever such lists may stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, cast
+
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.manifest.expand.people import PeopleFiles, reached
+from lmsconf.manifest.expand.variables import Variables, parts
+from lmsconf.manifest.validation import messages
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.yaml.files import Document
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, gathered, settle
+from lmsconf.model.names import did_you_mean, normal, quoted
+from lmsconf.model.values import Json
+
+PEOPLE_SETS: Final = "people_sets"
+CONDITION_SETS: Final = "condition_sets"
+SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS)
+SET: Final = "set"
+ALLOW_EMPTY: Final = "allow_empty"
+Report: TypeAlias = Callable[[Problem], None]
+_EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
+"""What stands where a list is that is empty only because a variable in it is."""
+_NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set"}
+
+
+@dataclass(slots=True)
+class _Set:
+    """One set: what it holds, None where that cannot be used; where its name stands; whether anything uses it."""
+
+    value: Json
+    where: Where
+    source: Source
+    at: Mark
+    used: bool = False
+
+    @property
+    def places(self) -> EntryPlaces:
+        return EntryPlaces(self.value, self.source, self.at)
+
+
+@dataclass(slots=True)
+class Sets:
+    """The sets of one section, over all files."""
+
+    section: str
+    shape: Shape
+    report: Report
+    _known: dict[str, _Set] = field(default_factory=dict)
+
+    def gather(self, document: Document, variables: Variables) -> None:
+        """Takes in the sets of one document. The same name twice is an error, wherever it stands."""
+        said = document.value.get(self.section) if isinstance(document.value, Map) else None
+        if not isinstance(said, Map):
+            return
+        for key, value, at in parts(said):
+            where = said.source.where(cast(Mark, said.key_mark(cast(str, key))))
+            name = normal(cast(str, key))
+            first = self._known.get(name)
+            if first is not None:
+                hint = f"See {first.where}. Keep one of the two, or give one another name."
+                self._tell("set/twice", f"{self._noun} {quoted(name)}: declared twice", where, hint)
+                continue
+            self._known[name] = self._checked(name, value, said.source, at, where, variables)
+
+    def _checked(self, name: str, value: Json, source: Source, at: Mark, where: Where, variables: Variables) -> _Set:
+        told = variables.told
+        whole = variables.written_out(value, source, at)
+        places = EntryPlaces(whole, source, at)
+        findings = self.shape.findings(whole)
+        if variables.told == told:
+            for finding in findings:
+                within = f"{self._noun} {quoted(name)}"
+                for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
+                    self.report(problem)
+        return _Set(None if findings or variables.told != told else whole, where, source, at)
+
+    def find(self, name: str, where: Where) -> _Set | None:
+        """The set of that name; None, which is told, if there is none."""
+        found = self._known.get(normal(name))
+        if found is None:
+            hint = did_you_mean(name, self._known) or self._way_out()
+            self._tell("reference/unknown-set", f"there is no {self._noun} {quoted(name)}", where, hint)
+            return None
+        found.used = True
+        return found
+
+    def _way_out(self) -> str:
+        return f"There is {', '.join(self._known)}." if self._known else f"Write it under {self.section}:."
+
+    def unused(self) -> Iterator[Problem]:
+        """A note for each set that nothing uses."""
+        for name, one in self._known.items():
+            if not one.used:
+                yield Problem(
+                    code="set/unused",
+                    severity=Severity.NOTE,
+                    message=f"nothing uses the {self._noun} {quoted(name)}",
+                    hint="Take it out, or use it.",
+                    source=one.where,
+                )
+
+    @property
+    def _noun(self) -> str:
+        return _NOUNS[self.section]
+
+    def _tell(self, code: str, message: str, where: Where, hint: str) -> None:
+        self.report(Problem(code=code, message=message, hint=hint, source=where))
+
+
+class PeopleSets:
+    """Puts the people of a set in place of `{set: NAME}`, as a whole list or as an item of one."""
+
+    def __init__(self, sets: Sets, files: PeopleFiles) -> None:
+        self._sets = sets
+        self._files = files
+        self._people: dict[str, Seq | None] = {}
+
+    def expand(self, body: Map, trails: tuple[Trail, ...], places: EntryPlaces) -> bool:
+        """Puts people in place of every set that the entry names; False if one cannot be had, or nobody is left."""
+        whole = True
+        for trail in trails:
+            for node, step, path in reached(body, trail, ()):
+                said = node[step]
+                if isinstance(said, Map) and SET in said:
+                    found = self._named(said, places, path)
+                elif isinstance(said, Seq) and any(isinstance(item, Map) for item in said):
+                    found = self._mixed(said, places, path)
+                elif isinstance(said, Seq) and not said and _EMPTIED.match(places.rest(*path)):
+                    self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
+                    found = None
+                else:
+                    continue
+                whole = whole and found is not None
+                node[step] = found if found is not None else said
+        return whole
+
+    def _tell_nobody(self, what: str, where: Where, hint: str) -> None:
+        """A list that comes out empty where nobody sees it is an error, as it is for a CSV file."""
+        self._sets.report(Problem(code="people/nobody", message=f"{what} nobody", hint=hint, source=where))
+
+    def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
+        """A list in which sets stand beside people, each person at the place where the e-mail is written."""
+        listed: list[tuple[Json, Where]] = []
+        whole = True
+        for number, item in enumerate(items):
+            if not isinstance(item, Map):
+                listed.append((item, places.at(*path, number)))
+                continue
+            found = self._named(item, places, (*path, number))
+            whole = whole and found is not None
+            listed += [(one, found.source.where(at)) for _, one, at in parts(found)] if found is not None else []
+        return gathered(listed) if whole else None
+
+    def _named(self, said: Map, places: EntryPlaces, path: Trail) -> Seq | None:
+        """The people of a set. It names somebody, or it is said at its file or here that this may not be."""
+        name = normal(str(said[SET]))
+        found = self._sets.find(name, places.at(*path, SET))
+        if found is None:
+            return None
+        if name not in self._people:
+            self._people[name] = self._read(found)
+        people = self._people[name]
+        may_be = said.get(ALLOW_EMPTY) is True or isinstance(found.value, Map)
+        if people is not None and not people and not may_be:
+            hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
+            self._tell_nobody(f"the people set {quoted(name)} names", places.at(*path, SET), hint)
+            return None
+        return people
+
+    def _read(self, found: _Set) -> Seq | None:
+        """The people of a set, read from its file if it names one."""
+        if isinstance(found.value, Map):
+            holder = Map(found.source)
+            holder[SET] = found.value
+            settle(holder, [found.at, found.at])
+            whole = self._files.expand(holder, ((SET,),), EntryPlaces(holder, found.source, found.at))
+            return cast(Seq, holder[SET]) if whole else None
+        return cast("Seq | None", found.value)
+
+
+def names_of(said: Mapping[str, Json], key: str) -> list[tuple[str, Trail]]:
+    """The names under a key that holds one or a list of them, each with the way to it."""
+    value = said[key]
+    if isinstance(value, list):
+        return [(str(item), (key, number)) for number, item in enumerate(value)]
+    return [(str(value), (key,))]

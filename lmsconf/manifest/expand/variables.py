@@ -1,0 +1,194 @@
+"""Variables: what `$(name)` stands for in manifests, written out with every place kept.
+
+A text that is nothing but `$(name)`, without quotes, becomes what the variable is: a text, true or false, or a list,
+whose items become part of the list around them.
+Inside a longer text it is put in as text. `$$(` is a literal `$(`. Numbers are texts, since no key takes a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
+
+from lmsconf.errors import Problem, Where
+from lmsconf.manifest.yaml.files import LONGEST, too_long
+from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, settle
+from lmsconf.manifest.yaml.scalars import OPENS
+from lmsconf.model.names import did_you_mean
+from lmsconf.model.values import Json
+
+WRITTEN_OUT: Final = 50 * 1024 * 1024
+"""How many characters texts with variables may come to, in all files together."""
+VALUES: Final = 1_000_000
+"""How many values lists may come to that variables and `for_each` stand for, in all files together."""
+_VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
+_WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
+_LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
+_IN_QUOTES: Final = ('"', "'", "|", ">")
+
+
+class Exhausted(Exception):
+    """Variables stand for more than anybody would write; `problem` says where that began to be so."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class Room:
+    """What variables and `for_each` may still come to, in all files together."""
+
+    characters: int = WRITTEN_OUT
+    values: int = VALUES
+
+    def take(self, values: int, where: Where) -> None:
+        """Counts values that something stands for. Raises Exhausted where there are too many."""
+        self.values -= values
+        if self.values < 0:
+            message = f"variables and for_each stand for more than {VALUES:,} values"
+            hint = "Write shorter lists, or split the manifests into several projects."
+            raise Exhausted(Problem(code="variable/too-many", message=message, hint=hint, source=where))
+
+
+@dataclass(slots=True)
+class Variables:
+    """What each name stands for, and what is told of those that stand for nothing.
+
+    each: the values of `for_each` for which something is written out; it goes into places. `told` counts problems.
+    """
+
+    values: Mapping[str, Json]
+    report: Callable[[Problem], None]
+    each: str = ""
+    room: Room = field(default_factory=Room)
+    told: int = 0
+
+    def also(self, more: Mapping[str, Json], each: str) -> Variables:
+        """These variables and some more, which have one value each."""
+        return Variables({**self.values, **more}, self.report, each, self.room)
+
+    def written_out(self, node: Json, source: Source, at: Mark) -> Json:
+        """The value with its variables put in. What holds none is the very same value, whoever else holds it too."""
+        if isinstance(node, str):
+            return self._text(node, source, at) if OPENS in node else node
+        return self._parts(node) if isinstance(node, Map | Seq) else node
+
+    def _parts(self, node: Map | Seq) -> Json:
+        """The same node if nothing in it changes, otherwise another."""
+        if not node.source.opens:
+            return node
+        changed: dict[str | int, Json] = {}
+        for step, child, at in parts(node):
+            new = self.written_out(child, node.source, at)
+            if new is not child:
+                changed[step] = new
+        if not changed:
+            return node
+        return _with_values(node, changed) if isinstance(node, Map) else _with_items(node, changed)
+
+    def _text(self, text: str, source: Source, at: Mark) -> Json:
+        whole = _WHOLE.fullmatch(text)
+        name = whole[1].strip() if whole else ""
+        value = self.values.get(name)
+        if isinstance(value, str) or value is None or not whole or not _is_plain(source, at):
+            return self._inside(text, source, at)
+        if not isinstance(value, list):
+            return value
+        self.room.take(len(value), source.where(at))
+        return _listed(value, source, at)
+
+    def _inside(self, text: str, source: Source, at: Mark) -> str:
+        """A text with its variables put in, within bounds: a few bytes could stand for gigabytes."""
+        found = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
+        size = len(text) + sum(len(str(self.values.get(name, ""))) for name in found)
+        self.room.characters -= size
+        if size > LONGEST or self.room.characters < 0:
+            raise Exhausted(too_long(replace(source.where(at), each=self.each)))
+        return _VARIABLE.sub(lambda one: self._put_in(one, source, at), text)
+
+    def _put_in(self, found: re.Match[str], source: Source, at: Mark) -> str:
+        escaped, name, closed = found.groups()
+        if escaped:
+            return found[0][1:]
+        value = self.values.get(name.strip()) if closed else None
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str):
+            return value
+        # What is wrong with a name is so for all values of `for_each`, and is told without them.
+        problem = self._undefined(found) if value is None else _a_list(found[0])
+        self.told += 1
+        self.report(replace(problem, source=source.where(at)))
+        return found[0]
+
+    def _undefined(self, found: re.Match[str]) -> Problem:
+        if not found[3]:
+            message, hint = f"{found[0]} is never closed", 'For a literal "$(" write "$$(".'
+            return Problem(code="variable/syntax", message=message, hint=hint)
+        name = found[2]
+        hint = did_you_mean(name, self.values) or (
+            f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
+        )
+        return Problem(code="variable/undefined", message=f"the variable $({name}) is not defined", hint=hint)
+
+
+def names_in(node: Json) -> Iterator[str]:
+    """Every name that stands somewhere in a value as `$(name)`."""
+    if isinstance(node, str):
+        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
+    elif isinstance(node, Map | Seq):
+        for _, child, _ in parts(node):
+            yield from names_in(child)
+
+
+def parts(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
+    """Each part of a list or mapping: its number or key, its value, and where that stands."""
+    marks, first = node.source.marks, node.first
+    if isinstance(node, Map):
+        for number, (key, value) in enumerate(list(node.items())):
+            yield key, value, marks[first + 2 * number + 1]
+    else:
+        for number, value in enumerate(list(node)):
+            yield number, value, marks[first + number]
+
+
+def _a_list(shown: str) -> Problem:
+    message = f"{shown} is a list, so it cannot stand inside a text"
+    return Problem(code="variable/list", message=message, hint=f"Let {shown} be the whole value, without quotes.")
+
+
+def _is_plain(source: Source, at: Mark) -> bool:
+    """Whether the text that stands there is written without quotes."""
+    return not _LEAD.sub("", source.rest(at), count=1).startswith(_IN_QUOTES)
+
+
+def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
+    """A list that stands as a whole where its variable does."""
+    found = Seq(source)
+    found.extend(items)
+    settle(found, [at] * len(items))
+    return found
+
+
+def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
+    """The mapping with other values at the same places."""
+    copy = Map(node.source)
+    copy.update(node)
+    copy.update(cast("Mapping[str, Json]", changed))
+    copy.first = node.first
+    return copy
+
+
+def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
+    """The list with other items. Those of a variable that is a list stand where the variable does."""
+    copy, marks = Seq(node.source), list[Mark]()
+    for number, item, at in parts(node):
+        new = changed.get(number, item)
+        items = new if isinstance(new, list) and isinstance(item, str) else [new]
+        copy.extend(items)
+        marks += [at] * len(items)
+    settle(copy, marks)
+    return copy

@@ -1,0 +1,1 @@
+"""Schema and cross-reference checks, and what to write instead."""

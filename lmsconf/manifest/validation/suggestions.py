@@ -1,0 +1,408 @@
+"""What to write instead of what a manifest says: text that can be pasted, and that does no more than was meant.
+
+Where two things may have been meant, both are offered; a word that does much harm is only offered to whoever nearly
+wrote it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import Final, cast
+
+from lmsconf.errors import SHOWN, shown
+from lmsconf.manifest.validation.schema_query import (
+    Schema,
+    alternatives,
+    branches_of,
+    heads,
+    is_free_text,
+    items_of,
+    needed_keys,
+    properties,
+    property_of,
+    takes,
+    types_of_any,
+    types_of_schema,
+)
+from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.model.names import look
+from lmsconf.model.values import Json
+
+A: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+"""What people call the JSON types."""
+TIMES: Final = frozenset(["visible_from", "visible_until", "custom_archive_date"])
+"""Keys whose texts are times, which a schema cannot say."""
+_DATE: Final = "Write a date such as 2027-03-31."
+_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
+_WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
+"""Words that delete, shut out, or reach the whole company."""
+_FEW: Final = 0.65
+_MANY: Final = 0.85
+_ENOUGH: Final = 0.75
+_LONG: Final = 200
+_GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
+_AGAINST: Final = frozenset(
+    ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
+)
+_MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
+_NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
+_OTHERWISE: Final = {
+    "visible_to": "visible_until",
+    "hidden_from": "visible_until",
+    "hidden_after": "visible_until",
+    "hidden_until": "visible_from",
+    "hidden_before": "visible_from",
+    "except": "exclude",
+    "exclude": "except",
+    "options": "choices",
+    "values": "choices",
+}
+"""Keys that look most like the one that means the contrary, or like none though they mean one."""
+_LABELS: Final = frozenset(
+    ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
+)
+"""Keys under which people write what is a plain text here."""
+_PERSON: Final = "user"
+"""The key that stands before an e-mail where groups may stand too."""
+_OTHER_FILES: Final = frozenset(["file", "set"])
+"""Keys before the name of something that holds people; no text but a file's name points to one."""
+_E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
+_GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
+_OPENED: Final = re.compile(r":[\[{]")
+_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
+_DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
+
+
+def plain(text: str) -> str:
+    """A text as it may stand within brackets, in quotes only where it needs them."""
+    if len(text) > SHOWN:
+        return "…"
+    bare = _PLAIN.fullmatch(text) and isinstance(meaning(text), str)
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def either(words: list[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def way_out(schema: Schema) -> str:
+    """What to write, as far as the schema alone can tell."""
+    branches = alternatives(schema)
+    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
+    return f"Write {either(list(dict.fromkeys(samples)))}."
+
+
+def _harmless(branches: list[Schema]) -> list[Schema]:
+    """The branches but for a word, and its mapping, that can mean only one thing: nobody is led to it by mistake."""
+    words = {key for branch in branches for key in heads(branch)[:1] if "const" in property_of(branch, key)}
+    kept = [
+        branch
+        for branch in branches
+        if not words.intersection(heads(branch)[:1])
+        and not words.intersection(cast("list[str]", branch.get("enum", [])))
+    ]
+    return kept or branches
+
+
+def _samples(schema: Schema) -> Iterator[str]:
+    """Values that a schema lets through, in the form in which people write them."""
+    if "enum" in schema or "const" in schema:
+        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
+        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
+        return
+    types = types_of_schema(schema) - {"null"}
+    if "object" in types:
+        yield mapping_sample(schema)
+    if "array" in types:
+        yield f"a list: [{_first_sample(items_of(schema))}]"
+    yield from (A[name] for name in ("string", "boolean") if name in types)
+    if types & {"integer", "number"}:
+        low, high = schema.get("minimum"), schema.get("maximum")
+        number = A["number" if "number" in types else "integer"]
+        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
+
+
+def _first_sample(items: list[Schema]) -> str:
+    mappings = [item for item in items if "object" in types_of_schema(item)]
+    return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
+
+
+def mapping_sample(schema: Schema, head: str | None = None) -> str:
+    """A mapping with the keys that it needs, the first of them with the value `head`."""
+    below = schema.get("additionalProperties")
+    if isinstance(below, dict) and types_of_schema(below) == {"array"}:
+        return "{name: […]}"
+    keys = needed_keys(schema) or heads(schema)[:1] or ["key"]
+    more = next((needed_keys(branch) for branch in branches_of(schema)), []) if needed_keys(schema) else []
+    parts = [
+        f"{key}: {'[…]' if types_of_schema(property_of(schema, key)) == {'array'} else '…'}" for key in keys + more
+    ]
+    if head is not None:
+        parts[0] = f"{keys[0]}: {head}"
+    return f"{{{', '.join(parts)}}}"
+
+
+def instead(value: Json, branches: list[Schema], word: str = "") -> str | None:
+    """What to write in place of a value of the wrong type. word: a number or a boolean as the file spells it."""
+    wanted = types_of_any(branches)
+    if isinstance(value, dict):
+        return _of_mapping(value, branches, wanted) or _described(branches)
+    if isinstance(value, list):
+        return _of_list(value, branches, wanted) or _described(branches)
+    text = value if isinstance(value, str) else word
+    if not text:
+        return None
+    if isinstance(value, str) and (found := missing_blank(value, _all_keys(branches))):
+        return found
+    found = _of_sections(branches) or _of_text(text, branches, wanted)
+    if found is None and wanted == {"boolean"} and isinstance(value, str):
+        return "Write true or false."
+    return found
+
+
+def _described(branches: list[Schema]) -> str | None:
+    """What the text is that is wanted, where not any will do."""
+    told = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
+    return told[0] if told else None
+
+
+def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    """The remedy for a text, or for a number that was meant to be one."""
+    if text.endswith(".csv"):
+        for branch in branches:
+            if "file" in needed_keys(branch):
+                return f"Write {mapping_sample(branch, plain(text))}, with the column that holds the e-mails."
+    if "array" in wanted:
+        return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
+    found = spellings(text, branches)
+    return f"Write {either(found)}." if found else None
+
+
+def _in_a_list(text: str, schema: Schema) -> str:
+    """A text where a list is wanted: as its only item, or taken apart at its commas."""
+    items = items_of(schema)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    found = [spellings(part, items) for part in parts]
+    if items and not all(found):
+        about = str(items[0].get("description", "")) if len(items) <= 2 else ""
+        return f"Write a list: [{_first_sample(items)}].{f' Each item: {about[0].lower()}{about[1:]}' if about else ''}"
+    if len(found) == 1 and found[0]:
+        return f"Write a list: {either([f'[{one}]' for one in found[0]])}."
+    return (
+        f"Write a list: [{', '.join(one[0] if one else plain(part) for one, part in zip(found, parts, strict=True))}]."
+    )
+
+
+def spellings(text: str, branches: list[Schema]) -> list[str]:
+    """How a text may be spelt so that one of the branches lets it through: what it says, and nothing beyond that."""
+    if any(takes(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
+        return [plain(text)]
+    mappings = {heads(branch)[0]: branch for branch in branches if needed_keys(branch)}
+    texts = {key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_of(branch, key).keys()}
+    said = _ADDRESS.fullmatch(text)
+    if said:
+        key = nearest(re.sub(r"\W", "_", said[1].strip()), texts, cutoff=_MANY)
+        if key is not None:
+            return [mapping_sample(texts[key], plain(said[2]))]
+        if said[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
+            return []  # a condition in one text
+    fitting = [key for key in texts if key not in _OTHER_FILES and takes(property_of(texts[key], key), text)]
+    if len(fitting) > 1 and _PERSON in fitting:
+        is_person = _E_MAIL.fullmatch(text) is not None
+        fitting = [key for key in fitting if (key == _PERSON) == is_person]
+    return [mapping_sample(texts[key], plain(text)) for key in fitting]
+
+
+def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    if len(value) == 1 and (found := one_text(next(iter(value)), value, branches)):
+        return found
+    if "array" not in wanted or not value:
+        return None
+    items = items_of(next(branch for branch in branches if "array" in types_of_schema(branch)))
+    mappings = [item for item in items if properties(item)]
+    if value.keys() & set(_all_keys(mappings)):
+        return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
+    first, inner = next(iter(value.items()))
+    keyed = [
+        item
+        for item in mappings
+        if heads(item)[0] not in _OTHER_FILES and takes(property_of(item, heads(item)[0]), first)
+    ]
+    if len(keyed) != 1 or not isinstance(inner, dict | list | str | None):
+        return None
+    rest = ", …" if inner and len(needed_keys(keyed[0])) == 1 and not branches_of(keyed[0]) else ""
+    return f"Write a list: [{mapping_sample(keyed[0], plain(first))[:-1]}{rest}}}{', …' if len(value) > 1 else ''}]."
+
+
+def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    one = value[0] if len(value) == 1 else None
+    if isinstance(one, str) and any(is_free_text(branch) and takes(branch, one) for branch in branches):
+        return f"Write {plain(one)} alone, not as a list."
+    keys = _all_keys(branches)
+    if isinstance(one, dict) and "object" in wanted and (one.keys() & set(keys) or not keys):
+        return "Take the brackets, or the dash, around the mapping away."
+    return _of_sections(branches)
+
+
+def _of_sections(branches: list[Schema]) -> str | None:
+    """The remedy where something stands outside all sections: which of them it belongs to, nobody can tell."""
+    keys = _all_keys(branches)
+    if not any("x-items" in property_of(branch, key) for branch in branches for key in keys):
+        return None
+    return f"Write what it is before it, as one of these keys: {', '.join(keys)}."
+
+
+def missing_blank(text: str, keys: Iterable[str]) -> str | None:
+    """The remedy where `name:A` was meant to be a key and its value."""
+    glued = _GLUED.match(text)
+    key = nearest(glued[1], keys, cutoff=_ENOUGH) if glued else None
+    if glued is None or key is None or len(text) > SHOWN:
+        return None
+    value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
+    return f"Write {key}: {value}, with a blank after the colon."
+
+
+def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
+    """What to write when a mapping was meant to be a text: one with a colon in it, or the value of its only key."""
+    inner = value[key]
+    texts = [branch for branch in branches if is_free_text(branch)]
+    if len(value) > 1 or not isinstance(inner, str | None) or not texts:
+        return None
+    if found := key_hint(key, {name: {} for name in _all_keys(branches)}):
+        return found
+    if inner is None:
+        fits = any(takes(branch, key) for branch in texts)
+        return f"Write {plain(key)} alone, without the colon." if fits else None
+    if _words(key)[-1] in _LABELS:
+        return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
+    whole = f"{key}: {inner}"
+    if any(takes(branch, whole) for branch in texts):
+        return f"If it is one text, put it in quotes: {json.dumps(shown(whole), ensure_ascii=False)}."
+    return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
+
+
+def key_hint(key: str, known: Mapping[str, Json], value: Json = None) -> str | None:
+    """The way out for an unknown key, None where none of the known ones was meant for sure."""
+    if (value is None or _OPENED.search(key)) and (found := missing_blank(key, known)):
+        return found
+    key = key.removeprefix("is_")
+    turned = _turned(key, known, value)
+    if turned is not None:
+        return turned or None
+    if _OTHERWISE.get(key) in known:
+        return f'Did you mean "{_OTHERWISE[key]}"?'
+    near = [] if _is_contrary(key, known) else _near(key, known, _FEW)
+    return f"Did you mean {either([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
+
+
+def _is_contrary(key: str, known: Iterable[str]) -> bool:
+    """Whether a key says that something is not so, or shall not be, where no known key says that."""
+    prefixed = _NOT.fullmatch(key.casefold())
+    against = set(_words(key)) & _AGAINST or (prefixed and nearest(prefixed[1], known, cutoff=_FEW) is not None)
+    return bool(against) and not any(set(_words(name)) & _AGAINST for name in _near(key, known, _FEW))
+
+
+def _words(key: str) -> list[str]:
+    return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
+
+
+def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
+    """The way out for a key that turns a known one round or adds to it, such as `remove_members`: empty if unknown."""
+    words = _words(key)
+    prefixed = _NOT.fullmatch(key.casefold())
+    if prefixed and prefixed[1] in known:
+        words = ["un", *prefixed[1].split("_")]
+    held = max((name for name in known if set(name.split("_")) < set(words)), key=len, default=None)
+    if held is None:
+        return None
+    more = set(words) - set(held.split("_"))
+    against = bool(more & _AGAINST)
+    if not against and not more & _MORE:
+        return None
+    schema = cast(Schema, known[held])
+    parts = [part for branch in branches_of(schema) for part in properties(branch)]
+    if "include" in parts:
+        side = "exclude" if against else "include"
+        return f"Write {held}: {{{side}: […]}}. A plain list would be all {held} there are."
+    if not against:
+        return None
+    if types_of_schema(schema) == {"boolean"} and value is True:
+        return f"Write {held}: false."
+    for word, form in (("except", "except: […]"), ("absent", f"absent: {{{held}: […]}}, which deletes what it lists")):
+        if word in known:
+            return f"Write {form}."
+    return ""
+
+
+def choice_hint(text: str, known: Iterable[str]) -> str | None:
+    """Which word of a few was meant, None where that is not sure."""
+    words = list(known)
+    near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
+    return f'Did you mean "{near[0]}"?' if near else None
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float) -> str | None:
+    """The known word that is nearest to this one, if any is near enough."""
+    return next(iter(_near(word, known, cutoff)), None)
+
+
+def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
+    """The known words that are about equally near."""
+    if len(word) > _LONG:
+        return []
+    seen = look(word)
+    by_look = {look(other): other for other in known}
+    found = difflib.get_close_matches(seen, by_look, n=2, cutoff=cutoff)
+    ratios = {other: difflib.SequenceMatcher(None, other, seen).ratio() for other in found}
+    best = max(ratios.values(), default=0)
+    return [
+        by_look[other]
+        for other, ratio in ratios.items()
+        if best - ratio < 0.05
+        and (by_look[other] not in _WEIGHTY or (ratio >= _MANY and not seen.startswith(f"{other} ")))
+    ]
+
+
+def date_hint(schema: Schema, text: str) -> str | None:
+    """How a day is written, where a schema asks for one."""
+    if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
+        return None
+    day = _day(text)
+    return f"Write {day}." if day else _DATE
+
+
+def time_hint(key: str | int | None) -> str | None:
+    """How a moment is written, where the key asks for one."""
+    return _DATE if key in TIMES else None
+
+
+def _day(text: str) -> date | None:
+    """The day that a text in another order names; None where that could be two."""
+    first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
+    try:
+        if first:
+            return date(int(first[1]), int(first[2]), int(first[3]))
+        if last and (last[2] == "." or int(last[1]) > 12 or last[1] == last[3]):
+            return date(int(last[4]), int(last[3]), int(last[1]))
+    except ValueError:
+        return None
+    return None
+
+
+def _all_keys(branches: Iterable[Schema]) -> list[str]:
+    return list(dict.fromkeys(key for branch in branches for key in properties(branch)))

@@ -1,0 +1,1 @@
+"""YAML and CSV files → nodes that know their places."""

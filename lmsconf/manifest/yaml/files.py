@@ -1,0 +1,376 @@
+"""YAML text → documents of plain values that know where they stand. The door to yaml.
+
+Values are built from the parser's events: four times as fast as composing nodes, with no recursion, and strict where
+YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias, cast
+
+import yaml
+
+from lmsconf.errors import Problem, Where, shown
+from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, mark, settle
+from lmsconf.manifest.yaml.scalars import FORBIDDEN, OPENS, is_endless, meaning
+from lmsconf.manifest.yaml.syntax_hints import Complaint, advise, quoted
+from lmsconf.model.values import Json
+
+try:
+    from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out
+except ImportError:  # libyaml is missing: the same events, twenty times slower
+    from yaml.parser import Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class _Parser(Reader, Scanner, Parser):  # type: ignore[no-redef]  # one of two parsers
+        def __init__(self, stream: str) -> None:
+            Reader.__init__(self, stream)
+            Scanner.__init__(self)
+            Parser.__init__(self)
+
+
+DEPTH: Final = 50
+"""How deep lists and mappings may stand in one another."""
+EXPANDED: Final = 100_000
+"""How many values aliases may stand for, in all files together."""
+LONGEST: Final = 100_000
+"""How many characters one text may have."""
+ENOUGH: Final = 100
+"""How many problems of one file are told before it is given up: who reads that many?"""
+
+_TAG = "tag:yaml.org,2002:"
+_BARE: Final = "!"
+_OPENERS: Final = frozenset("\"'|>[{")
+_FIRST = mark(1, 1)
+_NEW: Final = object()
+
+
+class _Bad:
+    """Stands where a key cannot be used, so that its value is read and dropped."""
+
+
+_BAD: Final = _Bad()
+_Key: TypeAlias = "str | _Bad | None"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What aliases may still stand for, over all files of one run."""
+
+    left: int = EXPANDED
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come yet, with what the one around it was waiting for."""
+
+    node: Map | Seq
+    marks: list[Mark]
+    at: Mark
+    anchor: str | None
+    key: _Key = None
+    key_at: Mark = 0
+    size: int = 0
+    height: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """What an alias stands for: a value, how many values that is, and how deep."""
+
+    value: Json
+    size: int = 1
+    height: int = 0
+
+
+class _Refused(Exception):
+    """Reading this file goes no further."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class _Event(Protocol):
+    """What the parser's events have in common with each other, as far as they have it."""
+
+    start_mark: yaml.Mark
+    anchor: str | None
+    tag: str | None
+    value: str
+    style: str | None
+    implicit: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a stream."""
+
+    source: Source
+    value: Json
+    at: Mark
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one file gave: its documents and what is wrong with its YAML."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
+    """The documents of a YAML text; empty ones are left out."""
+    source, reading = Source(path, text), Reading()
+    try:
+        # After this the parser has no character left to refuse, and every error of it has a place.
+        if not _forbidden(source, reading):
+            _Builder(source, reading, budget or Budget()).run()
+    except _Refused as refused:
+        reading.problems.append(refused.problem)
+    except yaml.MarkedYAMLError as error:
+        reading.problems.append(_syntax(source, error))
+    return reading
+
+
+class _Builder:
+    """Turns events into values. `run` sees each event once and holds nothing but what is still open."""
+
+    def __init__(self, source: Source, reading: Reading, budget: Budget) -> None:
+        self._source = source
+        self._source.opens = False  # until a text does
+        self._reading = reading
+        self._budget = budget
+        self._anchors: dict[str, _Anchored] = {}
+        self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
+        self._words: dict[str, Json] = {}  # equal words share one value, which keeps 10,000 e-mails small
+        self._stack: list[_Open] = []
+        self._top = _Open(Seq(source), [], _FIRST, None)
+
+    def run(self) -> None:
+        """Reads the whole stream into `reading.documents`."""
+        event = _Parser(self._source.text).get_event
+        steps: dict[type, Callable[[_Event], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
+            yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
+            yaml.SequenceEndEvent: self._close,
+            yaml.MappingEndEvent: self._close,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentEndEvent: self._document,
+        }
+        step = steps.get
+        while (now := event()) is not None:
+            if found := step(now.__class__):
+                found(cast(_Event, now))
+
+    def _document(self, _: _Event) -> None:
+        """The value at the top is whole: it becomes a document, unless it is empty."""
+        value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
+        if value is not None:
+            self._reading.documents.append(Document(self._source, value, at))
+        for name, place in self._idle.items():
+            message = f"&{name} is read as an anchor that nothing uses, not as part of the text"
+            self._report("yaml/unused-anchor", message, place, quoted(self._line(place)))
+        self._anchors.clear()
+        self._idle.clear()
+        self._top = _Open(Seq(self._source), [], _FIRST, None)
+
+    def _scalar(self, event: _Event) -> None:
+        start = event.start_mark
+        at = (start.line << 32 | start.column) + _FIRST
+        text = event.value
+        value: object
+        if event.tag == _BARE:
+            # YAML takes the sign away and reads the rest, which nobody means who begins a name with it.
+            self._tag(_BARE, at)
+            value = text
+        elif event.implicit[0]:
+            value = self._words.get(text, _NEW)
+            if value is _NEW:
+                value = self._words[text] = self._plain(text, at)
+        else:
+            value = self._marked(event, at)
+        if len(text) > LONGEST:
+            raise _Refused(too_long(self._source.where(at)))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(cast(Json, value))
+            if event.implicit[0]:
+                self._idle[event.anchor] = at
+        self._add(cast(Json, value), at)
+
+    def _plain(self, text: str, at: Mark) -> Json:
+        self._source.opens |= OPENS in text
+        value = meaning(text)
+        if is_endless(value):
+            message = f"{shown(text)} is no number that can be compared"
+            self._report("yaml/number", message, at, f'Write it as text: "{shown(text)}".')
+            return text
+        return value
+
+    def _marked(self, event: _Event, at: Mark) -> Json:
+        """The value of a scalar in quotes, in a block, or behind a tag."""
+        text = event.value
+        self._source.opens |= OPENS in text
+        if event.style == '"' and (found := FORBIDDEN.search(text)):
+            self._report_character(found[0], at)
+        if event.tag is None or event.tag == f"{_TAG}str":
+            return text
+        value = meaning(text)
+        if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
+            self._tag(event.tag, at)
+        return value
+
+    def _open(self, event: _Event, node: Map | Seq) -> None:
+        start = event.start_mark
+        at = (start.line << 32 | start.column) + _FIRST
+        if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
+            self._tag(event.tag, at)
+        self._stack.append(self._top)
+        if len(self._stack) > DEPTH:
+            raise _Refused(self._deep(at))
+        self._top = _Open(node, [], at, event.anchor)
+
+    def _close(self, _: _Event) -> None:
+        done = self._top
+        settle(done.node, done.marks)
+        self._top = self._stack.pop()
+        if done.anchor is not None:
+            self._anchors[done.anchor] = _Anchored(done.node, done.size + 1, done.height)
+        self._top.size += done.size
+        self._top.height = max(self._top.height, done.height + 1)
+        self._add(done.node, done.at)
+
+    def _alias(self, event: _Event) -> None:
+        """An alias stands for the value of its anchor, within bounds; inside that very value it is unknown."""
+        name, start = cast(str, event.anchor), event.start_mark
+        at = (start.line << 32 | start.column) + _FIRST
+        found = self._anchors.get(name)
+        self._idle.pop(name, None)
+        if found is None:
+            hint = quoted(self._line(at))
+            self._report(
+                "yaml/unknown-alias", f"*{name} stands for nothing: no finished &{name} comes before it", at, hint
+            )
+            found = _Anchored(f"*{name}")
+        self._budget.left -= found.size
+        if self._budget.left < 0:
+            raise _Refused(self._bomb(at))
+        if len(self._stack) + found.height > DEPTH:
+            raise _Refused(self._deep(at))
+        self._top.size += found.size - 1  # the value itself is counted where it is put in
+        self._top.height = max(self._top.height, found.height + 1)
+        self._add(found.value, at)
+
+    def _add(self, value: Json, at: Mark) -> None:
+        """Puts a finished value where it belongs: a list's next item, a mapping's next key, or that key's value."""
+        top = self._top
+        node = top.node
+        if node.__class__ is Seq:
+            node.append(value)
+            top.marks.append(at)
+        elif top.key is None:
+            top.key, top.key_at = self._usable(value, at), at
+        else:
+            if top.key is not _BAD:
+                cast(Map, node)[cast(str, top.key)] = value
+                top.marks += (top.key_at, at)
+            top.key = None
+        top.size += 1
+
+    def _usable(self, key: Json, at: Mark) -> str | _Bad:
+        """The key if it is text, new in its mapping and no merge; otherwise the problem is told."""
+        node = cast(Map, self._top.node)
+        if not isinstance(key, str):
+            self._bad_key(key, at)
+        elif key == "<<" and self._source.rest(at).startswith("<<"):
+            hint = "Write the keys out, or give the whole entry an anchor."
+            self._report("yaml/merge-key", '"<<" does not merge mappings here', at, hint)
+        elif key in node:
+            first = self._source.where(self._top.marks[2 * list(node).index(key)])
+            message = f'the key "{shown(key)}" stands here twice'
+            self._report("manifest/duplicate-key", message, at, f"It stood at {first} first; keep one of the two.")
+        else:
+            return key
+        return _BAD
+
+    def _bad_key(self, key: Json, at: Mark) -> None:
+        if isinstance(key, Map | Seq):
+            hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+            self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
+            return
+        word = shown(self._source.rest(at).split(":", 1)[0].strip())
+        self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
+
+    def _tag(self, tag: str, at: Mark) -> None:
+        name = tag.replace(_TAG, "!!")
+        # Behind the bare sign stands a plain word, that may have meant the sign, or what can do without it.
+        hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
+        self._report("yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quoted(self._line(at)))
+
+    def _report_character(self, char: str, at: Mark) -> None:
+        _tell(self._reading, _character(char, self._source, at))
+
+    def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
+        _tell(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+
+    def _line(self, at: Mark) -> str:
+        return self._source.rest(at >> 32 << 32)
+
+    def _deep(self, at: Mark) -> Problem:
+        message = f"lists and mappings stand more than {DEPTH} deep in one another"
+        return Problem(code="yaml/too-deep", message=message, source=self._source.where(at))
+
+    def _bomb(self, at: Mark) -> Problem:
+        message = f"aliases stand for more than {EXPANDED:,} values"
+        hint = "Write the values out, or split the manifests into several runs."
+        return Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=self._source.where(at))
+
+
+_TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
+
+
+def too_long(where: Where) -> Problem:
+    """The problem of a text that nobody would read to its end."""
+    message = f"this text is longer than {LONGEST:,} characters"
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=where)
+
+
+def _forbidden(source: Source, reading: Reading) -> bool:
+    """Whether the text holds characters that have no place in a file: the first of each line is told."""
+    if not FORBIDDEN.search(source.text):
+        return False
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        if found := FORBIDDEN.search(line):
+            _tell(reading, _character(found[0], source, mark(number, found.start() + 1)))
+    return True
+
+
+def _tell(reading: Reading, problem: Problem) -> None:
+    """Keeps a problem. Raises _Refused where there are so many that the file is something else than a manifest."""
+    reading.problems.append(problem)
+    if len(reading.problems) == ENOUGH:
+        message = f"this file has {ENOUGH} problems and more; it was read no further"
+        raise _Refused(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+
+
+def _character(char: str, source: Source, at: Mark) -> Problem:
+    kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
+    message = f"the {kind} U+{ord(char):04X} has no place here"
+    return Problem(code="yaml/character", message=message, hint="Take it out.", source=source.where(at))
+
+
+def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+    at, opened = error.problem_mark, error.context_mark
+    complaint = Complaint(
+        context=error.context or "",
+        opened=None if opened is None else (opened.line, opened.column),
+        problem=error.problem or "unreadable",
+        at=(0, 0) if at is None else (at.line, at.column),
+    )
+    found = advise(complaint, source.text)
+    where = source.where(mark(found.at[0] + 1, found.at[1] + 1))
+    return Problem(code="yaml/syntax", message=found.message, hint=found.hint, source=where)

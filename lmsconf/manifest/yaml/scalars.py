@@ -1,0 +1,46 @@
+"""What a plain word of a manifest means (YAML 1.2 core schema), and characters that have no place in it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from lmsconf.model.values import Json
+
+_WORDS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMERIC = frozenset("+-.0123456789")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
+_RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+OPENS = "$("
+"""How a variable begins."""
+FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+)
+"""Control characters other than tab and line breaks, and those that change the direction in which text is read."""
+
+
+def meaning(word: str) -> Json:
+    """The value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
+    if word in _WORDS:
+        return _WORDS[word]
+    if word[0] not in _NUMERIC:
+        return word
+    if _INTEGER.match(word):
+        return int(word)
+    if _RADIX.match(word):
+        return int(word, 0)
+    if _ENDLESS.match(word):
+        return float(word.replace(".", ""))
+    return float(word) if _FLOAT.match(word) else word
+
+
+def is_endless(value: Json) -> bool:
+    """Whether a number has no end or is none, so that JSON cannot hold it."""
+    return isinstance(value, float) and not math.isfinite(value)

@@ -1,0 +1,90 @@
+"""Settings beside other settings: in what they differ, and whether less is stopped, kept or asked for than before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from typing import Final, cast
+
+from lmsconf.model.policy import GUARDS, Guards, limit_json
+from lmsconf.model.values import Json, SettingChange
+
+IN_USE: Final = "dialect.custom-fields.in-use"
+_REFUSES_LESS: Final = ("condition", "removed-choice", "never")
+_DEFAULT: Final = Guards()
+DEFAULTS: Final[Mapping[str, Json]] = {
+    **{f"guards.{name}": limit_json(_DEFAULT.limit(name)) for name in GUARDS},
+    "guards.min_admins": _DEFAULT.min_admins,
+    "people.unknown": "error",
+    "people.create": False,
+    "settle": 30.0,
+}
+"""By path, the settings of which a weaker one than the default is told with every plan."""
+
+
+def changes(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[SettingChange]:
+    """Each setting that is another now, by path; where one side says nothing of it, that is None."""
+    for path in sorted({*base, *now}):
+        before, after = base.get(path), now.get(path)
+        if before != after:
+            yield SettingChange(path=path, base=before, now=after, weaker=_is_weaker(path, before, after))
+
+
+def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
+    """What a plan's policy stops, keeps or asks for less than the default would."""
+    said = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
+    said |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
+    said |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
+    found = {path: value for path, value in said.items() if path in DEFAULTS and value is not None}
+    return tuple(one for one in changes({path: DEFAULTS[path] for path in found}, found) if one.weaker)
+
+
+def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+    found = policy.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _is_weaker(path: str, base: Json, now: Json) -> bool:
+    section = path.partition(".")[0]
+    if path in ("guards.protect", "leave_alone"):
+        return _fewer(base, now)
+    if section == "ownership":
+        return _fewer(now, base)
+    if path in ("ignore", "allow"):
+        return any(one not in _items(base) for one in _items(now))
+    if path in ("guards.min_admins", "settle"):
+        return cast(float, now) < cast(float, base)
+    if path == "plans.valid_for":
+        return cast(float, now) > cast(float, base)
+    if section == "guards":
+        return _looser(base, now)
+    if section == "people":
+        return now in ("skip", True)
+    if path == IN_USE:
+        return _leniency(now) > _leniency(base)
+    return path == "lock" and bool(base) and not now
+
+
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _fewer(base: Json, now: Json) -> bool:
+    """Whether patterns may fit less than before: one is gone, or one more excludes."""
+    before, after = set(map(str, _items(base))), set(map(str, _items(now)))
+    return any(not one.startswith("!") for one in before - after) or any(one.startswith("!") for one in after - before)
+
+
+def _looser(base: Json, now: Json) -> bool:
+    """Whether a limit lets more pass: off, or one half of it."""
+    before, after = _halves(base), _halves(now)
+    return any(mine > theirs for mine, theirs in zip(after, before, strict=True))
+
+
+def _halves(limit: Json) -> Iterable[float]:
+    said = limit if isinstance(limit, dict) else {}
+    return [inf if said.get(half) is None else float(cast(float, said[half])) for half in ("count", "share")]
+
+
+def _leniency(said: Json) -> int:
+    return _REFUSES_LESS.index(said) if said in _REFUSES_LESS else 0

@@ -1,0 +1,22 @@
+"""`--additive`: what is left of a change when nothing may be taken away or altered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lmsconf.planner.context import Sides
+from lmsconf.planner.diff import Keyed
+
+
+def additions_only(sides: Sides) -> Sides:
+    """The same sides, where `after` only adds to lists of people and of choices."""
+    before, after = sides.before or {}, sides.after or {}
+    return replace(sides, after={key: _added(before[key], value) for key, value in after.items()})
+
+
+def _added(before: object, after: object) -> object:
+    if isinstance(before, Keyed) and isinstance(after, Keyed):
+        new = {key: name for key, name in after.names.items() if key not in before.names}
+        return Keyed({**before.names, **new})
+    joined = getattr(before, "joined", None)
+    return joined(after) if callable(joined) else before

@@ -1,0 +1,124 @@
+"""Steps → calls: an order that works, an id for each, and paths and bodies as they will be sent."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from lmsconf.errors import Severity
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.values import Call, Step
+from lmsconf.planner.context import Planning
+from lmsconf.planner.ordering import Circle, needs, order
+
+Work = Sequence[tuple[Address, Sequence[Step]]]
+
+
+def arrange(planning: Planning, work: Work, kinds: Sequence[str]) -> tuple[Call, ...]:
+    """The calls of all resources in one order. What cannot be ordered or referred to becomes a problem."""
+    rank = {kind: position for position, kind in enumerate(kinds)}
+    owners = [address for address, steps in work for _ in steps]
+    steps = [step for _, mine in work for step in mine]
+    _check_refs(planning, owners, steps)
+    while True:
+        before = needs(steps)
+        ranks = [
+            (_phase(step, before[position]), rank[owners[position].kind], owners[position].text, position)
+            for position, step in enumerate(steps)
+        ]
+        try:
+            sequence = order(before, ranks)
+            break
+        except Circle as circle:
+            if not _cut(planning, owners, steps, circle.members):
+                _report_circle(planning, [owners[position] for position in circle.members])
+                return ()
+    names = {position: f"c{number}" for number, position in enumerate(sequence, 1)}
+    numbers = {position: number for number, position in enumerate(sequence)}
+    waits = {at: [names[one] for one in sorted(before[at], key=numbers.__getitem__)] for at in sequence}
+    return tuple(_call(planning, names[at], owners[at], steps[at], waits[at]) for at in sequence)
+
+
+def _phase(step: Step, before: set[int]) -> int:
+    """What may be refused goes first, while nothing is changed yet; what takes away goes last."""
+    if step.may_be_refused and not before:
+        return 0
+    return 2 if step.revokes else 1
+
+
+def _cut(planning: Planning, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
+    """Has the calls of a circle made at once that would only better have waited. False: there are none."""
+    cut = False
+    for position in circle:
+        avoided = steps[position].avoids
+        leaning = {owners[other] for other in circle if steps[other].frees & avoided}
+        if leaning:
+            steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
+            _foretell(planning, owners[position], leaning)
+            cut = True
+    return cut
+
+
+def _foretell(planning: Planning, owner: Address, leaning: Collection[Address]) -> None:
+    planning.problem(
+        "refusal/in-use",
+        f"{owner}: may be refused, because it is changed while it is in use; it is named by "
+        f"{', '.join(sorted(map(str, leaning)))}, and nobody is to lose access before the new assignments stand",
+        hint="Allow `refusals` to try it before anything else. Or make the change in two steps: leave out what goes, "
+        "apply, put it back, and apply again.",
+        address=owner,
+        severity=Severity.WARNING,
+    )
+
+
+def _call(planning: Planning, name: str, address: Address, step: Step, before: list[str]) -> Call:
+    method, path = planning.terms.request(step.operation, step.path)
+    return Call(
+        id=name,
+        address=address,
+        operation=step.operation,
+        method=method,
+        path=path,
+        query=step.query,
+        body=step.body,
+        needs=tuple(before),
+        may_be_refused=step.may_be_refused,
+        people=step.people,
+    )
+
+
+def _check_refs(planning: Planning, owners: Sequence[Address], steps: Sequence[Step]) -> None:
+    """A call may only stand on an id to come when a call of this plan makes it."""
+    made = {ref for step in steps for ref in step.makes}
+    # What has an error of its own is not planned for that reason, which is told already.
+    wrong = {problem.address for problem in planning.problems if problem.is_error}
+    for owner, step in zip(owners, steps, strict=True):
+        for ref in refs_in(step.path, step.body):
+            if ref not in made and str(ref.address) not in wrong:
+                planning.problem(
+                    "reference/not-planned",
+                    f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
+                    hint=f"Plan it too: take it out of --except, or add --only {shlex.quote(str(ref.address))}.",
+                    address=owner,
+                )
+
+
+def refs_in(*values: object) -> Iterator[Ref]:
+    """Every id to come in a path or a body."""
+    for value in values:
+        if isinstance(value, Ref):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from refs_in(*value.keys(), *value.values())
+        elif isinstance(value, list | tuple):
+            yield from refs_in(*value)
+
+
+def _report_circle(planning: Planning, members: Sequence[Address]) -> None:
+    names = ", ".join(dict.fromkeys(str(address) for address in members))
+    planning.problem(
+        "plan/circle",
+        f"there is no order for the calls of {names}: each waits for another",
+        hint="Make the change in two steps: apply the first half of it, then the second.",
+    )

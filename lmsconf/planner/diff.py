@@ -1,0 +1,110 @@
+"""Two forms of one resource → what differs, key by key. The door to deepdiff.
+
+Lists without order arrive as sets or keyed names, and are compared by two set differences: as sequences, a group of
+ten thousand would take seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from lmsconf.model.forms import Form, in_order, plain
+from lmsconf.model.values import FieldChange, Json
+
+if TYPE_CHECKING:
+    from deepdiff.diff import DeepDiff
+    from deepdiff.model import DiffLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Names that have an identity beside the name: key → name, in the order in which they are shown."""
+
+    names: Mapping[str, str]
+
+    def plain(self) -> Json:
+        return list(self.names.values())
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.names.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keyed) and dict(self.names) == dict(other.names)
+
+
+class _Lists:
+    """A deepdiff operator that compares lists without order and notes the outcome."""
+
+    def __init__(self) -> None:
+        self.changes: list[FieldChange] = []
+
+    def match(self, level: DiffLevel) -> bool:
+        return _members(level.t1) is not None and _members(level.t2) is not None
+
+    def give_up_diffing(self, level: DiffLevel, diff_instance: DeepDiff) -> bool:
+        self.changes.extend(_list_changes(_path(level), level.t1, level.t2))
+        return True
+
+    def normalize_value_for_hashing(self, parent: object, obj: object) -> object:
+        return obj
+
+
+def differences(before: Form, after: Form) -> tuple[FieldChange, ...]:
+    """What differs between two forms of the same keys, in the order of the keys."""
+    from deepdiff import DeepDiff
+
+    lists = _Lists()
+    tree = DeepDiff(before, after, view="tree", custom_operators=[lists], verbose_level=2, cache_size=0)
+    changes = [*lists.changes]
+    for report in ("values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed"):
+        changes.extend(_single(level) for level in cast("Iterable[DiffLevel]", tree.get(report, ())))
+    order = {key: position for position, key in enumerate((*before, *after))}
+    return tuple(sorted(changes, key=lambda change: (order[change.path.partition(".")[0]], change.path)))
+
+
+def _single(level: DiffLevel) -> FieldChange:
+    return FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
+
+
+def _path(level: DiffLevel) -> str:
+    """`description`, or `metadata.costCentre` for a key inside a key."""
+    return ".".join(map(str, level.path(output_format="list")))
+
+
+def _side(value: object) -> Json:
+    return None if type(value).__name__ == "NotPresent" else plain(value)
+
+
+def _members(value: object) -> frozenset[object] | None:
+    """The members of a list without order, None for anything else."""
+    if isinstance(value, frozenset):
+        return value
+    if isinstance(value, Keyed):
+        return frozenset(value.names)
+    include = getattr(value, "include", None)
+    return include if isinstance(include, frozenset) else None
+
+
+def _list_changes(path: str, before: object, after: object) -> Iterator[FieldChange]:
+    if isinstance(before, Keyed) and isinstance(after, Keyed):
+        yield from _keyed_changes(path, before.names, after.names)
+        return
+    old, new = _members(before), _members(after)
+    if old is not None and new is not None and old != new:
+        yield FieldChange(path=path, added=_plain_all(new - old), removed=_plain_all(old - new))
+
+
+def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[FieldChange]:
+    added = [name for key, name in new.items() if key not in old]
+    removed = [name for key, name in old.items() if key not in new]
+    if added or removed:
+        yield FieldChange(path=path, added=tuple(in_order(added)), removed=tuple(in_order(removed)))
+    for key, name in old.items():
+        if new.get(key, name) != name:
+            yield FieldChange(path=f"{path}.{name}", before=name, after=new[key])
+
+
+def _plain_all(items: Iterable[object]) -> tuple[Json, ...]:
+    return tuple(in_order([plain(item) for item in items]))

@@ -1,0 +1,172 @@
+"""What stops an apply: too much deleted or taken away, what looks like a rename, likely refusals, protected things.
+
+A plan holds what the guards measure, so that a saved plan is judged again by the limits of the day it is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import Final
+
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address
+from lmsconf.model.names import matches
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
+from lmsconf.model.values import Action, Change, FieldChange, Guard, Json, Measure
+
+SMALL: Final = 20
+"""Lists shorter than this have no share limit: half of four people is two people."""
+
+NAMING: Final = ("name", "email")
+"""The keys by which a resource goes; when one changes, it is renamed."""
+
+CHOICE: Final = "choices."
+"""What the path of a choice begins with that keeps its id and gets another name."""
+
+_LOSSES: Final = {
+    "admin": "admin rights",
+    "manager": "manager rights",
+    "archived": "access",
+    "custom_archive_date": "access",
+}
+"""The keys of single values that a person can lose, or be shut out by, and what that is called."""
+
+_UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
+
+
+def judge(
+    measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
+) -> tuple[Guard, ...]:
+    """How a plan stands to each guard that is on.
+
+    beside: other guards that it is judged under as well, and how a reason names them. The stricter limit holds.
+    """
+    given, found = list(consents), []
+    for name in GUARDS:
+        counted = [one for one in measures if one.guard == name]
+        own = guards.limit(name)
+        limit, under = own, ""
+        if beside is not None and _stops(name, own, counted) is None:
+            limit, under = beside[1].limit(name) or own, beside[0]
+            if _stops(name, limit, counted) is None:
+                limit, under = guards.stricter(beside[1]).limit(name), ""
+        if limit is not None:
+            found.append(_judge(name, limit, counted, given, under))
+    return tuple(found)
+
+
+def _stops(name: str, limit: Limit | None, measures: Sequence[Measure]) -> str | None:
+    return None if limit is None else _reason(name, limit, total(measures), measures)
+
+
+def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent], under: str) -> Guard:
+    counted = total(measures)
+    reason = _stops(name, limit, measures)
+    consent = next((one for one in consents if one.guard == name and one.number == counted), None)
+    shown: dict[str, Json] = {"count": limit.count}
+    if limit.share is not None:
+        shown["share"] = limit.share
+    return Guard(
+        name=name,
+        limit=shown,
+        total=counted,
+        tripped=reason is not None and consent is None,
+        allow=f"{name}={UNKNOWN if counted is None else counted}" if reason else None,
+        reason=f"{reason} {under}" if reason and under else reason,
+        allowed_by=None if consent is None or reason is None else consent.reason or "--allow",
+    )
+
+
+def total(measures: Sequence[Measure]) -> int | None:
+    """The sum of what was counted; None where part of it is not known."""
+    taken = [one.taken for one in measures]
+    return None if None in taken else sum(filter(None, taken))
+
+
+def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Measure]) -> str | None:
+    """Why the guard stops, in words; None when it does not."""
+    if counted is None:
+        return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
+    if limit.count is not None and counted > limit.count:
+        return f"{_counted(name, counted)}, and the limit is {limit.count}"
+    for one in measures:
+        if limit.share is None or one.taken is None or one.size < SMALL:
+            continue
+        if one.taken / one.size > limit.share:
+            return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share * 100:g}%"
+    return None
+
+
+def has_share(limit: Limit | None) -> bool:
+    """Whether a guard stops by share at all."""
+    return limit is not None and limit.share is not None
+
+
+def many_may_change(limit: Limit | None, most: int, live: int) -> bool:
+    """Whether so many could be a larger share than a guard lets pass, of at least so many that are live."""
+    if limit is None or limit.share is None:
+        return False
+    return min(most, inf if limit.count is None else limit.count) > limit.share * max(live, SMALL)
+
+
+def enough_live(taken: int, limit: Limit | None, *, least: int = 0) -> float:
+    """How many must be live so that the share that is taken stops nothing; 0 where no share can, or the total does.
+
+    least: where no more than these are enough, no share is looked at.
+    """
+    if not taken or limit is None or limit.share is None or (limit.count is not None and taken > limit.count):
+        return 0
+    enough = taken / limit.share if limit.share else inf
+    return enough if enough > least else 0
+
+
+def _counted(name: str, total: int) -> str:
+    """`214 removals`, `1 removal`."""
+    if name == "answers":
+        return f"the answers of {total:,} {'person' if total == 1 else 'people'}"
+    return f"{total:,} {name[:-1] if total == 1 else name}"
+
+
+def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
+    """What a plan may not do to protected resources; nothing lifts it."""
+    for change in changes:
+        if not patterns or not matches(str(change.address), patterns):
+            renamed = [one for one in change.fields if one.path in NAMING and patterns]
+            old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
+            if old is None or not matches(old, patterns):
+                continue
+        harm = _harm(change)
+        if harm:
+            yield Problem(
+                code="refusal/protected",
+                message=f"{change.address}: it is protected, and the plan would {harm}",
+                hint="Take that out of the manifests, or the resource out of `guards.protect`.",
+                source=change.source,
+                address=str(change.address),
+            )
+
+
+def _is_loss(one: FieldChange) -> bool:
+    """Whether a single value goes by which somebody could do something, or comes by which access ends."""
+    if one.path in ("archived", "custom_archive_date"):
+        return bool(one.after)
+    return one.path in _LOSSES and one.before is True and one.after is not True
+
+
+def _harm(change: Change) -> str | None:
+    if change.action in (Action.DELETE, Action.REPLACE):
+        return f"{change.action} it"
+    if change.action is Action.UPDATE:
+        if any(one.path in NAMING for one in change.fields):
+            return "rename it"
+        renamed = next((one for one in change.fields if one.path.startswith(CHOICE)), None)
+        if renamed is not None:
+            return f"rename its choice {renamed.before}"
+        lost = list(dict.fromkeys(_LOSSES[one.path] for one in change.fields if _is_loss(one)))
+        if lost:
+            return f"take {' and '.join(lost)} away"
+        taken = next((one for one in change.fields if one.removed), None)
+        if taken is not None:
+            return f"take {len(taken.removed)} out of its {taken.path}"
+    return None

@@ -1,0 +1,304 @@
+"""Which declaration speaks of which live resource: by pinned id, by name, or by a name it had before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.address import RemoteId
+from lmsconf.model.names import look, nearest, normal, quoted, skeleton, strangers
+from lmsconf.model.snapshot import HasName
+
+L = TypeVar("L", bound=HasName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a declaration says of its identity, for a resource or for a choice."""
+
+    name: str
+    pin: RemoteId | None
+    previously: tuple[str, ...]
+    label: str
+    source: Where
+    address: str
+
+
+@dataclass(slots=True)
+class Found(Generic[L]):
+    """The live thing of each claim (None: to be created), what nothing claims, and what is wrong with the claims."""
+
+    live: list[L | None] = field(default_factory=list)
+    unclaimed: list[L] = field(default_factory=list)
+    broken: set[int] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def find(
+    claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
+) -> Found[L]:
+    """Matches claims with live things of the same kind. Claims in `broken` have an error and no match.
+
+    A pinned id wins, then the name, then `previously`, which may move a whole chain up by one name. Creations are
+    refused when the listing is incomplete and when their name looks like another; where only a machine could tell the
+    names apart, that is a warning.
+    """
+    return _Matching(claims, lives, incomplete, noun).run()
+
+
+class _Matching(Generic[L]):
+    def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
+        self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
+        self.by_name: defaultdict[str, list[L]] = defaultdict(list)
+        for live in lives:
+            self.by_name[normal(live.name)].append(live)
+        self.taken: dict[RemoteId, int] = {}
+        self.match: dict[int, L] = {}
+        self.found: Found[L] = Found()
+        self.by_claim_name = {claim.name: index for index, claim in enumerate(claims)}
+
+    def run(self) -> Found[L]:
+        self._pinned()
+        self._named()
+        self._circles()
+        self._moved()
+        self._created()
+        found = self.found
+        found.live = [None if i in found.broken else self.match.get(i) for i in range(len(self.claims))]
+        found.unclaimed = [live for live in self.lives if live.id not in self.taken]
+        return found
+
+    def _problem(
+        self, index: int, code: str, message: str, hint: str | None, severity: Severity = Severity.ERROR
+    ) -> None:
+        claim = self.claims[index]
+        self.found.problems.append(
+            Problem(
+                code=code,
+                message=message,
+                hint=hint,
+                severity=severity,
+                source=claim.source,
+                address=claim.address,
+            )
+        )
+        if severity is Severity.ERROR:
+            self.found.broken.add(index)
+
+    def _take(self, index: int, live: L) -> None:
+        self.taken[live.id] = index
+        self.match[index] = live
+
+    def _pinned(self) -> None:
+        by_id = {live.id: live for live in self.lives}
+        for index, claim in enumerate(self.claims):
+            if claim.pin is None:
+                continue
+            live = by_id.get(claim.pin)
+            if live is None:
+                others = ", ".join(other.id for other in self.by_name.get(claim.name, []))
+                self._problem(
+                    index,
+                    "identity/pin-not-live",
+                    f'{claim.label}: no {self.noun} with the id "{claim.pin}" is live',
+                    f'"{claim.name}" is live with the id {others}.' if others else "Correct the id, or leave it out.",
+                )
+            elif live.id in self.taken:
+                other = self.claims[self.taken[live.id]]
+                self._problem(
+                    index,
+                    "identity/pinned-twice",
+                    f'{claim.label}: the id "{claim.pin}" is pinned by {other.label} already',
+                    f"See {other.source}. One of the two needs another id.",
+                )
+            else:
+                self._take(index, live)
+
+    def _free(self, name: str) -> list[L]:
+        """The live things of that name that no pin has claimed."""
+        return [
+            live
+            for live in self.by_name.get(name, [])
+            if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None
+        ]
+
+    def _named(self) -> None:
+        for index, claim in enumerate(self.claims):
+            if claim.pin is not None:
+                continue
+            lives = self._free(claim.name)
+            if len(lives) > 1:
+                self._twice(index, claim.name, lives)
+            elif lives:
+                self._take(index, lives[0])
+
+    def _twice(self, index: int, name: str, lives: Iterable[L]) -> None:
+        ids = ", ".join(sorted(live.id for live in lives))
+        self._problem(
+            index,
+            "identity/live-twice",
+            f'{self.claims[index].label}: "{name}" is live more than once, with the ids {ids}',
+            "Say which one is meant with `id:`.",
+        )
+
+    def _circles(self) -> None:
+        """Names that swapped look the same before and after, so only ids can tell."""
+        done: set[int] = set()
+        for start in sorted(self.match):
+            path = self._circle_from(start, done)
+            done.update(path)
+            if not path:
+                continue
+            ids = ", ".join(f'{self.claims[i].label} `id: {quoted(self._other(path, i).id)}`' for i in path)
+            for index in path:
+                self._problem(
+                    index,
+                    "identity/circle",
+                    f"{self.claims[index].label}: the names under `previously` form a circle and are all live",
+                    f"To make them change places, pin the ids instead: {ids}. If they did, drop `previously`.",
+                )
+
+    def _circle_from(self, start: int, done: set[int]) -> list[int]:
+        path, at = [], start
+        while at not in done and at not in path:
+            path.append(at)
+            following = [
+                self.by_claim_name[old]
+                for old in self.claims[at].previously
+                if old in self.by_claim_name and self.by_claim_name[old] in self.match
+            ]
+            following = [i for i in following if i != at and self.claims[i].pin is None and self.claims[at].pin is None]
+            if not following:
+                return []
+            at = following[0]
+        return path[path.index(at) :] if at in path else []
+
+    def _other(self, path: list[int], index: int) -> L:
+        """Whom `index` would become: the live one under the name it had before."""
+        return self.match[path[(path.index(index) + 1) % len(path)]]
+
+    def _moved(self) -> None:
+        # Whether a new name is live cannot be told from a listing that may lack it.
+        whole = self.incomplete is None
+        for index, claim in enumerate(self.claims):
+            if whole and claim.pin is None and index not in self.match and index not in self.found.broken:
+                self._move(index, set())
+        for index, claim in enumerate(self.claims):
+            if claim.previously and self._goes_by_its_name(index):
+                self._settled(index)
+
+    def _goes_by_its_name(self, index: int) -> bool:
+        """Whether a claim has the live thing that is called so already."""
+        live = self.match.get(index)
+        return live is not None and normal(live.name) == self.claims[index].name and index not in self.found.broken
+
+    def _settled(self, index: int) -> None:
+        claim = self.claims[index]
+        self._problem(
+            index,
+            "identity/previously-done",
+            f"{claim.label}: it is live under its new name; `previously` has done its work",
+            "You can delete `previously`.",
+            Severity.NOTE,
+        )
+
+    def _move(self, index: int, seen: set[int]) -> bool:
+        """Takes over a live thing under an earlier name; moves its holder on first when it has somewhere to go."""
+        seen.add(index)
+        for old in self.claims[index].previously:
+            lives = self._free(old)
+            if len(lives) > 1:
+                self._twice(index, old, lives)
+                return False
+            if not lives:
+                continue
+            holder = self.taken.get(lives[0].id)
+            if holder is None or (holder not in seen and self._moves_on(holder, seen)):
+                self._take(index, lives[0])
+                return True
+            if self.claims[holder].name != old:
+                self._problem(
+                    index,
+                    "identity/previously-twice",
+                    f'{self.claims[index].label}: "{old}" becomes {self.claims[holder].label} already',
+                    f"See {self.claims[holder].source}. Leave the earlier name at one of the two.",
+                )
+        return False
+
+    def _moves_on(self, holder: int, seen: set[int]) -> bool:
+        """Whether the claim that now holds a name by that name can take an earlier one of its own instead."""
+        if not self.claims[holder].previously or not self._goes_by_its_name(holder):
+            return False
+        live = self.match.pop(holder)
+        if self._move(holder, seen):
+            return True
+        self.match[holder] = live
+        return False
+
+    def _created(self) -> None:
+        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.found.broken]
+        if not new:
+            return
+        names = [live.name for live in self.lives if live.id not in self.taken]
+        names.extend(claim.name for claim in self.claims)
+        looks, skeletons = _by(look, names), _by(skeleton, names)
+        for index in new:
+            claim = self.claims[index]
+            if claim.previously and self.incomplete is None:
+                self._not_live(index)
+            if self.incomplete is not None:
+                self._problem(
+                    index,
+                    "read/incomplete",
+                    f"{claim.label}: whether it exists is not known, because the listing was not read whole: "
+                    f"{self.incomplete}",
+                    "Nothing is created from an incomplete listing. Try again.",
+                )
+            elif others := [name for name in looks[look(claim.name)] if normal(name) != claim.name]:
+                self._problem(
+                    index,
+                    "name/look-alike",
+                    f'{claim.label}: would be created, but looks like "{others[0]}"',
+                    f"Write the exact name, rename it with `previously: [{quoted(others[0])}]`, or pin it with `id:`.",
+                )
+            elif others := [name for name in skeletons[skeleton(claim.name)] if normal(name) != claim.name]:
+                self._confusable(index, others[0])
+
+    def _not_live(self, index: int) -> None:
+        """An earlier name that nothing has is misspelt, or the resource was renamed or deleted by hand since."""
+        claim = self.claims[index]
+        if any(old in self.by_name for old in claim.previously):
+            return
+        named = ", ".join(f'"{old}"' for old in claim.previously)
+        free = [live.name for live in self.lives if live.id not in self.taken]
+        near = next((found for old in (*claim.previously, claim.name) if (found := nearest(old, free))), None)
+        self._problem(
+            index,
+            "identity/previously-not-live",
+            f"{claim.label}: `previously` says {named}, and nothing of that name is live; it would be created",
+            f"The nearest live name is {quoted(near)}." if near else "Correct `previously`, or delete it.",
+            Severity.WARNING,
+        )
+
+    def _confusable(self, index: int, other: str) -> None:
+        name = self.claims[index].name
+        by = strangers(name, other) or "blanks"
+        self._problem(
+            index,
+            "name/confusable",
+            f'{self.claims[index].label}: would be created, and people cannot tell it from "{other}"',
+            f"They differ by {by}. If they are one, write {quoted(other)}, or rename it with "
+            f"`previously: [{quoted(other)}]`.",
+            Severity.WARNING,
+        )
+
+
+def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+    """The names by what somebody sees of them."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        found[key(name)].append(name)
+    return found

@@ -1,0 +1,329 @@
+"""Identity of the resources that go by a name: declared, absent, owned, left alone, or nobody's business."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+from lmsconf.errors import Severity, Where
+from lmsconf.model.address import Address
+from lmsconf.model.names import fits, matches, normal, quoted, skeleton
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Absent, Declared
+from lmsconf.planner.context import Gone, Identified, Match, Planning, Undeclared
+from lmsconf.planner.identity import Claim, Found, find
+
+_DOUBTFUL: Final = "declared and in doubt"
+_RENAMED: Final = "old names and new ones"
+
+
+def identify_named(
+    planning: Planning, kind: str, noun: str, declared: Sequence[Declared], absent: Sequence[Absent]
+) -> Identified:
+    """Matches declarations with the live resources of a kind, and tells the book every name as it will be."""
+    listing = planning.snapshot.of(kind)
+    out, found = match_declared(planning, kind, noun, declared, listing.rows)
+    left = _take_absent(planning, kind, out, absent, found.unclaimed, {row.id for row in found.live if row})
+    _settle(planning, kind, out, left)
+    if out.gone and listing.incomplete:
+        _refuse_deletions(planning, noun, out, listing.incomplete)
+    planning.gone.update(gone.address for gone in out.gone if planning.chosen(gone.address))
+    refuse_taken(planning, out, listing.rows)
+    return out
+
+
+def match_declared(
+    planning: Planning, kind: str, noun: str, declared: Sequence[Declared], rows: Sequence[HasName]
+) -> tuple[Identified, Found[HasName]]:
+    """Which declaration speaks of which live resource; problems are told, and the book knows what is declared."""
+    incomplete = planning.snapshot.of(kind).incomplete
+    found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    planning.problems.extend(found.problems)
+    out = Identified(live=len(rows))
+    for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
+        if position not in found.broken:
+            out.matches.append(Match(declared=one, row=row))
+        else:
+            _doubtful(planning).add(one.address)
+        if row is not None and normal(row.name) != one.address.name:
+            _renamed(planning)[Address.of(kind, normal(row.name))] = one.address
+        planning.book.know(kind, one.address.name, None if row is None else row.id)
+    return out, found
+
+
+def _doubtful(planning: Planning) -> set[Address]:
+    """What is declared, and has an error because of which nobody knows what is live of it."""
+    return cast("set[Address]", planning.notes.setdefault(_DOUBTFUL, set()))
+
+
+def _renamed(planning: Planning) -> dict[Address, Address]:
+    """For each live thing that the manifests rename: how it goes now, and how it will."""
+    return cast("dict[Address, Address]", planning.notes.setdefault(_RENAMED, {}))
+
+
+def is_in_doubt(planning: Planning, named: Address, by: Address, at: Where) -> bool:
+    """Whether what a declaration names cannot be told from another, or has an error of its own.
+
+    Its own error says all there is to say; where that is not told, or there is none, this tells one.
+    """
+    doubtful = named in _doubtful(planning)
+    if (ids := planning.book.shared(named.kind, named.name)) and not doubtful:
+        planning.problem(
+            "identity/live-twice",
+            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            hint="Declare the one that is meant, with its `id:`.",
+            at=at,
+            address=by,
+        )
+        return True
+    if not doubtful:
+        return False
+    if not planning.chosen(named):
+        planning.problem(
+            "reference/in-doubt",
+            f"{by}: it names {named}, of which nobody can tell yet what is live",
+            hint=f"Plan {shlex.quote(str(named))} too: its error says why.",
+            at=at,
+            address=by,
+        )
+    return True
+
+
+def fate_of(planning: Planning, named: Address, near: str | None) -> tuple[str, str | None]:
+    """What becomes of something that nothing will go by, and what to write instead. near: what it looks like."""
+    new = _renamed(planning).get(named)
+    if new is not None:
+        return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
+    if named in planning.gone:
+        return (
+            f"{named} will be deleted by this plan",
+            "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
+        )
+    otherwise = "Correct the name, or declare it."
+    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
+
+
+def _claim(planning: Planning, one: Declared) -> Claim:
+    return Claim(
+        name=one.address.name,
+        pin=one.pin(planning.policy.workspace),
+        previously=one.previously,
+        label=str(one.address),
+        source=one.source,
+        address=str(one.address),
+    )
+
+
+def _take_absent(
+    planning: Planning,
+    kind: str,
+    out: Identified,
+    absent: Sequence[Absent],
+    free: Sequence[HasName],
+    claimed: set[str],
+) -> list[HasName]:
+    """Moves what `absent` names from the free rows to those that go; the rest is returned."""
+    by_name: defaultdict[str, list[HasName]] = defaultdict(list)
+    by_id = {row.id: row for row in planning.snapshot.of(kind).rows}
+    for row in by_id.values():
+        by_name[normal(row.name)].append(row)
+    going: set[str] = set()
+    for one in absent:
+        pin = one.pin(planning.policy.workspace)
+        pinned = None if pin is None else by_id.get(pin)
+        if pinned is not None and normal(pinned.name) != one.address.name:
+            _other_name(planning, one, pinned, by_name[one.address.name])
+            continue
+        whole = planning.snapshot.of(kind).incomplete is None
+        if whole and pin is not None and pinned is None and by_name[one.address.name]:
+            _other_id(planning, one, pin, by_name[one.address.name])
+            continue
+        rows = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
+        if len(rows) > 1:
+            planning.problem(
+                "identity/live-twice",
+                f'{one.address}: "{one.address.name}" is live more than once, with the ids '
+                + ", ".join(sorted(row.id for row in rows)),
+                hint="Say which one is meant with `id:`.",
+                at=one.source,
+                address=one.address,
+            )
+        elif rows and rows[0].id in claimed:
+            planning.problem(
+                "absent/claimed",
+                f"{one.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
+                hint="Say one of the two.",
+                at=one.source,
+                address=one.address,
+            )
+        elif rows and rows[0].id not in going:
+            going.add(rows[0].id)
+            out.gone.append(Gone(address=one.address, row=rows[0], absent=one))
+        elif not rows:
+            free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
+            nothing_to_do(planning, one, alike(one.address.name, free_names))
+    return [row for row in free if row.id not in going]
+
+
+def _other_name(planning: Planning, one: Absent, pinned: HasName, named: Sequence[HasName]) -> None:
+    """An entry whose id and name mean different things deletes neither."""
+    name = one.address.name
+    planning.problem(
+        "absent/other-name",
+        f'{one.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
+        hint=f"To delete that one, write {quoted(pinned.name)} as its name."
+        + (f" To delete {quoted(name)}, correct the id." if named else " Or take the entry out."),
+        at=one.source,
+        address=one.address,
+    )
+
+
+def _other_id(planning: Planning, one: Absent, pin: str, named: Sequence[HasName]) -> None:
+    """Once a twin is deleted by its id, this is how its entry looks, so it cannot be an error."""
+    planning.problem(
+        "absent/other-id",
+        f'{one.address}: nothing with the id "{pin}" is live, {_live_as(one.address.name, named)}',
+        hint="If the entry has done its work, delete it. If that one is meant, correct the id.",
+        at=one.source,
+        address=one.address,
+        severity=Severity.WARNING,
+    )
+
+
+def _live_as(name: str, named: Sequence[HasName]) -> str:
+    ids = ", ".join(sorted(row.id for row in named))
+    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
+
+
+def hint_on_missing(planning: Planning, kind: str, near: str | None, otherwise: str) -> str:
+    """What to say of something that is not live: what is near, or that it may be live beyond what was read.
+
+    otherwise: the way out where nothing is near.
+    """
+    why = planning.snapshot.of(kind).incomplete
+    if why is None:
+        return near or otherwise
+    return f"It may be there all the same, because the listing was not read whole: {why}"
+
+
+def alike(name: str, names: Iterable[str]) -> str | None:
+    """One of the names that somebody may have meant who wrote another: by its look, or by a pattern."""
+    looks = skeleton(name)
+    return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
+
+
+def nothing_to_do(planning: Planning, one: Absent, stays: str | None = None) -> None:
+    """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows.
+
+    stays: the name of something that is live, and that the entry may have meant.
+    """
+    why = planning.snapshot.of(one.address.kind).incomplete
+    if why is not None:
+        planning.problem(
+            "read/incomplete",
+            f"{one.address}: whether it is gone is not known, because the listing was not read whole: {why}",
+            hint="Try again.",
+            at=one.source,
+            address=one.address,
+        )
+        return
+    if stays is not None:
+        planning.problem(
+            "absent/look-alike",
+            f"{one.address}: nothing of exactly that name is live, but {quoted(stays)} is, and it stays",
+            hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
+            at=one.source,
+            address=one.address,
+            severity=Severity.WARNING,
+        )
+        return
+    planning.problem(
+        "absent/nothing-to-do",
+        f"{one.address}: nothing of that name is live; the entry under `absent` has done its work",
+        hint="You can delete the entry.",
+        at=one.source,
+        address=one.address,
+        severity=Severity.NOTE,
+    )
+
+
+def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasName]) -> None:
+    """Sorts what no entry speaks of into owned, left alone and unmanaged."""
+    policy = planning.policy
+    declared = {match.address.name for match in out.matches}
+    owned: defaultdict[str, list[HasName]] = defaultdict(list)
+    for row in rows:
+        name = normal(row.name)
+        address = Address.of(kind, name)
+        if matches(str(address), policy.leave_alone):
+            out.left_alone += 1
+        elif not policy.only and matches(name, policy.ownership.get(kind, ())):
+            out.gone.append(Gone(address=address, row=row, absent=None))
+            owned[name].append(row)
+            continue
+        else:
+            out.unmanaged.append(Undeclared(address, row))
+        if not planning.book.has(kind, name):
+            planning.book.know(kind, name, row.id)
+        elif name in declared:
+            planning.book.recall(kind, f"{name} (id {row.id})", row.id)
+        else:
+            planning.book.share(kind, name, row.id)
+    for gone in out.gone:
+        planning.book.recall(kind, normal(gone.row.name), gone.row.id)
+    for name, twins in owned.items():
+        if len(twins) > 1:
+            _refuse_twins(planning, Address.of(kind, name), twins)
+
+
+def _refuse_twins(planning: Planning, address: Address, twins: Sequence[HasName]) -> None:
+    """Of several by one name nobody said which goes. The plan shows them, and an export can still declare one."""
+    planning.problem(
+        "refusal/live-twice",
+        f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
+        + ", ".join(sorted(row.id for row in twins)),
+        hint="Declare the one to keep with its `id:`, or put one under `absent` with its `id:` so that all go.",
+        address=address,
+    )
+
+
+def refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:
+    """A name cannot be taken from a live resource that keeps it: two would go by it, and neither could be named."""
+    additive = planning.policy.additive
+    moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
+    taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
+    if not taking:
+        return
+    leaving = {match.row.id for match in moving if match.row}
+    leaving.update(gone.row.id for gone in out.gone if planning.chosen(gone.address) and not additive)
+    holders = {normal(row.name): row for row in rows if row.id not in leaving}
+    for match in taking:
+        holder = holders.get(match.address.name)
+        if holder is not None:
+            planning.problem(
+                "identity/name-taken",
+                f'{match.address}: the live one with the id "{holder.id}" has that name and keeps it',
+                hint="Choose another name, or plan in the same run that the other one is renamed or deleted.",
+                at=match.declared.source,
+                address=match.address,
+            )
+
+
+def _moves(planning: Planning, match: Match) -> bool:
+    """Whether this plan gives a live resource another name."""
+    row = match.row
+    return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
+
+
+def _refuse_deletions(planning: Planning, noun: str, out: Identified, why: str) -> None:
+    for gone in out.gone:
+        planning.problem(
+            "read/incomplete",
+            f"{gone.address}: would be deleted, but the listing of {noun}s was not read whole: {why}",
+            hint="Nothing is deleted on the word of an incomplete listing. Try again.",
+            at=gone.absent.source if gone.absent else None,
+            address=gone.address,
+        )
+    out.gone.clear()

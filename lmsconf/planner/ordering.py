@@ -1,0 +1,71 @@
+"""Puts calls in an order in which each finds what it uses and nothing that is still leaned on is ended.
+
+make before use, free before end. The nodes are calls, not resources: one resource may need a call before another's
+and a call after it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
+
+from lmsconf.model.address import Ref
+from lmsconf.model.values import Step
+
+
+class Circle(Exception):  # a finding about a graph, not an error of the program
+    """Calls that wait for each other; `members` are their positions."""
+
+    def __init__(self, members: Sequence[int]) -> None:
+        super().__init__(f"{len(members)} calls wait for each other")
+        self.members = tuple(members)
+
+
+def needs(steps: Sequence[Step]) -> list[set[int]]:
+    """For each step the positions of those that must be done before it. Linear in what the steps mention."""
+    makers: defaultdict[Ref, list[int]] = defaultdict(list)
+    freers: defaultdict[Ref, list[int]] = defaultdict(list)
+    for position, step in enumerate(steps):
+        for ref in step.makes:
+            makers[ref].append(position)
+        for ref in step.frees:
+            freers[ref].append(position)
+    out: list[set[int]] = []
+    for position, step in enumerate(steps):
+        before = {maker for ref in step.uses for maker in makers.get(ref, ())}
+        before.update(freer for ref in step.ends | step.avoids for freer in freers.get(ref, ()))
+        before.discard(position)
+        out.append(before)
+    return out
+
+
+def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
+    """Positions in an order that respects `before`, lowest `rank` first. Raises Circle."""
+    waiting = [len(one) for one in before]
+    after: defaultdict[int, list[int]] = defaultdict(list)
+    for position, one in enumerate(before):
+        for earlier in one:
+            after[earlier].append(position)
+    ready = [(rank[position], position) for position, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    out = []
+    while ready:
+        _, position = heapq.heappop(ready)
+        out.append(position)
+        for later in after[position]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                heapq.heappush(ready, (rank[later], later))
+    if len(out) < len(before):
+        raise Circle(_circle(before, set(range(len(before))) - set(out)))
+    return out
+
+
+def _circle(before: Sequence[set[int]], left: set[int]) -> list[int]:
+    """One circle among positions of which each waits for another one of them."""
+    path, at = [], min(left)
+    while at not in path:
+        path.append(at)
+        at = min(before[at] & left)
+    return path[path.index(at) :]

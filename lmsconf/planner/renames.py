@@ -1,0 +1,255 @@
+"""Creations that may be renames: each is compared with the resources that are deleted or undeclared.
+
+The same content, in another resource of the kind, stops an apply; a close name, or content that is mostly the same,
+is a note. Choices have no content, but for the live conditions that name them. Resources that are left alone are not
+compared: the project file says that they are somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Final
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.model.address import Address
+from lmsconf.model.candidates import Candidate, PossibleRename
+from lmsconf.model.names import nearest, normal, quoted
+from lmsconf.model.policy import Policy
+from lmsconf.model.values import Action, Change, Json
+from lmsconf.planner.context import Identified, NewParts, Planning, Sides, Similarity, Undeclared
+from lmsconf.planner.kind import Kind
+
+POSSIBLE: Final = "guard/possible-rename"
+CLOSE: Final = "rename/close-name"
+NOT_COMPARED: Final = "rename/not-compared"
+
+
+@dataclass(slots=True, kw_only=True)
+class Renames:
+    """The creations that may be renames, and what there is to say of them."""
+
+    found: list[PossibleRename] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def likely(self) -> list[Address]:
+        """The resource of each likely rename, of itself or of a choice."""
+        return [Address.parse(one.address or "") for one in self.problems if one.code == POSSIBLE]
+
+
+def comparable(unmanaged: Iterable[Undeclared], policy: Policy) -> list[Undeclared]:
+    """What is compared with creations: the first of what no manifest speaks of, by id. What is read is the same."""
+    return sorted(unmanaged, key=lambda one: one.row.id)[: policy.compares]
+
+
+def possible_renames(
+    kinds: Mapping[str, Kind],
+    planning: Planning,
+    changes: Sequence[tuple[Change, Sides]],
+    found: Mapping[str, Identified],
+) -> Renames:
+    """For each resource and each choice that would be created, the live ones that it may be under a new name."""
+    out = Renames()
+    by_kind: defaultdict[str, list[tuple[Change, Sides]]] = defaultdict(list)
+    for change, sides in changes:
+        by_kind[change.address.kind].append((change, sides))
+    for name, mine in by_kind.items():
+        _Comparing(kinds[name], planning, mine, found[name]).run(out)
+    for change, _ in changes:
+        out.problems.extend(_choices(change, planning.parts.get(change.address)))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """A live resource that a creation is compared with. goes: the plan deletes it. is_absent: a manifest says so."""
+
+    one: Undeclared
+    content: Similarity
+    goes: bool
+    is_absent: bool
+
+
+class _Comparing:
+    """The comparison within one kind."""
+
+    def __init__(
+        self, kind: Kind, planning: Planning, changes: Sequence[tuple[Change, Sides]], found: Identified
+    ) -> None:
+        self.kind, self.planning, self.changes, self.found = kind, planning, changes, found
+        self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)
+
+    def run(self, out: Renames) -> None:
+        new = [
+            (change, content)
+            for change, sides in self.changes
+            if change.action is Action.CREATE and sides.after is not None
+            if (content := self.kind.similarity(self.planning, sides.after)) is not None
+        ]
+        if not new:
+            return
+        olds = list(self._olds())
+        by_key: defaultdict[tuple[str, int], list[_Old]] = defaultdict(list)
+        for old in olds:
+            if old.content.key is not None:
+                by_key[old.content.type, hash(old.content.key)].append(old)
+        paired: set[str] = set()
+        for change, content in new:
+            alike = self._alike(content, by_key, paired)
+            close = () if alike else tuple(_close(change, content, olds))
+            if not alike and not close:
+                continue
+            one = PossibleRename(
+                address=change.address,
+                alike=tuple(self._candidate(old, f"the same {content.of}") for old in alike if not old.is_absent),
+                close=tuple(self._candidate(*one) for one in close if not one[0].is_absent),
+            )
+            if one.alike or one.close:
+                out.found.append(one)
+            out.problems.append(self._possible(change, content, alike) if alike else self._note(change, *close[0]))
+        out.problems.extend(self._not_compared())
+
+    def _olds(self) -> Iterator[_Old]:
+        """What the plan deletes, what it would delete if it were asked to, and the first of what it leaves."""
+        planning, policy = self.planning, self.planning.policy
+        going = {change.id for change, _ in self.changes if change.action is Action.DELETE}
+        gone = [Undeclared(one.address, one.row) for one in self.found.gone if one.with_ is None]
+        said = {one.row.id for one in self.found.gone if one.absent is not None}
+        for one in (*gone, *(comparable(self.found.unmanaged, policy) if policy.compares != 0 else ())):
+            content = self.kind.similarity(planning, self.kind.live_form(planning, one.row))
+            if content is not None and (policy.compares != 0 or one.row.id in going):
+                yield _Old(one, content, one.row.id in going, one.row.id in said)
+
+    def _alike(
+        self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], paired: set[str]
+    ) -> list[_Old]:
+        """Those with the same content; of the deleted ones, the first that no other creation has."""
+        # By hash, and then one by one: likeness is no relation to build groups by, where a side leaves some unsaid.
+        if content.key is None:
+            return []
+        same = [old for old in by_key.get((content.type, hash(content.key)), ()) if old.content.key == content.key]
+        goes = next((old for old in same if old.goes and old.one.row.id not in paired), None)
+        if goes is not None:
+            paired.add(goes.one.row.id)
+        return [*([goes] if goes else []), *(old for old in same if not old.goes)]
+
+    def _candidate(self, old: _Old, why: str) -> Candidate:
+        row = old.one.row
+        alone = self.names[normal(row.name)] == 1
+        return Candidate(address=old.one.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone)
+
+    def _line(self, old: _Old) -> str:
+        """What makes it a rename: its name, or its id where another live one has that name."""
+        name = normal(old.one.row.name)
+        if self.names[name] == 1:
+            return f"previously: [{quoted(name)}]"
+        return f"id: {{{quoted(self.planning.policy.workspace)}: {quoted(old.one.row.id)}}}"
+
+    def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
+        lines = " or ".join(map(self._line, alike))
+        instead = "delete and create" if alike[0].goes else "create it all the same"
+        stay = [str(old.one.address) for old in alike if not old.goes]
+        if alike[0].goes:
+            old = alike[0].one.address.name
+            what = f'"{old}" goes and "{change.address.name}" comes with like content'
+            harm = "the old one's people and answers would be lost"
+        else:
+            what = f"it would be created beside {_listed(stay)}, with the same {content.of}"
+            harm = "there would be two of it"
+        return Problem(
+            code=POSSIBLE,
+            severity=Severity.WARNING,
+            message=f"{change.address}: {what}; if that is a rename, {harm}",
+            hint=f"To rename it, write {lines}. To {instead}, allow `recreates`.",
+            source=change.source,
+            address=str(change.address),
+        )
+
+    def _note(self, change: Change, old: _Old, why: str) -> Problem:
+        goes = "goes" if old.goes else "stays"
+        return Problem(
+            code=CLOSE,
+            severity=Severity.NOTE,
+            message=f"{change.address}: it would be created, and {old.one.address}, which {goes}, has {why}",
+            hint=f"If they are one, write {self._line(old)} to rename it.",
+            source=change.source,
+            address=str(change.address),
+        )
+
+    def _not_compared(self) -> Iterator[Problem]:
+        policy, unmanaged = self.planning.policy, len(self.found.unmanaged)
+        if policy.compares and unmanaged > policy.compares:
+            yield Problem(
+                code=NOT_COMPARED,
+                severity=Severity.NOTE,
+                message=f"{policy.compares} of the {unmanaged} {self.kind.plural} that no manifest speaks of were "
+                f"compared with what would be created, and {unmanaged - policy.compares} were not",
+                hint="Before you create anything, look whether one of the others was renamed by hand: `lmsconf drift` "
+                "compares them all.",
+            )
+
+
+def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterator[tuple[_Old, str]]:
+    """The one whose content is mostly the same, else the one with a close name where content cannot be compared."""
+    mine = [old for old in olds if old.content.type == content.type]
+    if content.key is not None:
+        shared = [(len(old.content.items & content.items), old) for old in mine if old.content.key is not None]
+        most = max(shared, key=lambda one: one[0], default=None)
+        if most is not None and 2 * most[0] > max(len(content.items), len(most[1].content.items)):
+            yield most[1], f"most of the same {content.of}"
+            return
+    blank = {old.one.address.name: old for old in mine if content.key is None or old.content.key is None}
+    name = nearest(change.address.name, blank)
+    if name is not None:
+        yield blank[name], "a close name"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _choices(change: Change, parts: NewParts | None) -> Iterator[Problem]:
+    """Choices that come while others go, or beside others that no manifest speaks of."""
+    new = [name for one in change.fields if one.path == "choices" for name in one.added]
+    for old in (name for one in change.fields if one.path == "choices" for name in one.removed):
+        if new:
+            # What goes takes its answers along, so any other that comes may be it; the likest names are paired.
+            best = _likest(str(old), new)
+            new.remove(best)
+            harm = "the old one's people and answers would be lost"
+            what = f'choice "{old}" goes and choice "{best}" comes; if that is a rename, {harm}'
+            hint = f"To rename it, write {_choice_line(best, old)}. To delete and create, allow `recreates`."
+            yield _choice_problem(change, POSSIBLE, what, hint, Severity.WARNING)
+    for name in new if parts else ():
+        likely = sorted(parts.likely.get(str(name), ())) if parts else []
+        near = nearest(str(name), sorted(parts.undeclared)) if parts else None
+        beside = " and ".join(map(quoted, likely or ([near] if near else [])))
+        what = f"choice {quoted(str(name))} would be created beside {beside}, which no manifest speaks of"
+        if likely:
+            lines = " or ".join(_choice_line(name, old) for old in likely)
+            what += ", and which live conditions name in its place; if that is a rename, there would be two of it"
+            hint = f"To rename it, write {lines}. To create it all the same, allow `recreates`."
+            yield _choice_problem(change, POSSIBLE, what, hint, Severity.WARNING)
+        elif near:
+            hint = f"If they are one, write {_choice_line(name, near)} to rename it."
+            yield _choice_problem(change, CLOSE, f"{what}: their names are close", hint, Severity.NOTE)
+
+
+def _likest(old: str, names: Sequence[Json]) -> Json:
+    """The name that looks most like the old one."""
+    return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
+
+
+def _choice_line(new: Json, old: Json) -> str:
+    return f"- {{name: {quoted(str(new))}, previously: [{quoted(str(old))}]}}"
+
+
+def _choice_problem(change: Change, code: str, what: str, hint: str, severity: Severity) -> Problem:
+    message = f"{change.address}: {what}"
+    return Problem(
+        code=code, severity=severity, message=message, hint=hint, source=change.source, address=str(change.address)
+    )

@@ -1,0 +1,79 @@
+"""Which part of the manifests is planned: `--only` with all that it needs, and `--except`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address
+from lmsconf.model.names import fits
+from lmsconf.model.policy import Policy
+from lmsconf.model.values import Declared
+from lmsconf.planner.context import Planner
+
+
+class Selection:
+    """Says of every address whether it is planned. Without `--only` and `--except`, all are."""
+
+    def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[Declared], policy: Policy) -> None:
+        self._only, self._excluded = policy.only, policy.excluded
+        self._needed: set[Address] = set()
+        here = {one.address: one for one in declared}
+        self._left_out = _meant(here, self._excluded)
+        if self._only:
+            self._add_needs(kinds, here)
+
+    def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, Declared]) -> None:
+        todo = list(_meant(declared, self._only))
+        while todo:
+            address = todo.pop()
+            if address not in self._needed and address in declared:
+                self._needed.add(address)
+                todo.extend(kinds[address.kind].leans_on(declared[address]))
+
+    def __call__(self, address: Address) -> bool:
+        """Whether it is planned."""
+        if self.leaves_out(address):
+            return False
+        return not self._only or address in self._needed or _fits(address, self._only)
+
+    def leaves_out(self, address: Address) -> bool:
+        """Whether `--except` says so."""
+        return bool(self._excluded) and (address in self._left_out or _fits(address, self._excluded))
+
+    def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
+        """An address that fits nothing declared, absent or live is an error."""
+        names = [str(address) for address in known] if self._only or self._excluded else []
+        for option, patterns in (("--only", self._only), ("--except", self._excluded)):
+            for pattern in patterns:
+                if not any(fits(name, pattern) for name in names):
+                    yield Problem(
+                        code="select/nothing",
+                        message=f"{option} {pattern}: nothing declared, absent or live has such an address",
+                        hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * fits any text.",
+                    )
+
+
+def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
+    """The kinds in which to look for what the command line names and no manifest does; it may be live all the same."""
+    names = [str(address) for address in known] if policy.only or policy.excluded else []
+    open_ = [one for one in (*policy.only, *policy.excluded) if not any(fits(name, one) for name in names)]
+    return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
+
+
+def _meant(declared: Mapping[Address, Declared], patterns: Iterable[str]) -> frozenset[Address]:
+    """What patterns fit: by address, or by an earlier one, by which it may still be live, where none fits otherwise."""
+    found: set[Address] = set()
+    for pattern in patterns:
+        said = {address for address in declared if _fits(address, [pattern])}
+        found |= said or {at for at, one in declared.items() if any(_fits(was, [pattern]) for was in _were(one))}
+    return frozenset(found)
+
+
+def _were(one: Declared) -> Iterator[Address]:
+    return (Address.of(one.address.kind, name) for name in one.previously)
+
+
+def _fits(address: Address, patterns: Iterable[str]) -> bool:
+    name = str(address)
+    return any(fits(name, pattern) for pattern in patterns)

@@ -1,0 +1,103 @@
+"""Commands that print a token: which of them this user has allowed to run for a project, kept between runs.
+
+What was allowed is a project, by its path, and the words of the command as the project file spells them. A word that is
+a file of the project is allowed as the file was then: when it changes, it is asked for again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import LmsconfError
+from lmsconf.support.atomic_files import write_atomically
+
+VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
+FORMAT: Final = "lmsconf.token-commands/1"
+_ALLOW: Final = "allow"
+_WRITABLE_BY_OTHERS: Final = 0o022
+
+Ask = Callable[[str], bool]
+"""Shows a command to a person and hears whether it may run."""
+
+
+class CommandRefused(LmsconfError):
+    """Nobody has allowed a command to run."""
+
+    code = "token/refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """What was allowed so far. file: where that is kept, None: nowhere. ask: None where there is nobody to ask."""
+
+    file: Path | None
+    always: bool
+    ask: Ask | None = None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], ask: Ask | None = None) -> Approvals:
+        """Those of the user whose environment this is."""
+        said, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
+        state = (
+            Path(said) if said.startswith("/") else Path(home) / ".local" / "state" if home.startswith("/") else None
+        )
+        file = None if state is None else state / "lmsconf" / "token-commands.json"
+        return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
+
+    def require(self, command: Sequence[str], root: Path) -> None:
+        """Returns for a command that may run. Raises CommandRefused for one that nobody has allowed."""
+        if self.always:
+            return
+        entry = _entry(command, root)
+        known = self._known()
+        if entry in known:
+            return
+        shown = shlex.join(command)
+        if self.ask is None:
+            hint = f"Run it once on a terminal, which asks; or set {VARIABLE}={_ALLOW} where every change is reviewed."
+            raise CommandRefused(f"the token's command was not allowed to run yet: {shown}", hint=hint)
+        if not self.ask(shown):
+            raise CommandRefused("declined: the token's command did not run", hint=f"The command is: {shown}")
+        if self.file is not None:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
+
+    def _known(self) -> list[object]:
+        """What the file holds, as far as it is this user's word alone."""
+        try:
+            if self.file is None:
+                return []
+            about = self.file.lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & _WRITABLE_BY_OTHERS:
+                return []
+            found = json.loads(self.file.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except ValueError as error:
+            raise LmsconfError(
+                f"{self.file} is damaged", hint="Take the file away; commands are asked again."
+            ) from error
+        allowed = found.get("allowed") if isinstance(found, dict) and found.get("format") == FORMAT else None
+        return allowed if isinstance(allowed, list) else []
+
+
+def _entry(command: Sequence[str], root: Path) -> dict[str, object]:
+    real = Path(os.path.realpath(root))
+    files = {word: digest for word in command if (digest := _digest(real, word))}
+    return {"project": str(real), "command": list(command), "files": files}
+
+
+def _digest(root: Path, word: str) -> str | None:
+    """The sha256 of the file of the project that a word names; None for any other word."""
+    path = Path(os.path.realpath(root / word)) if "\0" not in word else root
+    if not path.is_relative_to(root) or not os.path.isfile(path):  # noqa: PTH113  Path.is_file may raise
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,368 @@
+"""The project file `lmsconf.yaml`: read with positions, checked, and what it says about planning as plain values."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+from lmsconf.errors import Problem, ProblemsFound, Severity, Where, shown
+from lmsconf.manifest.file_set import PROJECT_FILE, Shelf, Unreadable
+from lmsconf.manifest.validation import messages
+from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
+from lmsconf.model.drift import Ignore
+from lmsconf.model.names import did_you_mean, fits, nearest, quoted
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
+from lmsconf.model.values import Json
+from lmsconf.support import url_rules
+from lmsconf.support.package_data import schema_text
+
+FILE: Final = PROJECT_FILE
+ENV_WORKSPACE: Final = "env"
+_KINDS: Final = {
+    "custom_fields": "custom_field",
+    "groups": "group",
+    "smart_groups": "smart_group",
+    "content_targets": "content_target",
+}
+_ADDRESSED: Final = {**_KINDS, "users": "user"}
+"""What addresses begin with, by the section in which people write the same."""
+_SANDBOX: Final = "sandbox:"
+_EVERYTHING: Final = ("*", "all")
+_BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
+"""A slash that no address has in a name: there a backslash stands before it."""
+_NO_FILE_HINT: Final = (
+    f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project file that is sound in itself: every workspace of it was looked at."""
+
+    body: Map
+    places: EntryPlaces
+    notes: list[Problem] = field(default_factory=list)
+
+    def part(self, *path: str) -> Mapping[str, Json]:
+        """The mapping at `path`; empty where the file says nothing."""
+        node: Json = self.body
+        for step in path:
+            node = node.get(step) if isinstance(node, dict) else None
+        return node if isinstance(node, dict) else {}
+
+    def layers(self, workspace: str) -> Iterator[tuple[Trail, Mapping[str, Json]]]:
+        """The project's own word and then the workspace's, which goes further."""
+        yield (), self.body
+        yield ("workspaces", workspace), self.part("workspaces", workspace)
+
+    def merged(self, key: str, workspace: str) -> dict[str, Json]:
+        """A mapping key by key: what the workspace says of one stands in place of what the project says."""
+        found: dict[str, Json] = {}
+        for path, _ in self.layers(workspace):
+            found |= self.part(*cast("tuple[str, ...]", path), key)
+        return found
+
+    def places_of(self, key: str, workspace: str) -> dict[str, Where]:
+        """Where each key of a merged mapping stands."""
+        found: dict[str, Where] = {}
+        for path, said in self.layers(workspace):
+            found |= {name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", said.get(key, {}))}
+        return found
+
+    def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
+        """Kind → patterns of what lmsconf owns."""
+        said = self.merged("ownership", workspace)
+        return {
+            _KINDS[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
+            for section, owned in said.items()
+        }
+
+    def guards(self, workspace: str) -> Guards:
+        """The limits; what is protected anywhere in the file stays so."""
+        guards = Guards()
+        for _, said in self.layers(workspace):
+            guards = _guarded(guards, said.get("guards"))
+        return guards
+
+    def variables(self, workspace: str) -> dict[str, Json]:
+        """What manifests may use as `$(name)`: texts, numbers as the file spells them, true or false, lists of such."""
+        found: dict[str, Json] = {}
+        for path, said in self.layers(workspace):
+            for name, value in cast("Mapping[str, Json]", said.get("vars", {})).items():
+                at: Trail = (*path, "vars", name)
+                listed = isinstance(value, list)
+                found[name] = (
+                    [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
+                    if listed
+                    else self._word(value, at)
+                )
+        return found
+
+    def _word(self, value: Json, at: Trail) -> Json:
+        """A single value of a variable: a number is a text, as the file spells it."""
+        return value if isinstance(value, str | bool) else self.places.written(*at)
+
+    def consents(self, workspace: str, today: date) -> Iterator[Consent]:
+        """What was allowed beforehand and still is; a consent whose date has come leaves a note."""
+        for path, said in self.layers(workspace):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("allow", []))):
+                at = (*path, "allow", number)
+                until = date.fromisoformat(str(item["until"]))
+                guard = next(name for name in GUARDS if name in item)
+                if until <= today:
+                    self.notes.append(_expired(guard, item[guard], until, self.places.at(*at)))
+                    continue
+                reason = item.get("reason")
+                yield Consent(
+                    guard=guard,
+                    number=None if item[guard] == UNKNOWN else cast(int, item[guard]),
+                    reason=None if reason is None else str(reason),
+                    until=until,
+                    source=self.places.at(*at),
+                )
+
+    def ignores(self, workspace: str) -> Iterator[Ignore]:
+        """Differences that do not count as drift; those of one workspace come before those of all."""
+        for path, said in reversed(tuple(self.layers(workspace))):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("ignore", []))):
+                until = item.get("until")
+                yield Ignore(
+                    pattern=str(item["address"]),
+                    reason=str(item["reason"]),
+                    until=None if until is None else date.fromisoformat(str(until)),
+                    source=self.places.at(*path, "ignore", number),
+                )
+
+    def timezone(self) -> tzinfo | None:
+        """The zone of times that name no offset. Raises KeyError or ValueError for a name that is none."""
+        from zoneinfo import ZoneInfo
+
+        name = self.body.get("timezone")
+        return None if name is None else ZoneInfo(str(name))
+
+
+def read_project(root: Path) -> Project:
+    """The project file of a folder. Raises ProblemsFound with everything that is wrong in it."""
+    path = root / FILE
+    if path.is_symlink():
+        message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
+        raise ProblemsFound([_problem("project/link", message, Where(FILE), hint=hint)])
+    if not path.is_file():
+        raise ProblemsFound([_no_file(root)])
+    try:
+        text = Shelf(root).text(path)
+    except Unreadable as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+    reading = read(FILE, text)
+    if not reading.documents and not reading.problems:
+        raise ProblemsFound([_problem("project/empty", "the project file is empty", Where(FILE), hint=_NO_FILE_HINT)])
+    found = list(reading.problems)
+    for extra in reading.documents[1:]:
+        where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
+        found.append(_problem("project/documents", "a project file is one document", where, hint=hint))
+    project: Project | None = None
+    if reading.documents:
+        document = reading.documents[0]
+        places = EntryPlaces(document.value, document.source, document.at)
+        shape = [
+            problem
+            for finding in _shape().findings(document.value)
+            for problem in messages.problems(finding, places, within=None, area="project", address=None)
+        ]
+        found += shape
+        if isinstance(document.value, Map) and not shape:
+            project = Project(document.value, places)
+            found += _meaning(project, root)
+    if found or project is None:
+        raise ProblemsFound(sorted(found, key=lambda problem: problem.source or Where("")))
+    return project
+
+
+@cache
+def _shape() -> Shape:
+    # Reasons may go over several lines here, and patterns may fit names that no manifest could hold.
+    return Shape(json.loads(schema_text("project.schema.json")), names=False)
+
+
+def url_problem(url: str) -> tuple[str, str] | None:
+    """What is wrong with the address of a workspace, and the way out; None where nothing is."""
+    if url.startswith(_SANDBOX):
+        return None
+    return url_rules.url_problem(url)
+
+
+def path_problem(root: Path, text: str) -> tuple[str, str] | None:
+    """What is wrong with a path that must stay inside the project, all links followed; None where nothing is."""
+    inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
+    if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
+        return None
+    return f"{shown(text)} lies outside the project", "Name a file inside the project, without `..`."
+
+
+def _meaning(project: Project, root: Path) -> Iterator[Problem]:
+    """What a schema cannot tell, over all workspaces."""
+    names = list(project.part("workspaces"))
+    for name in names:
+        at = ("workspaces", name)
+        if name == ENV_WORKSPACE:
+            hint = "LMSCONF_URL makes a workspace of that name; choose another."
+            yield _problem("project/name", 'a workspace cannot be called "env"', project.places.key(*at), hint=hint)
+        wrong = url_problem(str(project.part(*at)["url"]))
+        if wrong:
+            yield _problem(
+                "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
+            )
+        url, seed = str(project.part(*at)["url"]), project.part(*at).get("seed", "")
+        for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", str(seed))):
+            if wrong := path_problem(root, text):
+                where = project.places.at(*at, key)
+                yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
+        yield from _consent_problems(project, at)
+        yield from _ignore_problems(project, at)
+        yield from _pattern_problems(project, (*at, "guards"), "protect")
+    yield from _consent_problems(project, ())
+    yield from _ignore_problems(project, ())
+    yield from _pattern_problems(project, ("guards",), "protect")
+    yield from _pattern_problems(project, (), "leave_alone")
+    for path in ((), *(("workspaces", name) for name in names)):
+        if "users" in project.part(*path, "ownership"):
+            hint = "Take `users` out. To archive somebody, declare them with `archived: true`."
+            where = project.places.key(*path, "ownership", "users")
+            message = "people are never owned, because nobody is deleted"
+            yield _problem("project/people-owned", message, where, hint=hint)
+    default = project.body.get("default_workspace")
+    if default is not None and default not in names:
+        hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
+        where = project.places.at("default_workspace")
+        yield _problem("project/unknown-workspace", f'there is no workspace "{shown(str(default))}"', where, hint=hint)
+    yield from _zone_problems(project)
+
+
+def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+    said = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
+    for number, item in enumerate(said):
+        at: Trail = (*path, "allow", number)
+        if sum(guard in item for guard in GUARDS) != 1:
+            message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
+            yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
+        yield from _date_problems(project, item["until"], (*at, "until"))
+
+
+def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+    said = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
+    for number, item in enumerate(said):
+        at: Trail = (*path, "ignore", number)
+        if "until" in item:
+            yield from _date_problems(project, item["until"], (*at, "until"))
+        pattern = str(item["address"])
+        if pattern != "*" and (right := _right(pattern)) != pattern:
+            yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
+
+
+def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iterator[Problem]:
+    """Patterns of a list that no address could fit, so that they would do nothing without a word."""
+    for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
+        said = pattern.removeprefix("!")
+        right = said if said in _EVERYTHING else _right(said)
+        if right != said:
+            sign = pattern[: len(pattern) - len(said)]
+            yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
+
+
+def _no_address(key: str, pattern: str, right: str, where: Where) -> Problem:
+    kinds = ", ".join(_ADDRESSED.values())
+    hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
+    return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
+
+
+def _right(pattern: str) -> str:
+    """The pattern as it can fit an address; the same if it can."""
+    kind, slash, name = pattern.partition("/")
+    meant = [one for one in _ADDRESSED.values() if fits(one, kind)]
+    if not meant:
+        near = _ADDRESSED.get(kind) or nearest(kind, _ADDRESSED.values()) if slash else None
+        kind, name = (near, name) if near else ("group", pattern)
+        meant = [kind]
+    # In the addresses of assignments a slash also stands before the name of the audience.
+    if "content_target" not in meant:
+        name = _BARE_SLASH.sub(r"\\/", name)
+    if meant == ["user"]:
+        name = name.casefold()
+    return f"{kind}/{name or '*'}"
+
+
+def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]:
+    try:
+        date.fromisoformat(str(said))
+    except ValueError:
+        message = f"{shown(str(said))} is not a day of the calendar"
+        yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
+
+
+def _zone_problems(project: Project) -> Iterator[Problem]:
+    try:
+        project.timezone()
+    except (KeyError, ValueError, OSError):
+        from zoneinfo import available_timezones
+
+        name = str(project.body["timezone"])
+        hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
+        yield _problem(
+            "project/timezone", f'there is no time zone "{shown(name)}"', project.places.at("timezone"), hint=hint
+        )
+
+
+def _guarded(guards: Guards, said: Json) -> Guards:
+    """The guards with what one layer says of them; `off` lifts the limits, not protection and not `min_admins`."""
+    if said == "off":
+        return guards.limited(dict.fromkeys(GUARDS))
+    if not isinstance(said, dict):
+        return guards
+    limits: dict[str, Limit | None] = {name: _limit(guards.limit(name), said[name]) for name in GUARDS if name in said}
+    protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
+    least = cast(int, said.get("min_admins", guards.min_admins))
+    return replace(guards.limited(limits), protect=protect, min_admins=least)
+
+
+def _limit(before: Limit | None, said: Json) -> Limit | None:
+    """A limit with what is said of it: `off`, or a count, a share, or both."""
+    if not isinstance(said, dict):
+        return None
+    before = before or Limit(count=None)
+    count, share = said.get("count", before.count), said.get("share", before.share)
+    return Limit(count=None if count == "off" else cast("int | None", count), share=_share(share))
+
+
+def _share(said: Json) -> float | None:
+    if said is None or said == "off":
+        return None
+    return float(said.removesuffix("%")) / 100 if isinstance(said, str) else float(cast(float, said))
+
+
+def _expired(guard: str, number: Json, until: date, where: Where) -> Problem:
+    return Problem(
+        code="project/consent-expired",
+        message=f"allow: {guard}: {number} held until {until} and is ignored",
+        severity=Severity.NOTE,
+        hint="Take it out of the project file.",
+        source=where,
+    )
+
+
+def _no_file(root: Path) -> Problem:
+    other = root / "lmsconf.yml"
+    hint = f"Rename lmsconf.yml to {FILE}." if other.is_file() else _NO_FILE_HINT
+    return Problem(code="project/missing", message=f"there is no {FILE} in {root}", hint=hint)
+
+
+def _problem(code: str, message: str, where: Where, *, hint: str | None = None) -> Problem:
+    return Problem(code=code, message=message, hint=hint, source=where)

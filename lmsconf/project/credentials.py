@@ -1,0 +1,222 @@
+"""Tokens: where each comes from, read only when it is needed, and never shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import LmsconfError, Problem, Severity, Where, shown
+from lmsconf.project.approvals import Approvals, Ask
+from lmsconf.support.redaction import keep_secret
+from lmsconf.support.url_rules import bare_token, token_problem
+
+_PATIENCE = 60.0
+_LARGEST: Final = 1 << 16
+_OURS: Final = "LMSCONF_"
+_NEVER: Final = frozenset({"LMSCONF_PLAN_KEY"})
+"""Secrets of lmsconf's own that are no token of any service."""
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ENVS: Final = "LMSCONF_TOKEN_ENVS"
+DIRS: Final = "LMSCONF_TOKEN_DIRS"
+_READABLE_BY_OTHERS = 0o077
+_FILE_HINT: Final = (
+    "Write the token alone, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
+    "project's folder."
+)
+_COMMAND_HINT: Final = (
+    "Run the command in the project's folder: it must end with 0 and print the token alone, in one line. Write another "
+    "as `token: {command: [PROGRAM, ARGUMENT]}`."
+)
+
+
+class NoToken(LmsconfError):
+    """There is a place where the token should be, and it gives none."""
+
+    code = "token/missing"
+
+
+class TokenRefused(LmsconfError):
+    """The project file names a place that the environment does not let tokens come from."""
+
+    code = "token/refused"
+
+
+class Secret:
+    """A text that no repr, log or traceback shows, nor anything else that lmsconf says."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        keep_secret(text.strip())
+
+    def reveal(self) -> str:
+        """The text itself, for the one header that carries it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvToken:
+    """The token is in an environment variable; `found` is None where that is not set, or not allowed."""
+
+    name: str
+    found: Secret | None
+    allowed: bool = True
+
+    def secret(self) -> Secret:
+        """The token. Raises NoToken and TokenRefused."""
+        if not self.allowed:
+            hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shown(self.name)}"
+            raise TokenRefused(f"a token must not come from the environment variable {shown(self.name)}", hint=hint)
+        if self.found is None:
+            raise NoToken(
+                f"the environment variable {self.name} is not set", hint=f"It should hold the token: {self.name}=…"
+            )
+        hint = f"Set it to the token alone, in one line: {self.name}=…"
+        return _usable(self.found.reveal(), f"the environment variable {self.name}", hint)
+
+    def warning(self, source: Where) -> Problem | None:
+        """Nothing about a variable is worth a warning."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FileToken:
+    """The token is all that a file holds. folders: where tokens may lie, the project's own among them."""
+
+    path: Path
+    folders: tuple[Path, ...]
+
+    def secret(self) -> Secret:
+        """The token. Raises NoToken and TokenRefused."""
+        real = Path(os.path.realpath(self.path))
+        if not self._allowed(real):
+            hint = f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER"
+            raise TokenRefused(f"the token file {self.path} lies outside the project", hint=hint)
+        try:
+            text = _small_text(real)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise NoToken(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
+        return _usable(text, f"the file {self.path}", _FILE_HINT)
+
+    def warning(self, source: Where) -> Problem | None:
+        """That others on this machine can read the file, if they can."""
+        if not self._allowed(Path(os.path.realpath(self.path))):
+            return None
+        if not self.path.is_file() or not self.path.stat().st_mode & _READABLE_BY_OTHERS:
+            return None
+        return Problem(
+            code="token/readable",
+            message=f"others on this machine can read the token file {self.path}",
+            severity=Severity.WARNING,
+            hint=f"chmod 600 {shlex.quote(str(self.path))}",
+            source=source,
+        )
+
+    def _allowed(self, real: Path) -> bool:
+        """Whether the file, all links followed, is in one of the folders, and no part of a repository's own files."""
+        inside = (real.relative_to(folder) for folder in self.folders if real.is_relative_to(folder))
+        return any(".git" not in path.parts for path in inside)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandToken:
+    """A program prints the token. It runs when the token is needed, never before."""
+
+    command: tuple[str, ...]
+    folder: Path
+    approvals: Approvals
+
+    def secret(self) -> Secret:
+        """The token. Raises NoToken, and CommandRefused for a program that nobody has allowed.
+
+        What the program says on stderr goes to the terminal.
+        """
+        self.approvals.require(self.command, self.folder)
+        words = shlex.join(self.command)
+        try:
+            done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
+                self.command, cwd=self.folder, stdout=subprocess.PIPE, timeout=_PATIENCE, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = error.strerror if isinstance(error, OSError) else f"no answer within {_PATIENCE:.0f} seconds"
+            raise NoToken(f"the command {words} gave no token: {reason}", hint=_COMMAND_HINT) from error
+        if done.returncode:
+            message = f"the command {words} gave no token: it ended with {done.returncode}"
+            raise NoToken(message, hint=_COMMAND_HINT)
+        return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
+
+    def warning(self, source: Where) -> Problem | None:
+        """Nothing about a command is worth a warning."""
+        return None
+
+
+Token = EnvToken | FileToken | CommandToken
+
+
+def token_from(said: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None) -> Token:
+    """The token that the project file speaks of; it is not read yet. ask: whether a new command may run."""
+    if "env" in said:
+        name = str(said["env"])
+        return env_token(name, environ) if may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
+    if "file" in said:
+        folders = (Path(os.path.realpath(root)), *_token_folders(environ))
+        return FileToken(root / Path(str(said["file"])).expanduser(), folders)
+    command = said["command"]
+    words = tuple(str(word) for word in command) if isinstance(command, list) else ()
+    return CommandToken(words, root, Approvals.of(environ, ask))
+
+
+def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
+    """The token in an environment variable; one that is set to nothing counts as not set."""
+    return EnvToken(name, Secret(environ[name]) if environ.get(name) else None)
+
+
+def may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a project file may name a variable: those of lmsconf, and those that the environment lists."""
+    if name in _NEVER or not _VARIABLE.fullmatch(name):
+        return False
+    return name.startswith(_OURS) or name in re.split(r"[,:\s]+", environ.get(ENVS, ""))
+
+
+def _token_folders(environ: Mapping[str, str]) -> list[Path]:
+    """The folders that the environment names for tokens. Raises LmsconfError for one that depends on where we are."""
+    named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
+    for name in named:
+        if not name.startswith("/"):
+            raise LmsconfError(f"{DIRS}: {shown(name)} is no absolute path", hint="Write it from / on.")
+    return [Path(os.path.realpath(name)) for name in named]
+
+
+def _small_text(path: Path) -> str:
+    """The text of a file, of which no more is read than a token can have. Raises OSError and UnicodeDecodeError."""
+    flags = os.O_NONBLOCK | os.O_NOFOLLOW
+    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(None, "it is a pipe or a device, not a file")
+        return file.read(_LARGEST).decode("utf-8")
+
+
+def _usable(text: str, origin: str, hint: str) -> Secret:
+    """The token without the line break at its end. Raises NoToken where a header could not carry it."""
+    token = bare_token(text)
+    if wrong := token_problem(token):
+        raise NoToken(f"{origin} holds no token: {wrong}", hint=hint)
+    return Secret(token)

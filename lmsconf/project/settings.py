@@ -1,0 +1,251 @@
+"""Flags, environment and project file → one frozen Settings. A flag beats the environment, which beats the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from socket import gethostname
+from typing import Final, cast
+
+from lmsconf.errors import Problem, ProblemsFound, UsageError, Where, shown
+from lmsconf.model.drift import Ignore
+from lmsconf.model.names import did_you_mean
+from lmsconf.model.policy import Policy
+from lmsconf.model.values import Json
+from lmsconf.project.approvals import Ask
+from lmsconf.project.config_file import (
+    ENV_WORKSPACE,
+    FILE,
+    Project,
+    path_problem,
+    read_project,
+    url_problem,
+)
+from lmsconf.project.credentials import Token, env_token, token_from
+from lmsconf.project.discovery import project_folder
+from lmsconf.project.trust import Destination, destination
+from lmsconf.support.url_rules import ALLOWED_HOSTS
+
+DEFAULT_MANIFESTS: Final = "manifests"
+_SANDBOX: Final = "sandbox:"
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The workspace that was chosen. `token` is a place to look, not the token itself.
+
+    database: where the embedded workspace keeps its tables; None in memory, and for every other workspace.
+    """
+
+    name: str
+    url: str
+    token: Token | None = None
+    seed: Path | None = None
+    database: Path | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is the sandbox in this process: no server, no credentials."""
+        return self.url.startswith(_SANDBOX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockTerms:
+    """How a run locks the workspace for others: for so many seconds at a time, under that name."""
+
+    lease: float
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that decides a run beside the manifests.
+
+    root        the folder of the project file
+    manifests   the folder of the manifests
+    workspaces  the names of all that the file has
+    policy      what decides a plan; `allow:` is in it, `--allow` is for the caller to add
+    dialect_at  where each key of the dialect stands
+    settle      seconds to look for what a lost answer may have made
+    lock        how to keep runs elsewhere off the workspace; None: not at all
+    problems    warnings and notes about the project file itself
+    ignores     differences that do not count as drift
+    destination where the file sends requests, in its own words
+    hosts       the only ones that may have a token; None: the environment does not say
+    """
+
+    root: Path
+    manifests: Path
+    workspace: Workspace
+    workspaces: tuple[str, ...]
+    policy: Policy
+    dialect: Mapping[str, str | int]
+    variables: Mapping[str, Json]
+    settle: float
+    lock: LockTerms | None
+    problems: tuple[Problem, ...]
+    destination: Destination
+    dialect_at: Mapping[str, Where] = field(default_factory=dict)
+    ignores: tuple[Ignore, ...] = ()
+    hosts: tuple[str, ...] | None = None
+
+
+def load(
+    directory: Path | None,
+    workspace: str | None,
+    environ: Mapping[str, str],
+    *,
+    today: date | None = None,
+    ask: Ask | None = None,
+) -> Settings:
+    """The settings of the project in `directory`, left out: here or above. Raises ProblemsFound and UsageError.
+
+    today: decides which consents of the file still hold; left out, the date in the project's time zone. ask: hears of
+    a person whether a new command for the token may run; left out, none may.
+    """
+    root = directory or project_folder(Path(), environ)
+    if not root.is_dir():
+        raise UsageError(f"there is no folder {root}", hint="-C names the folder that holds the project file.")
+    _refuse_two_choices(workspace, environ)
+    project = read_project(root)
+    chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
+    zone = project.timezone()
+    day = today or datetime.now(zone or UTC).date()
+    policy = _policy(project, chosen.name, day)
+    return Settings(
+        root=root,
+        manifests=root / str(project.body.get("manifests", DEFAULT_MANIFESTS)),
+        workspace=chosen,
+        workspaces=tuple(project.part("workspaces")),
+        policy=policy,
+        dialect=cast("dict[str, str | int]", project.merged("dialect", chosen.name)),
+        variables=project.variables(chosen.name),
+        settle=policy.settle,
+        lock=_lock(project, environ),
+        problems=(*_warnings(project, chosen), *project.notes),
+        destination=destination(project, chosen.name, root),
+        dialect_at=project.places_of("dialect", chosen.name),
+        ignores=tuple(project.ignores(chosen.name)),
+        hosts=_hosts(environ),
+    )
+
+
+def _policy(project: Project, workspace: str, today: date) -> Policy:
+    name = project.body.get("timezone")
+    return Policy(
+        workspace=workspace,
+        today=today,
+        ownership=project.ownership(workspace),
+        leave_alone=tuple(cast("list[str]", project.body.get("leave_alone", []))),
+        guards=project.guards(workspace),
+        consents=tuple(project.consents(workspace, today)),
+        timezone=project.timezone(),
+        timezone_name=None if name is None else str(name),
+        skip_unknown=project.part("people").get("unknown") == "skip",
+        create_people=project.part("people").get("create") is True,
+        ignore=tuple(one.pattern for one in project.ignores(workspace)),
+        settle=_seconds(str(project.body.get("settle", "30s"))),
+        valid_for=timedelta(seconds=_seconds(str(project.part("plans").get("valid_for", "7d")))),
+    )
+
+
+def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> None:
+    """LMSCONF_URL is a workspace of its own: naming another beside it can only be a mistake."""
+    if not environ.get("LMSCONF_URL"):
+        return
+    for other, said in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
+        if said:
+            raise UsageError(
+                f"LMSCONF_URL and {other} both choose a workspace", hint=f"Unset LMSCONF_URL, or leave {other} out."
+            )
+
+
+def _from_environment(root: Path, environ: Mapping[str, str]) -> Workspace | None:
+    """The workspace that LMSCONF_URL names. Nothing of the file's workspaces is used for it, least of all a token."""
+    url = environ.get("LMSCONF_URL")
+    if not url:
+        return None
+    if wrong := url_problem(url):
+        raise ProblemsFound([Problem(code="project/url", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+    if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
+        raise ProblemsFound([Problem(code="project/outside", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+    return Workspace(
+        name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
+    )
+
+
+def _from_file(
+    project: Project, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> Workspace:
+    name = _chosen(project, workspace, environ)
+    said = project.part("workspaces", name)
+    url, seed, token = str(said["url"]), said.get("seed"), said.get("token")
+    found: Token | None = None
+    if environ.get("LMSCONF_TOKEN"):
+        found = env_token("LMSCONF_TOKEN", environ)
+    elif isinstance(token, dict):
+        found = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
+    return Workspace(
+        name=name,
+        url=url,
+        token=found,
+        seed=None if seed is None else root / str(seed),
+        database=_database(url, root),
+    )
+
+
+def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str]) -> str:
+    """Which workspace is meant: by flag, by environment, by default, or because there is only one."""
+    names = list(project.part("workspaces"))
+    name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        message = "no workspace is chosen" if names else "the project file has no workspace"
+        hint = f"Set default_workspace, or say --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
+        raise ProblemsFound(
+            [Problem(code="project/no-workspace", message=message, hint=hint, source=project.places.at())]
+        )
+    if name in names:
+        return str(name)
+    hint = did_you_mean(str(name), names) or f"There is {', '.join(names) or 'none'}."
+    if workspace:
+        raise UsageError(f'there is no workspace "{shown(str(name))}"', hint=hint)
+    message = f'LMSCONF_WORKSPACE: there is no workspace "{shown(str(name))}"'
+    raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
+
+
+def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The hosts that may have a token. A list that is set and empty names none, as when a pipeline lacks its value."""
+    said = environ.get(ALLOWED_HOSTS)
+    return None if said is None else tuple(name.strip() for name in said.split(",") if name.strip())
+
+
+def _database(url: str, root: Path) -> Path | None:
+    path = url.removeprefix(_SANDBOX)
+    return root / path if url.startswith(_SANDBOX) and path else None
+
+
+def _warnings(project: Project, chosen: Workspace) -> list[Problem]:
+    if chosen.token is None:
+        return []
+    warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))
+    return [warning] if warning else []
+
+
+def _lock(project: Project, environ: Mapping[str, str]) -> LockTerms | None:
+    """What `lock:` says. Without an owner's name it is who runs this, and where."""
+    said = project.body.get("lock", False)
+    if said is False:
+        return None
+    terms = said if isinstance(said, dict) else {}
+    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {gethostname()}")
+    return LockTerms(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
+
+
+def _seconds(text: str) -> float:
+    unit = text.lstrip("0123456789")
+    return int(text.removesuffix(unit)) * _UNITS[unit]

@@ -1,0 +1,121 @@
+"""The files of a new project, as texts: a project file, a first manifest, a workflow of its CI system."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files as package_files
+from types import MappingProxyType
+from typing import Final
+
+from lmsconf.support.package_data import ci_text, schema_text
+
+PROJECT_FILE: Final = "lmsconf.yaml"
+MANIFESTS: Final = "manifests"
+SANDBOX: Final = "sandbox:workspace.db"
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_SCHEMAS: Final = {"manifests": "manifest.schema.json", "project": "project.schema.json"}
+
+
+_HASHES: Final = """\
+# The jobs hold the token, so they install only what has its hash here, and fail without one. Let pip-compile or uv
+# write all that is installed, from an index of your own, with --generate-hashes.
+"""
+
+
+class Ci(StrEnum):
+    """The CI systems that there is a ready workflow for."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    NONE = "none"
+
+
+CI_FILES: Final[Mapping[Ci, Mapping[str, str]]] = MappingProxyType(
+    {
+        Ci.GITHUB: {
+            f".github/workflows/lmsconf-{job}.yml": f"github/lmsconf-{job}.yml" for job in ("plan", "apply", "drift")
+        },
+        Ci.GITLAB: {".gitlab-ci.yml": "gitlab/gitlab-ci.yml"},
+        Ci.NONE: {},
+    }
+)
+"""CI system → the file where it looks, and the text that travels with lmsconf."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What somebody said about the project to come.
+
+    schemas  editors shall find the JSON Schemas in the project
+    """
+
+    url: str
+    workspace: str
+    token_env: str
+    timezone: str
+    ci: Ci
+    schemas: bool = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the workspace is the sandbox, which begins with a few people and contents."""
+        return self.url.startswith("sandbox:")
+
+
+def files(answers: Answers, version: str) -> dict[str, str]:
+    """Path within the project → text. The project file comes last: where it is, the project is whole."""
+    found = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
+    if answers.embedded:
+        found["workspace.yaml"] = _text("workspace.yaml")
+    if answers.schemas:
+        found |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
+    if answers.ci is not Ci.NONE:
+        found["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
+    found |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
+    return {**found, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
+
+
+def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
+    """The three commands of lmsconf that somebody would run next. export: what is live shall become manifests first."""
+    if answers.embedded:
+        return "plan", "apply", "drift"
+    return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
+
+
+def _project(answers: Answers) -> str:
+    name = _scalar(answers.workspace)
+    if answers.embedded:
+        said = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
+    else:
+        said = f"{{url: {json.dumps(answers.url, ensure_ascii=False)}, token: {{env: {answers.token_env}}}}}"
+    return (
+        f"{_schema_line(answers, 'project', '')}"
+        f"workspaces:\n  {name}: {said}\n"
+        f"default_workspace: {name}\n"
+        f"timezone: {answers.timezone}   # for times that name no offset\n"
+    )
+
+
+def _manifest(answers: Answers) -> str:
+    text = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
+    return _schema_line(answers, "manifests", "../") + text
+
+
+def _schema_line(answers: Answers, of: str, up: str) -> str:
+    """What editors with a YAML language server look for: completion and explanations while writing."""
+    return f"# yaml-language-server: $schema={up}schemas/{_SCHEMAS[of]}\n" if answers.schemas else ""
+
+
+def _scalar(text: str) -> str:
+    """A name as YAML, plain where that cannot be mistaken."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _text(name: str) -> str:
+    return (package_files("lmsconf.project") / "texts" / name).read_text(encoding="utf-8")

@@ -1,0 +1,120 @@
+"""What a branch's project file may not decide alone: where requests go, with which credential, in which dialect.
+
+A plan beside a base is made for changes that nobody has approved yet. What would send a request or a credential
+elsewhere than the base does is refused before anything is sent, unless the caller names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast
+
+from lmsconf.errors import Problem, ProblemsFound, UsageError, Where, shown
+from lmsconf.model.values import Json
+from lmsconf.project.config_file import ENV_WORKSPACE, Project
+
+PARTS: Final = ("url", "token", "command", "dialect")
+"""What `--trust-project` can name."""
+OPTION: Final = "--trust-project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where a project file sends the requests of one workspace, and with what, in the words of the file.
+
+    places: where each of them stands. programs: files of the project that the command names.
+    """
+
+    url: str | None = None
+    token: Mapping[str, Json] | None = None
+    dialect: Mapping[str, Json] = field(default_factory=dict)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False)
+    programs: tuple[str, ...] = ()
+
+
+NOWHERE: Final = Destination()
+"""What a base says that has no project file, or none that can be read."""
+
+
+def destination(project: Project, workspace: str, root: Path) -> Destination:
+    """Where the requests of a workspace go; of the one that the environment names, only the dialect is the file's."""
+    dialect = project.merged("dialect", workspace)
+    at = project.places_of("dialect", workspace)
+    places = {"dialect": next(iter(at.values()))} if at else {}
+    said = project.part("workspaces", workspace)
+    if workspace == ENV_WORKSPACE or not said:
+        return Destination(dialect=dialect, places=places)
+    path = ("workspaces", workspace)
+    places["url"] = project.places.at(*path, "url")
+    token = cast("Mapping[str, Json] | None", said.get("token"))
+    if token is not None:
+        places["token"] = places["command"] = project.places.at(*path, "token")
+    words = cast("list[str]", token.get("command", [])) if token else []
+    programs = tuple(word for word in words if _is_of_project(root, word))
+    return Destination(url=str(said["url"]), token=token, dialect=dialect, places=places, programs=programs)
+
+
+def _is_of_project(root: Path, word: str) -> bool:
+    """Whether a word of a command is a file of the project, which a branch may hold in its own version."""
+    if "\0" in word:
+        return False
+    path = os.path.realpath(root / word)
+    return os.path.isfile(path) and Path(path).is_relative_to(os.path.realpath(root))  # noqa: PTH113  it never raises
+
+
+def trusted_parts(text: str | None) -> frozenset[str]:
+    """What `--trust-project` names, as a set. Raises UsageError."""
+    parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
+    if unknown := sorted(parts - set(PARTS)):
+        hint = f"Name any of {', '.join(PARTS)}, with commas between them."
+        raise UsageError(f"{OPTION}: there is no {shown(unknown[0])}", hint=hint)
+    return parts
+
+
+def refuse_untrusted(
+    now: Destination, base: Destination, trusted: Collection[str], *, workspace: str, name: str
+) -> None:
+    """Raises ProblemsFound for what differs from the base and is not trusted. name: what the base is called."""
+    differs = dict(_differences(now, base))
+    left = {part: message for part, message in differs.items() if part not in trusted}
+    if not left:
+        return
+    wanted = ",".join(part for part in PARTS if part in differs)
+    hint = f"No request was sent. If you have checked where it goes and with what: {OPTION}={wanted}"
+    raise ProblemsFound(
+        [
+            Problem(
+                code=f"trust/{part}",
+                message=f"workspaces.{workspace}: {message.format(base=name)}",
+                hint=hint,
+                source=now.places.get(part),
+            )
+            for part, message in left.items()
+        ]
+    )
+
+
+def _differences(now: Destination, base: Destination) -> Iterator[tuple[str, str]]:
+    """What differs, and in which words; `{base}` stands for the name of the base."""
+    if now.url != base.url:
+        yield "url", f"the url is {_said(now.url)}, and in {{base}} {_said(base.url)}"
+    if now.token != base.token:
+        of = "command" if "command" in (now.token or {}) else "token"
+        yield of, f"the token is {_said(now.token)}, and in {{base}} {_said(base.token)}"
+    elif now.programs:
+        yield "command", f"the token's command runs {_said(now.programs[0])}, a file of the project that may be changed"
+    if now.dialect != base.dialect:
+        keys = sorted(
+            key for key in now.dialect.keys() | base.dialect.keys() if now.dialect.get(key) != base.dialect.get(key)
+        )
+        yield "dialect", f"the dialect differs from that of {{base}} in {_said(', '.join(keys))}"
+
+
+def _said(value: object) -> str:
+    """A value of the file, in short, ready to be formatted."""
+    text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shown(text).replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,42 @@
+"""Problems where a code review shows them: as a comment in Markdown, and as annotations at the lines of the files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.render.change_summary import worst_first
+from lmsconf.render.escape import safe
+from lmsconf.render.markdown.plan import fitted, paragraphs, problem_section
+from lmsconf.render.size_budget import WHOLE, Budget
+
+_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_DATA: Final = re.compile(r"[%\r\n]")
+_PROPERTY: Final = re.compile(r"[%\r\n:,]")
+
+
+def problems_markdown(problems: Sequence[Problem], *, limit: Budget = WHOLE) -> str:
+    """A comment in the place of a plan that could not be made. Its first line is that of the plan's comment."""
+    marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
+    head = paragraphs(marker, "### lmsconf: no plan")
+    return fitted(head, [*problem_section(worst_first(problems))], "", limit)
+
+
+def problems_github(problems: Sequence[Problem]) -> str:
+    """A workflow command of GitHub Actions for each problem, which shows it at its line of the file."""
+    return "".join(f"{_annotation(problem)}\n" for problem in worst_first(problems))
+
+
+def _annotation(problem: Problem) -> str:
+    where = problem.source
+    place = {} if where is None else {"file": where.file, "line": str(where.line), "col": str(where.column)}
+    properties = ",".join(f"{key}={_escaped(_PROPERTY, one)}" for key, one in {**place, "title": problem.code}.items())
+    lines = [_escaped(_DATA, text) for text in (problem.message, problem.hint) if text]
+    return f"::{_LEVELS[problem.severity]} {properties}::{'%0A'.join(lines)}"
+
+
+def _escaped(active: re.Pattern[str], text: str) -> str:
+    """A text in which nothing ends the command or begins another one."""
+    return active.sub(lambda found: f"%{ord(found[0]):02X}", safe(text))

@@ -1,0 +1,117 @@
+"""A drift report as the document `lmsconf.drift/1`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lmsconf.documents.document import TOOL, problem_json, render, texts, where_json
+from lmsconf.model.candidates import Candidate
+from lmsconf.model.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.model.values import Json, Unmanaged
+
+FORMAT: Final = "lmsconf.drift/1"
+
+
+def drift_json(drift: Drift) -> str:
+    """The whole report, one finding to a line."""
+    return render(
+        {
+            "format": FORMAT,
+            "tool": TOOL,
+            "created_at": drift.created_at,
+            "workspace": {"name": drift.workspace, "url": drift.url},
+            "people": drift.people,
+            "timezone": drift.timezone,
+            "manifests": {"digest": drift.manifests_digest, "files": list(drift.manifests_files)},
+            "base": drift.base,
+            "counts_unmanaged": drift.counts_unmanaged,
+            "summary": _summary(drift),
+            "findings": [_finding(one) for one in drift.findings],
+            "not_applied": [_finding(one) for one in drift.not_applied],
+            "ignored": [_ignored(one) for one in drift.ignored],
+            "coverage": [_coverage(one) for one in drift.coverage],
+            "unmanaged": [_unmanaged(one) for one in drift.unmanaged],
+            "problems": [problem_json(one) for one in drift.problems],
+        }
+    )
+
+
+def _summary(drift: Drift) -> Json:
+    """How many findings there are in each state; of what is unmanaged, all that there is."""
+    states: dict[str, Json] = {state.value: drift.count(state) for state in State}
+    unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
+    return {
+        "findings": len(drift.findings),
+        **states,
+        State.UNMANAGED.value: unmanaged,
+        "not_applied": len(drift.not_applied),
+        "ignored": len(drift.ignored),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    edit = finding.edit
+    return {
+        "address": str(finding.address),
+        "kind": finding.address.kind,
+        "name": finding.address.name,
+        "state": finding.state.value,
+        "cause": finding.cause.value if finding.cause else None,
+        "unapplied": list(finding.unapplied),
+        "id": finding.id,
+        "about": None if finding.about is None else dict(finding.about),
+        "source": where_json(finding.source),
+        "declared": finding.declared,
+        "live": finding.live,
+        "fields": [_field(one) for one in finding.fields],
+        "reason": finding.reason,
+        "candidates": [_candidate(one) for one in finding.candidates],
+        "changed_by": edit.by if edit else None,
+        "changed_at": edit.at if edit else None,
+        "hint": {"restore": finding.restore, "accept": finding.accept},
+    }
+
+
+def _candidate(one: Candidate) -> Json:
+    return {"address": str(one.address), "id": one.id, "why": one.why, "line": one.line}
+
+
+def _field(one: FieldDrift) -> Json:
+    return {
+        "path": one.path,
+        "declared": one.declared,
+        "live": one.live,
+        "missing": list(one.missing),
+        "extra": list(one.extra),
+    }
+
+
+def _ignored(one: Ignored) -> Json:
+    entry = one.entry
+    said: Json = {
+        "address": entry.pattern,
+        "reason": entry.reason,
+        "until": None if entry.until is None else entry.until.isoformat(),
+        "source": where_json(entry.source),
+    }
+    return {**_finding(one.finding), "ignored_by": said}
+
+
+def _coverage(one: Coverage) -> Json:
+    return {
+        "kind": one.kind,
+        "managed": one.managed,
+        "live": one.live,
+        "percent": one.percent,
+        "left_alone": one.left_alone,
+        "incomplete": one.incomplete,
+    }
+
+
+def _unmanaged(group: Unmanaged) -> Json:
+    return {
+        "kind": group.kind,
+        "count": len(group.addresses) + group.left_alone,
+        "addresses": texts(group.addresses),
+        "left_alone": group.left_alone,
+    }

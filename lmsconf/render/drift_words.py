@@ -1,0 +1,170 @@
+"""What the formats of a drift report share: states, fields, counts and ways out in words. Nothing is escaped yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lmsconf.model.drift import Cause, Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.model.scope import skipped
+from lmsconf.model.values import Json
+from lmsconf.render import phrases
+
+SIGNS: Final = {
+    State.CHANGED: "~",
+    State.MISSING: "-",
+    State.RENAMED: "~",
+    State.UNDECLARED: "+",
+    State.UNMANAGED: "+",
+}
+"""What a report puts before a finding: the workspace has it otherwise, lacks it, or has it beyond the manifests."""
+
+IS: Final = {
+    State.CHANGED: "is not as the manifests say",
+    State.MISSING: "is declared and not live",
+    State.RENAMED: "was renamed by hand",
+    State.UNDECLARED: "is live and should not be",
+    State.UNMANAGED: "is live and not declared",
+}
+
+COUNTED: Final = {
+    State.CHANGED: "changed",
+    State.MISSING: "missing",
+    State.RENAMED: "renamed by hand",
+    State.UNDECLARED: "undeclared",
+    State.UNMANAGED: "unmanaged",
+}
+
+TO_COME: Final = {
+    State.CHANGED: "is to change",
+    State.MISSING: "is to be created",
+    State.RENAMED: "is to be created, or renamed",
+    State.UNDECLARED: "is to be deleted",
+}
+"""What the manifests want since they were applied last. What no manifest speaks of has nothing to come."""
+
+NOT_APPLIED: Final = "Not applied yet"
+"""What stands above that."""
+
+MEANS: Final = {
+    State.CHANGED: "It is live, and differs from what the manifests say.",
+    State.MISSING: "The manifests declare it, and the workspace does not have it.",
+    State.RENAMED: "The manifests declare it and nothing of that name is live, while something that no manifest speaks "
+    "of has the same members, conditions or choices under another name.",
+    State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
+    "it and no manifest declares it.",
+    State.UNMANAGED: "The workspace has it, and no manifest speaks of it.",
+}
+
+
+def headline(finding: Finding) -> str:
+    """`group/Coaches is not as the manifests say`."""
+    if finding.cause is Cause.NOT_APPLIED:
+        return f"{phrases.title(finding.address)} {TO_COME[finding.state]}"
+    return f"{phrases.title(finding.address)} {IS[finding.state]}"
+
+
+def _known_as(finding: Finding) -> Iterator[str]:
+    """What something may be under another name."""
+    is_clear = finding.state is State.RENAMED and finding.live is not None
+    for one in finding.candidates:
+        way = "" if is_clear else f"; if they are one, write {one.line} beside the name"
+        yield f"{phrases.title(one.address)} (id {one.id}) has {one.why}, and no manifest speaks of it{way}"
+
+
+def why(finding: Finding) -> Iterator[str]:
+    """What is known of how it came about."""
+    if finding.reason is not None:
+        yield finding.reason
+    elif finding.state is State.UNDECLARED:
+        yield "it stands under `absent`"
+    yield from _known_as(finding)
+    if finding.cause is Cause.BY_HAND:
+        yield "changed by hand"
+    if finding.unapplied:
+        yield f"not applied yet: {', '.join(finding.unapplied)}"
+    if finding.edit is not None:
+        by = f" by {finding.edit.by}" if finding.edit.by else ""
+        at = f" at {finding.edit.at}" if finding.edit.at else ""
+        yield f"last changed{by}{at}"
+
+
+def field(one: FieldDrift) -> str:
+    """`mandatory: the manifests say true, the workspace has false`, or for a list how much is missing and extra."""
+    if one.missing or one.extra:
+        return f"{one.path}: {_counts(one)}"
+    return (
+        f"{one.path}: the manifests say {phrases.quoted(one.declared)}, the workspace has {phrases.quoted(one.live)}"
+    )
+
+
+def _counts(one: FieldDrift) -> str:
+    """`the workspace lacks 1, and has 2 more`."""
+    parts = [f"lacks {len(one.missing):,}"] if one.missing else []
+    if one.extra:
+        parts.append(f"has {len(one.extra):,} {'more' if one.missing else 'that no manifest lists'}")
+    return f"the workspace {', and '.join(parts)}"
+
+
+def field_items(one: FieldDrift) -> str:
+    """The key with the items of a list, the first of many: what a view says that has one line for it."""
+    parts = [("lacks", one.missing), ("has beyond", one.extra)]
+    told = [f"{verb}: {_first(items)}" for verb, items in parts if items]
+    return f"{field(one)} ({'; '.join(told)})" if told else field(one)
+
+
+def _first(items: Sequence[Json]) -> str:
+    first, hidden = items[: phrases.FIRST_ITEMS], len(items) - phrases.FIRST_ITEMS
+    return ", ".join([*map(phrases.words, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+
+
+def ways_out(finding: Finding) -> Iterator[str]:
+    """What to do about it: one line for each of the two ways."""
+    first = "".join(f"write {line} beside its name, then " for line in earlier_name(finding))
+    if finding.restore is not None:
+        yield f"to put it back: {first}{finding.restore}"
+    if finding.accept is not None:
+        yield f"to keep it: {finding.accept}"
+
+
+def earlier_name(finding: Finding) -> Sequence[str]:
+    """What a manifest has to say before an apply renames it back; nothing where nobody renamed it."""
+    return [one.line for one in finding.candidates] if finding.state is State.RENAMED else ()
+
+
+def ignored(one: Ignored) -> str:
+    """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
+    until = f" until {one.entry.until}" if one.entry.until else ""
+    return f"{headline(one.finding)}. Ignored{until}: {one.entry.reason}"
+
+
+def coverage(one: Coverage) -> str:
+    """`12 of 25 groups (48.0 %), 3 left alone`."""
+    share = "" if one.percent is None else f" ({one.percent:.1f} %)"
+    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
+    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
+    return f"{one.managed:,} of {phrases.count(one.live, phrases.noun(one.kind))}{share}{alone}{rest}"
+
+
+def compared(drift: Drift) -> Iterator[str]:
+    """With which manifests the report was compared beside those at hand, and what that tells."""
+    if drift.base is not None:
+        yield (
+            f"{phrases.base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
+            "what differs from the manifests at hand only is not applied yet, and does not count."
+        )
+
+
+def closing(drift: Drift) -> str:
+    """The sentence that everybody reads."""
+    counts = [f"{number:,} {COUNTED[state]}" for state in State if (number := drift.count(state))]
+    others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
+    others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
+    rest = f" Beside that: {', '.join(others)}." if others else ""
+    if counts:
+        return f"Drift: {', '.join(counts)}.{rest}"
+    if any(problem.is_error for problem in drift.problems):
+        return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
+    if others:
+        return f"No drift. What differs does not count: {', '.join(others)}."
+    return f"No drift. The workspace matches the manifests{phrases.but_for(skipped(drift.problems))}."

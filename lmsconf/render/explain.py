@@ -1,0 +1,47 @@
+"""What a manifest key means, for a person and for a script."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Final, cast
+
+from lmsconf.documents.document import TOOL, render
+from lmsconf.model.explanation import Explanation, Key
+from lmsconf.model.values import Json
+
+_WIDTH: Final = 96
+EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
+
+
+def explain_text(found: Explanation) -> str:
+    """The place, what it means, and every key below it with its own meaning."""
+    lines = [f"{found.path or 'manifest'}: {found.type}"]
+    if found.meaning:
+        lines += ["", *textwrap.wrap(found.meaning, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    if found.keys:
+        lines += ["", "Keys:"]
+        wide = max(len(key.name) for key in found.keys)
+        for key in found.keys:
+            lines += _key(key, wide)
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: Key, wide: int) -> Iterator[str]:
+    indent = " " * (wide + 4)
+    yield from textwrap.wrap(
+        f"{key.type}{', needed' if key.needed else ''}",
+        _WIDTH,
+        initial_indent=f"  {key.name:{wide}}  ",
+        subsequent_indent=indent,
+    )
+    yield from textwrap.wrap(key.meaning, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def explain_json(found: Explanation) -> str:
+    """The same as `lmsconf.explain/1`."""
+    return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(found))})
+
+
+EXPLAIN_VIEWS: Final[Mapping[str, Callable[[Explanation], str]]] = {"text": explain_text, "json": explain_json}

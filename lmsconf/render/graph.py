@@ -1,0 +1,78 @@
+"""A network as Mermaid and as DOT. What no manifest declares has a dashed edge; what must be taken a thick line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lmsconf.model.address import Address
+from lmsconf.model.dependency_graph import Network
+from lmsconf.render import phrases
+from lmsconf.render.escape import shown
+
+_SHAPES: Final = {
+    "custom_field": ("[/", "/]", "parallelogram"),
+    "smart_group": ("([", "])", "ellipse"),
+    "content": ("[[", "]]", "note"),
+}
+_USUAL: Final = ("[", "]", "box")
+
+
+def graph_mermaid(found: Network) -> str:
+    """A flowchart, for Markdown that GitHub and GitLab draw."""
+    ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
+    lines = ["flowchart LR"]
+    for address, id in ids.items():
+        opens, closes, _ = _SHAPES.get(address.kind, _USUAL)
+        kind = "" if _is_said(address, found) else ":::elsewhere"
+        lines.append(f'  {id}{opens}"{_mermaid(_label(address))}"{closes}{kind}')
+    lines += [f"  {ids[edge.leans]} {'==>' if edge.mandatory else '-->'} {ids[edge.on]}" for edge in found.edges]
+    lines.append("  classDef elsewhere stroke-dasharray: 4 3")
+    lines += [f"  %% {note}" for note in _notes(found)]
+    return "\n".join(lines) + "\n"
+
+
+def graph_dot(found: Network) -> str:
+    """A digraph, for Graphviz."""
+    ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
+    lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
+    lines += [f"  // {note}" for note in _notes(found)]
+    for address, id in ids.items():
+        shape = _SHAPES.get(address.kind, _USUAL)[2]
+        style = "" if _is_said(address, found) else ", style=dashed"
+        lines.append(f"  {id} [label={_dot(_label(address))}, shape={shape}{style}];")
+    for edge in found.edges:
+        thick = " [penwidth=2]" if edge.mandatory else ""
+        lines.append(f"  {ids[edge.leans]} -> {ids[edge.on]}{thick};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+GRAPH_VIEWS: Final[Mapping[str, Callable[[Network], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
+
+
+def _is_said(address: Address, found: Network) -> bool:
+    """Whether a manifest declares it; everyone is there without."""
+    return address in found.declared or not address.text
+
+
+def _label(address: Address) -> str:
+    """What stands in a node: the name, and what it is."""
+    if not address.text:
+        return address.kind
+    return f"{address.name} ({phrases.noun(address.kind)})"
+
+
+def _notes(found: Network) -> list[str]:
+    if not found.to_people:
+        return []
+    return [f"{phrases.count(found.to_people, 'assignment')} to single people left out"]
+
+
+def _mermaid(text: str) -> str:
+    """A text between quotes: no quote, no mark of HTML, and none that Markdown in a label would act upon."""
+    return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in shown(text))
+
+
+def _dot(text: str) -> str:
+    """A quoted string of DOT."""
+    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,1 @@
+"""Plans and drift as one HTML file that loads nothing from elsewhere."""

@@ -1,0 +1,251 @@
+"""The calls of a plan on its page: as a list in which each tells its body, and as a picture of what waits for what."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lmsconf.documents.plan_file import body_json
+from lmsconf.model.values import Action, Call, Plan
+from lmsconf.render import phrases
+from lmsconf.render.html.page import Child, Markup, tag
+
+DRAWN = 300
+"""More boxes than this nobody can follow, so the picture draws resources, or kinds of them, instead of calls."""
+
+_WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
+
+
+def anchors(calls: Sequence[Call]) -> Mapping[str, str]:
+    """Call id → the name by which the page links to it."""
+    return {call.id: f"call-{number}" for number, call in enumerate(calls, 1)}
+
+
+def call_list(calls: Sequence[Call], resources: Mapping[str, str]) -> Markup:
+    """Every call in the order of the plan. `resources`: address → the name by which the page links to it."""
+    names, numbers = anchors(calls), _numbers(calls)
+    return tag("div", [_call(call, names, numbers, resources.get(str(call.address))) for call in calls], class_="list")
+
+
+def _numbers(calls: Sequence[Call]) -> Mapping[str, int]:
+    return {call.id: number for number, call in enumerate(calls, 1)}
+
+
+def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], resource: str | None) -> Markup:
+    title = phrases.title(call.address)
+    summary = tag(
+        "summary",
+        tag("span", f"{numbers[call.id]:,}", class_="number"),
+        tag("span", call.method, class_="verb"),
+        tag("span", call.path, class_="path"),
+        tag("span", title, class_="to"),
+    )
+    waits = [[" ", link(need, names, numbers)] for need in call.needs if need in names]
+    body = tag(
+        "div",
+        tag("p", tag("code", call.operation), " for ", tag("a", title, href=f"#{resource}") if resource else title),
+        tag("p", "Waits for", waits) if waits else None,
+        tag("p", "May be refused.") if call.may_be_refused else None,
+        tag("pre", _json(dict(call.query))) if call.query else None,
+        tag("pre", _json(body_json(call.body))) if call.body is not None else None,
+        class_="body",
+    )
+    return tag("details", summary, body, class_="row call", id=names[call.id])
+
+
+def link(call: str, names: Mapping[str, str], numbers: Mapping[str, int]) -> Markup:
+    return tag("a", f"#{numbers[call]:,}", href=f"#{names[call]}")
+
+
+def _json(value: object) -> list[Child]:
+    """Indented JSON; its line ends are ours, those inside names are escapes."""
+    lines = json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+    return [child for line in lines for child in (line, Markup("\n"))]
+
+
+def calls_of(plan: Plan) -> Mapping[str, Markup]:
+    """Address → links to the calls that are made for it."""
+    names, numbers = anchors(plan.calls), _numbers(plan.calls)
+    found: defaultdict[str, list[Child]] = defaultdict(list)
+    for call in plan.calls:
+        item = tag("li", link(call.id, names, numbers), f" {call.method} ", tag("code", call.path))
+        found[str(call.address)].append(item)
+    return {address: tag("ul", items, class_="calls-of") for address, items in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of the picture: its words, what colours it, and where a click on it leads."""
+
+    label: str
+    action: str
+    href: str | None
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Boxes, and which of them wait for which."""
+
+    boxes: dict[Hashable, Box]
+    waits: dict[Hashable, set[Hashable]]
+
+    def linked(self) -> Drawing:
+        """The drawing without the boxes that neither wait nor are waited for."""
+        kept = {box for waiting, needs in self.waits.items() if needs for box in (waiting, *needs)}
+        return Drawing(
+            {key: box for key, box in self.boxes.items() if key in kept},
+            {key: needs for key, needs in self.waits.items() if key in kept},
+        )
+
+
+def graph(plan: Plan, resources: Mapping[str, str]) -> Child:
+    """What waits for what, from left to right, in as fine a grain as can be followed."""
+    actions = {str(change.address): change.action.value for change in plan.changes}
+    drawings = (
+        ("calls", _by_call(plan, actions)),
+        ("resources", _by_resource(plan, actions, resources)),
+        ("kinds", _by_kind(plan, actions)),
+    )
+    for grain, drawing in drawings:
+        linked = drawing.linked()
+        if len(linked.boxes) <= DRAWN or grain == "kinds":
+            break
+    if not linked.boxes:
+        return tag("p", "No call waits for another.")
+    loose = len(drawing.boxes) - len(linked.boxes)
+    return [
+        tag("p", _caption(grain, len(linked.boxes), loose), class_="soft"),
+        tag("div", _svg(linked), class_="graph", role="region", aria_label="What waits for what", tabindex=0),
+    ]
+
+
+def _caption(grain: str, drawn: int, loose: int) -> str:
+    said = {
+        "calls": "Each box is a call. It is sent once those to its left that lead to it are done.",
+        "resources": f"There are more calls than a picture can hold, so each of the {drawn:,} boxes is a resource.",
+        "kinds": "There are more resources than a picture can hold, so each box is all that is done to one kind.",
+    }
+    rest = f" {phrases.count(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
+    return said[grain] + (rest if loose else "")
+
+
+def _by_call(plan: Plan, actions: Mapping[str, str]) -> Drawing:
+    names = anchors(plan.calls)
+    return Drawing(
+        {
+            call.id: Box(f"{number} {phrases.short(call.address)}", actions.get(str(call.address), ""), names[call.id])
+            for number, call in enumerate(plan.calls, 1)
+        },
+        {call.id: {need for need in call.needs if need in names} for call in plan.calls},
+    )
+
+
+def _by_resource(plan: Plan, actions: Mapping[str, str], resources: Mapping[str, str]) -> Drawing:
+    owners = {call.id: str(call.address) for call in plan.calls}
+    boxes: dict[Hashable, Box] = {
+        str(call.address): Box(
+            phrases.title(call.address), actions.get(str(call.address), ""), resources.get(str(call.address))
+        )
+        for call in plan.calls
+    }
+    return Drawing(boxes, _collapsed(plan.calls, owners))
+
+
+def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Drawing:
+    owners = {call.id: (actions.get(str(call.address), ""), call.address.kind) for call in plan.calls}
+    sizes = Counter({(actions.get(str(call.address), ""), call.address.kind, call.address) for call in plan.calls})
+    counts = Counter((action, kind) for action, kind, _ in sizes)
+    boxes: dict[Hashable, Box] = {
+        (action, kind): Box(f"{action} {phrases.count(counts[action, kind], phrases.noun(kind))}", action, None)
+        for action, kind in owners.values()
+    }
+    return Drawing(boxes, _collapsed(plan.calls, owners))
+
+
+def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Hashable, set[Hashable]]:
+    """Who waits for whom, when calls of one owner are one box."""
+    waits: dict[Hashable, set[Hashable]] = {}
+    for call in calls:
+        mine = waits.setdefault(owners[call.id], set())
+        mine.update(owners[need] for need in call.needs if need in owners)
+        mine.discard(owners[call.id])
+    return waits
+
+
+def _svg(drawing: Drawing) -> Markup:
+    places = _places(_layers(drawing))
+    wide = max(x for x, _ in places.values()) + _WIDE + _EDGE
+    high = max(y for _, y in places.values()) + _HIGH + _EDGE
+    edges = [
+        tag("path", class_="edge", d=_curve(places[need], places[box]))
+        for box, needs in drawing.waits.items()
+        for need in sorted(needs, key=list(drawing.boxes).index)
+    ]
+    boxes = [_box(box, *places[key]) for key, box in drawing.boxes.items()]
+    return tag("svg", edges, boxes, width=wide, height=high, viewBox=f"0 0 {wide} {high}")
+
+
+def _layers(drawing: Drawing) -> list[list[Hashable]]:
+    """Each box right of all that it waits for; in a layer, near to those. Boxes that wait for each other keep order."""
+    depth: dict[Hashable, int] = {}
+    for box in drawing.boxes:
+        # Calls stand in an order in which they can be sent, so what a box waits for has its depth already.
+        depth[box] = 1 + max((depth[need] for need in drawing.waits[box] if need in depth), default=-1)
+    layers: list[list[Hashable]] = [[] for _ in range(max(depth.values()) + 1)]
+    for box, place in depth.items():
+        layers[place].append(box)
+    rows: dict[Hashable, float] = {}
+    for layer in layers:
+        layer.sort(key=lambda box: _middle([rows[need] for need in drawing.waits[box] if need in rows]))
+        rows.update((box, place) for place, box in enumerate(layer))
+    return layers
+
+
+def _middle(rows: Sequence[float]) -> float:
+    return sum(rows) / len(rows) if rows else 0.0
+
+
+def _places(layers: Sequence[Sequence[Hashable]]) -> Mapping[Hashable, tuple[int, int]]:
+    return {
+        box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
+        for layer, boxes in enumerate(layers)
+        for row, box in enumerate(boxes)
+    }
+
+
+def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
+    (x1, y1), (x2, y2) = (start[0] + _WIDE, start[1] + _HIGH // 2), (end[0], end[1] + _HIGH // 2)
+    bend = _ALLEY // 2
+    return f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
+
+
+def _box(box: Box, x: int, y: int) -> Markup:
+    inside = [
+        tag("title", box.label),
+        tag("rect", x=x, y=y, width=_WIDE, height=_HIGH, rx=5),
+        tag("rect", class_=f"bar {box.action}", x=x, y=y, width=4, height=_HIGH, rx=2),
+        tag("text", _clipped(box.label, 30), x=x + 14, y=y + 19),
+    ]
+    return tag("a", inside, href=f"#{box.href}") if box.href else tag("g", inside)
+
+
+def _clipped(text: str, most: int) -> str:
+    """As much of a text as fits into a box; wide characters count twice."""
+    width = 0
+    for position, char in enumerate(text):
+        width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if width > most:
+            return f"{text[:position].rstrip()}…"
+    return text
+
+
+ACTIONS = {
+    Action.DELETE.value: "Deleted",
+    Action.REPLACE.value: "Replaced",
+    Action.UPDATE.value: "Changed",
+    Action.CREATE.value: "Created",
+}
+"""Each action as the filter calls it."""

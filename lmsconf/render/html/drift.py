@@ -1,0 +1,110 @@
+"""A drift report as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmsconf.model.drift import Drift, Finding, State
+from lmsconf.render import drift_words, phrases
+from lmsconf.render.change_summary import differs, kinds, present, ways_out, worst_first
+from lmsconf.render.html.page import Child, tag
+from lmsconf.render.html.parts import Group, Row, cards, diff, facts, named, news, note, rows
+from lmsconf.render.html.plan import header, sections_page
+
+_STATES = {state.value: drift_words.COUNTED[state].capitalize() for state in State}
+_COLOURS = {
+    State.CHANGED: "update",
+    State.MISSING: "delete",
+    State.RENAMED: "update",
+    State.UNDECLARED: "replace",
+    State.UNMANAGED: "create",
+}
+
+
+def drift_html(drift: Drift) -> str:
+    """What differs, and how much the manifests speak of, to look through."""
+    sections = [
+        ("attention", "Look at this first", [note(problem) for problem in worst_first(drift.problems)]),
+        ("findings", "Findings", rows(list(_groups(drift)), _STATES, word="finding") if drift.findings else None),
+        ("not-applied", drift_words.NOT_APPLIED, _not_applied(drift)),
+        ("ignored", "Ignored by the project file", _ignored(drift)),
+        ("unmanaged", "Not managed", _unmanaged(drift)),
+        ("coverage", "Managed by the manifests", _coverage(drift)),
+    ]
+    top = [
+        header("drift", drift.workspace, phrases.first_line(drift.workspace, drift.url, drift.people)),
+        tag("p", drift_words.closing(drift), class_="verdict"),
+        [tag("p", line, class_="scope") for line in drift_words.compared(drift)],
+        cards(_counts(drift)),
+    ]
+    manifests = f"{phrases.count(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
+    footer = facts([("Looked at", drift.created_at), ("Manifests", manifests)])
+    return sections_page(f"Drift of {drift.workspace}", top, sections, footer)
+
+
+def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
+    """How much there is of each state. What is not managed, and no finding, is counted without a colour."""
+    for state in State:
+        if state is State.UNMANAGED and not drift.counts_unmanaged:
+            yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
+        else:
+            yield _COLOURS[state], drift.count(state), drift_words.COUNTED[state]
+
+
+def _groups(drift: Drift) -> Iterator[Group]:
+    numbered = list(enumerate(drift.findings, 1))
+    for state in State:
+        found = [(number, finding) for number, finding in numbered if finding.state is state]
+        if found:
+            heading = f"{_STATES[state.value]}: {kinds(finding for _, finding in found)}"
+            yield Group(heading, [_row(number, finding) for number, finding in found])
+
+
+def _row(number: int, finding: Finding) -> Row:
+    return Row(
+        anchor=f"finding-{number}",
+        address=finding.address,
+        state=finding.state.value,
+        sign=drift_words.SIGNS[finding.state],
+        facts=news(differs(finding)),
+        source=finding.source,
+        body=[
+            tag("p", drift_words.headline(finding), class_="lead"),
+            [tag("p", line) for line in drift_words.why(finding)],
+            _legend(finding),
+            diff(differs(finding)),
+            [[tag("p", f"{does}:"), tag("pre", line)] for does, line in ways_out(finding)],
+        ],
+        colour=_COLOURS[finding.state],
+    )
+
+
+def _legend(finding: Finding) -> Child:
+    if not finding.fields:
+        return None
+    return tag("p", "− as the manifests say, + as the workspace has it", class_="soft")  # noqa: RUF001  # as wide as +
+
+
+def _not_applied(drift: Drift) -> Child:
+    items = [tag("li", drift_words.headline(one)) for one in drift.not_applied]
+    return tag("ul", items, class_="plain") if items else None
+
+
+def _ignored(drift: Drift) -> Child:
+    items = [tag("li", drift_words.ignored(one)) for one in drift.ignored]
+    return tag("ul", items, class_="plain") if items else None
+
+
+def _unmanaged(drift: Drift) -> list[Child]:
+    """Where unmanaged things are findings, they were told already."""
+    groups = () if drift.counts_unmanaged else present(drift.unmanaged)
+    return [named(phrases.unmanaged(one), one.addresses) for one in groups]
+
+
+def _coverage(drift: Drift) -> Child:
+    items = [
+        tag("li", tag("meter", value=one.managed, max=max(one.live, 1), aria_label=phrases.noun(one.kind)), " ", line)
+        for one in drift.coverage
+        for line in [drift_words.coverage(one)]
+    ]
+    return tag("ul", items, class_="plain") if items else None

@@ -1,0 +1,85 @@
+"""A page that is one file: elements, escaped by one function, in a frame that lets nothing in or out.
+
+    Markup, tag   text that is HTML already, and what makes it: any other text that goes in is escaped
+    page          the frame: style and script stand in it, and its policy allows these two by their hashes, nothing else
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeAlias
+
+from lmsconf.render.escape import html
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | Iterable[Child] | None"
+NOTHING = Markup("")
+_EMPTY = frozenset({"meta", "input"})
+
+
+def tag(element: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
+    """One element. Children that are no Markup are escaped; an attribute that is None or False is left out."""
+    opening = f"<{element}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
+    return Markup(opening if element in _EMPTY else f"{opening}{join(*children)}</{element}>")
+
+
+def join(*children: Child) -> Markup:
+    """Elements and texts, one after the other."""
+    return Markup("".join(_child(child) for child in children))
+
+
+def _child(child: Child) -> str:
+    if child is None or isinstance(child, Markup):
+        return child or ""
+    return html(child) if isinstance(child, str) else join(*child)
+
+
+def _attribute(key: str, value: str | int | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{html(str(value))}"'
+
+
+def page(title: str, *, header: Child, main: Child, footer: Child) -> str:
+    """The whole page."""
+    style, script = _asset("page.css"), _asset("page.js")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        tag("style", style),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to what changes", class_="skip", href="#main"),
+        tag("header", header),
+        tag("main", main, id="main"),
+        tag("footer", footer),
+        tag("script", script),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _policy(*inline: str) -> str:
+    style, script = (f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in inline)
+    return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _asset(name: str) -> Markup:
+    return Markup((Path(__file__).parent / name).read_text(encoding="utf-8"))

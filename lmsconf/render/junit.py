@@ -1,0 +1,151 @@
+"""A drift report as JUnit XML, which every CI system shows: a suite for each kind, a case for each resource.
+
+A resource that is as declared passes, a finding fails, what the project file ignores is skipped with its reason, and
+what could not be compared is an error. The form is the one that both schemas in wide use take, that of Ant and that of
+Jenkins. All texts go through `xml`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lmsconf.errors import Problem, Where
+from lmsconf.model.address import Address
+from lmsconf.model.drift import Drift, Finding
+from lmsconf.render import drift_words, phrases
+from lmsconf.render.escape import xml
+
+REST: Final = "manifests and workspace"
+"""The suite of errors that are about no declared resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One case; `outcome` is the element that says why it did not pass."""
+
+    kind: str
+    name: str
+    outcome: str | None = None
+    type: str = ""
+    message: str = ""
+    lines: tuple[str, ...] = ()
+
+
+def drift_junit(drift: Drift) -> str:
+    """The report; a suite for each kind that has a case."""
+    suites: defaultdict[str, list[_Case]] = defaultdict(list)
+    for case in _cases(drift):
+        suites[case.kind].append(case)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        "<testsuites>",
+        *(line for number, kind in enumerate(sorted(suites)) for line in _suite(drift, number, kind, suites[kind])),
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cases(drift: Drift) -> Iterator[_Case]:
+    """A case for each declared resource, and for whatever else there is to say."""
+    found: dict[Address, list[_Case]] = defaultdict(list)
+    for finding in drift.findings:
+        found[finding.address].append(_failure(finding))
+    for finding in drift.not_applied:
+        found[finding.address].append(_skipped(finding, f"{drift_words.NOT_APPLIED}: {drift_words.headline(finding)}"))
+    for one in drift.ignored:
+        found[one.finding.address].append(_skipped(one.finding, drift_words.ignored(one)))
+    declared = {str(one.address): one.address for one in drift.managed}
+    for problem in drift.problems:
+        if problem.is_error:
+            at = declared.get(problem.address or "")
+            found[at or Address(REST, "")].append(_error(problem, at))
+    for managed in drift.managed:
+        found.setdefault(managed.address, [_Case(kind=managed.address.kind, name=phrases.title(managed.address))])
+    for address in sorted(found):
+        yield from found[address]
+
+
+def _failure(finding: Finding) -> _Case:
+    return _Case(
+        kind=finding.address.kind,
+        name=phrases.title(finding.address),
+        outcome="failure",
+        type=finding.state.value,
+        message=drift_words.headline(finding),
+        lines=tuple(_told(finding)),
+    )
+
+
+def _told(finding: Finding) -> Iterator[str]:
+    yield from _place(finding.source)
+    yield from drift_words.why(finding)
+    yield from map(drift_words.field_items, finding.fields)
+    yield from drift_words.ways_out(finding)
+
+
+def _skipped(finding: Finding, message: str) -> _Case:
+    return _Case(
+        kind=finding.address.kind, name=phrases.title(finding.address), outcome="skipped", message=message
+    )
+
+
+def _error(problem: Problem, at: Address | None) -> _Case:
+    return _Case(
+        kind=at.kind if at else REST,
+        name=phrases.title(at) if at else problem.code,
+        outcome="error",
+        type=problem.code,
+        message=phrases.problem(problem),
+        lines=(*_place(problem.source), *([problem.hint] if problem.hint else [])),
+    )
+
+
+def _place(source: Where | None) -> Iterator[str]:
+    if source is not None:
+        yield str(source)
+
+
+def _suite(drift: Drift, number: int, kind: str, cases: Sequence[_Case]) -> Iterator[str]:
+    outcomes = [case.outcome for case in cases]
+    about = {
+        "id": str(number),
+        "package": drift.workspace,
+        "name": REST if kind == REST else phrases.plural(phrases.noun(kind)),
+        "timestamp": drift.created_at.removesuffix("Z"),
+        "hostname": "localhost",
+        "tests": str(len(cases)),
+        "failures": str(outcomes.count("failure")),
+        "errors": str(outcomes.count("error")),
+        "skipped": str(outcomes.count("skipped")),
+        "time": "0",
+    }
+    yield f"  <testsuite{_attributes(about)}>"
+    yield f"    <properties><property{_attributes({'name': 'url', 'value': drift.url})}/></properties>"
+    for case in cases:
+        yield from _case(drift, case)
+    yield "    <system-out/>"
+    yield "    <system-err/>"
+    yield "  </testsuite>"
+
+
+def _case(drift: Drift, case: _Case) -> Iterator[str]:
+    about = {"classname": f"{drift.workspace}.{case.kind}", "name": case.name, "time": "0"}
+    opening = f"    <testcase{_attributes(about)}"
+    if case.outcome is None:
+        yield f"{opening}/>"
+        return
+    # Nothing but a message may stand at what is skipped.
+    type = {} if case.outcome == "skipped" else {"type": case.type}
+    said = _attributes(type | {"message": case.message})
+    # A break inside a hint is meant; one inside a name has long been made visible.
+    text = "\n".join(xml(line) for told in case.lines for line in told.split("\n"))
+    yield f"{opening}>"
+    yield f"      <{case.outcome}{said}>{text}</{case.outcome}>"
+    yield "    </testcase>"
+
+
+def _attributes(values: Mapping[str, str]) -> str:
+    return "".join(f' {key}="{xml(value)}"' for key, value in values.items())

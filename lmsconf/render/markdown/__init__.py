@@ -1,0 +1,1 @@
+"""Plans and drift as Markdown for comments of pull requests."""

@@ -1,0 +1,107 @@
+"""A drift report as Markdown: the text of an issue that is opened, or written anew, when somebody changed things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from lmsconf.model.drift import Coverage, Drift, Finding, Ignored, State
+from lmsconf.render import drift_words, phrases
+from lmsconf.render.change_summary import differs, kinds, ways_out, worst_first
+from lmsconf.render.escape import code, fence, md
+from lmsconf.render.markdown.parts import NAME_SIZE, Entry, Section, diff, fold, place, row, summary, within
+from lmsconf.render.markdown.plan import (
+    first_line,
+    fitted,
+    marker,
+    paragraphs,
+    problem_section,
+    section_of,
+    unmanaged_sections,
+)
+from lmsconf.render.size_budget import WHOLE, Budget
+
+
+def drift_markdown(drift: Drift, *, limit: Budget = WHOLE) -> str:
+    """What differs, by what is wrong with it; all of it is counted whatever the limit."""
+    head = paragraphs(
+        marker("drift", drift.workspace, limit),
+        f"### lmsconf drift: {within(drift.workspace, code)}",
+        f"**{drift_words.closing(drift)}**",
+        first_line(drift.workspace, drift.url, drift.people),
+        *map(md, drift_words.compared(drift)),
+        _coverage(drift),
+        "`-` is what the manifests say, `+` what the workspace has." if drift.findings else "",
+    )
+    problems = worst_first(drift.problems)
+    sections = [
+        *problem_section([problem for problem in problems if problem.is_error]),
+        *_findings(drift, limit),
+        *problem_section([problem for problem in problems if not problem.is_error]),
+        *section_of(drift_words.NOT_APPLIED, map(_to_come, drift.not_applied), folded=limit.folds),
+        *section_of("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
+        *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
+    ]
+    return fitted(head, sections, f"Looked at {md(drift.created_at)}", limit)
+
+
+def _coverage(drift: Drift) -> str:
+    """How much of each kind the manifests speak of, as a table."""
+    rows = [_covered(one) for one in drift.coverage]
+    return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
+
+
+def _covered(one: Coverage) -> str:
+    share = "" if one.percent is None else f"{one.percent:.1f} %"
+    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
+    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
+    of = within(f"{phrases.count(one.live, phrases.noun(one.kind))}{alone}{rest}", md)
+    return f"| {one.managed:,} | {of} | {share} |"
+
+
+def _findings(drift: Drift, limit: Budget) -> Iterator[Section]:
+    for state in State:
+        found = [finding for finding in drift.findings if finding.state is state]
+        heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(found)}"
+        yield from section_of(heading, [_entry(finding, limit) for finding in found])
+
+
+def _entry(finding: Finding, limit: Budget) -> Entry:
+    whole = partial(_finding, finding, limit)
+    return Entry(
+        phrases.noun(finding.address.kind),
+        (
+            lambda: row(_headline(finding), differs(finding), finding.source),
+            lambda: whole(phrases.FIRST_ITEMS),
+            lambda: whole(None),
+        ),
+    )
+
+
+def _headline(finding: Finding) -> str:
+    return f"{within(phrases.title(finding.address), code)} {drift_words.IS[finding.state]}"
+
+
+def _finding(finding: Finding, limit: Budget, most: int | None) -> str:
+    body = "\n\n".join(filter(None, _body(finding, most)))
+    if not limit.folds:
+        return f"\n{_headline(finding)}\n\n{body}\n"
+    return fold(summary(drift_words.SIGNS[finding.state], finding.address, differs(finding)), f"{body}\n")
+
+
+def _body(finding: Finding, most: int | None) -> Iterator[str]:
+    yield " · ".join(filter(None, (drift_words.IS[finding.state].capitalize(), place(finding.source))))
+    yield "".join(f"- {md(line or phrases.NOTHING)}\n" for line in drift_words.why(finding))
+    yield diff(differs(finding), most)
+    ways = [part for does, line in ways_out(finding) for part in (f"# {does}", line.replace("\n", "\\n"))]
+    yield fence("\n".join(ways), "sh") if ways else ""
+
+
+def _to_come(finding: Finding) -> Entry:
+    noun = phrases.noun(finding.address.kind)
+    return Entry(noun, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
+
+
+def _ignored(one: Ignored) -> Entry:
+    noun = phrases.noun(one.finding.address.kind)
+    return Entry(noun, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))

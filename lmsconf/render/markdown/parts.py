@@ -1,0 +1,216 @@
+"""The pieces of a Markdown comment: one resource, one problem, and sections of them that fit into what room there is.
+
+Names go through `code`, `md`, `fence` or, inside HTML, `html` within <code>, where no service makes links of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lmsconf.errors import Problem, Where
+from lmsconf.model.address import Address
+from lmsconf.model.values import Action, Change, LetGo
+from lmsconf.render import phrases
+from lmsconf.render.change_summary import Told, told
+from lmsconf.render.escape import code, fence, html, md
+from lmsconf.render.size_budget import Rung, climb, size
+
+NAME_SIZE = 240
+"""The most bytes that one name takes where there is only so much room; in full it stands in the details."""
+
+
+_BLANKS = re.compile(r"\n{3,}")  # no fence holds an empty line: each of its lines begins with a sign
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing of a section: as what it is counted when there is no room to name it, and how it may be told."""
+
+    noun: str
+    rungs: Sequence[Rung]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Entries under a heading, or folded up under it; without entries the heading is a sentence."""
+
+    heading: str
+    entries: Sequence[Entry]
+    folded: bool = False
+
+
+def render(sections: Sequence[Section], room: int | None) -> tuple[str, bool]:
+    """The sections with as much told as the room allows, the first ones first, and whether that is everything."""
+    if room is not None:
+        room -= sum(size(_framed(section, "-", _nouns(section.entries))) for section in sections)
+    told, whole = climb([entry.rungs for section in sections for entry in section.entries], room)
+    texts = iter(told)
+    body = "".join(_section(section, [next(texts) for _ in section.entries]) for section in sections)
+    return _BLANKS.sub("\n\n", body), whole
+
+
+def _section(section: Section, texts: Sequence[str | None]) -> str:
+    hidden = _nouns(entry for entry, text in zip(section.entries, texts, strict=True) if text is None)
+    return _framed(section, "".join(text for text in texts if text is not None), hidden)
+
+
+def _nouns(entries: Iterable[Entry]) -> Counter[str]:
+    return Counter(entry.noun for entry in entries)
+
+
+def _framed(section: Section, body: str, hidden: Counter[str]) -> str:
+    """One section; what is not told in it is counted."""
+    if hidden and body:
+        counted = ", ".join(phrases.count(number, noun) for noun, number in hidden.items())
+        body += f"\n… and {md(counted)} not listed here.\n"
+    elif hidden:
+        body = "Not listed here.\n"
+    if not body:
+        return f"\n{md(section.heading)}\n"
+    if section.folded:
+        return fold(f"<b>{html(section.heading)}</b>", body)
+    return f"\n#### {md(section.heading)}\n\n{body}"
+
+
+def fold(heading: str, body: str) -> str:
+    """A body that opens with a click on its heading, which is HTML already."""
+    return f"\n<details><summary>{heading}</summary>\n\n{body}\n</details>\n"
+
+
+def within(text: str, escape: Callable[[str], str], most: int = NAME_SIZE) -> str:
+    """The escaped text, or of a longer one as much of its beginning as takes that many bytes."""
+    escaped = escape(text)
+    while size(escaped) > most:
+        text = text[: min(len(text) - 1, len(text) * most // size(escaped))]
+        escaped = escape(f"{text}…")
+    return escaped
+
+
+def change_entry(change: Change, *, folds: bool) -> Entry:
+    """A resource: in a row, with its first items, and whole."""
+    details = partial(_change, change, folds=folds)
+    return Entry(
+        phrases.noun(change.address.kind),
+        (lambda: _row(change), lambda: details(most=phrases.FIRST_ITEMS), lambda: details(most=None)),
+    )
+
+
+def _row(change: Change) -> str:
+    """`- group/Sales will be changed, members: 1 removed · groups.yaml:3:5`."""
+    origin = "" if change.origin is None else f" ({change.origin.value})"
+    return row(_headline(change) + origin, _news(change), change.source)
+
+
+def row(headline: str, news: Iterable[Told], source: Where | None) -> str:
+    """`- headline · what changes · where`."""
+    facts = ", ".join(f"{one.path}: {one.note}" if one.note else one.path for one in news)
+    return f"- {' · '.join(filter(None, (headline, within(facts, md) if facts else '', place(source))))}\n"
+
+
+def _news(change: Change) -> Iterable[Told]:
+    return told(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()
+
+
+def _headline(change: Change) -> str:
+    return f"{within(phrases.title(change.address), code)} {phrases.WILL_BE[change.action].partition(':')[0]}"
+
+
+def place(source: Where | None) -> str:
+    return "" if source is None else within(str(source), code)
+
+
+def _change(change: Change, *, folds: bool, most: int | None) -> str:
+    body = "\n\n".join(filter(None, _body(change, most)))
+    if not folds:
+        return f"\n{_headline(change)}\n\n{body}\n"
+    return fold(summary(phrases.SIGNS[change.action], change.address, _news(change)), f"{body}\n")
+
+
+def summary(sign: str, address: Address, news: Iterable[Told]) -> str:
+    """What is seen of a resource before it is unfolded, in HTML."""
+    counts = "".join(f" <b>{sign}{number:,}</b>" for sign, number in _items(news) if number)
+    return f"<code>{sign}</code> <code>{within(phrases.title(address), html)}</code>{counts}"
+
+
+def _items(keys: Iterable[Told]) -> Iterator[tuple[str, int]]:
+    """How many items lists of the resource gain and lose."""
+    news = [one for one in keys if one.note]
+    yield "+", sum(len(one.come) for one in news)
+    yield "−", sum(len(one.gone) for one in news)  # noqa: RUF001  # a minus as wide as the plus
+
+
+def _body(change: Change, most: int | None) -> Iterator[str]:
+    origin = "" if change.origin is None else change.origin.value
+    yield " · ".join(filter(None, (phrases.WILL_BE[change.action].capitalize(), origin, place(change.source))))
+    yield "" if change.reason is None else md(change.reason or phrases.NOTHING)
+    yield "".join(f"- about {md(line)}\n" for line in phrases.about(change))
+    yield md(phrases.undo(change) or "")
+    yield "".join(problem_text(problem, inside=change.address) for problem in change.problems)
+    yield diff(told(change), most)
+
+
+def diff(keys: Iterable[Told], most: int | None) -> str:
+    """What goes and what comes, key by key, with so many items of each list."""
+    lines = [line for one in keys for line in _told(one, most)]
+    return fence("\n".join(lines), "diff") if lines else ""
+
+
+def _told(one: Told, most: int | None) -> Iterator[str]:
+    """The lines of one key as a diff shows them."""
+    single = not one.note and len(one.gone) <= 1 and len(one.come) <= 1
+    if single:
+        yield from (f"- {_line(one.path)}: {_line(item)}" for item in one.gone)
+        yield from (f"+ {_line(one.path)}: {_line(item)}" for item in one.come)
+    else:
+        sign = " " if one.gone and one.come else "-" if one.gone else "+"
+        yield f"{sign} {_line(one.path)}:{f' {one.note}' if one.note else ''}"
+        yield from _listed("-", one.gone, most)
+        yield from _listed("+", one.come, most)
+
+
+def _listed(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
+    yield from (f"{sign}   {_line(item)}" for item in items[:most])
+    if most is not None and len(items) > most:
+        yield f"{sign}   … and {len(items) - most:,} more"
+
+
+def _line(text: str) -> str:
+    """A name inside a fence may not end its line; the fence makes everything else visible."""
+    return text.replace("\n", "\\n")
+
+
+def problem_entry(problem: Problem) -> Entry:
+    """A problem: in a row, and with its way out."""
+    return Entry(
+        problem.severity.value,
+        (lambda: problem_text(problem, short=True), lambda: problem_text(problem)),
+    )
+
+
+_MARKS = {"error": "⛔ error", "warning": "⚠️ warning", "note": "note"}
+
+
+def problem_text(problem: Problem, *, inside: Address | None = None, short: bool = False) -> str:
+    """`- **error** message [code] · groups.yaml:3:5` and, unless it is to be short, the hint below."""
+    message = phrases.message(problem, inside=inside)
+    escaped = within(message, md, 2 * NAME_SIZE) if short else md(message)
+    kind = within(problem.code, code)
+    place = f" · {within(str(problem.source), code)}" if problem.source else ""
+    line = f"- **{_MARKS[problem.severity.value]}** {escaped} {kind}{place}"
+    hint = [] if short else [md(line) for line in (problem.hint or "").split("\n") if line.strip()]
+    return "\n  ".join([line, *hint]) + "\n"
+
+
+def let_go_entry(one: LetGo) -> Entry:
+    """What the base declared and nothing does any more, with the line that would delete it."""
+    noun, title = phrases.noun(one.address.kind), within(phrases.title(one.address), code)
+    return Entry(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
+
+
+def address_entry(address: Address) -> Entry:
+    """A resource that is only named."""
+    return Entry(phrases.noun(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))

@@ -1,0 +1,257 @@
+"""Plans and reports as Markdown: a comment for a pull request, what is risky first, as long as its place allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote
+
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem
+from lmsconf.model.blockers import Blocker, blockers, consent_command
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Action, ApplyReport, Change, Outcome, Plan, Status, Unmanaged
+from lmsconf.render import phrases, settings_words
+from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, taken, tally, worst_first
+from lmsconf.render.escape import code, fence, md
+from lmsconf.render.markdown.parts import (
+    NAME_SIZE,
+    Entry,
+    Section,
+    address_entry,
+    change_entry,
+    let_go_entry,
+    problem_entry,
+    render,
+    within,
+)
+from lmsconf.render.size_budget import WHOLE, Budget, size
+
+
+def plan_markdown(plan: Plan, *, limit: Budget = WHOLE) -> str:
+    """What apply would do. Every deletion is counted whatever the limit; more is told as far as it fits."""
+    digest = plan_digest(plan)
+    head = paragraphs(
+        marker("plan", plan.workspace, limit),
+        f"### lmsconf plan: {within(plan.workspace, code)}",
+        _stops(plan),
+        f"**{phrases.closing(plan)}**",
+        first_line(plan.workspace, plan.url, plan.people),
+        *map(md, phrases.scope(plan)),
+        _listed(settings_words.CHANGED, settings_words.changed(plan)),
+        _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
+        _listed(settings_words.CONSENTS, settings_words.consents(plan)),
+        _counts(plan.changes),
+    )
+    errors = [problem for problem in plan.problems if problem.is_error]
+    others = [problem for problem in worst_first(plan.problems) if not problem.is_error]
+    changes = list(_changes(plan.changes, limit))
+    safe = [section for risk, section in changes if risk.safe]
+    sections = [
+        *problem_section(errors),
+        *(section for risk, section in changes if not risk.safe),
+        *(section_of(phrases.let_go(plan), map(let_go_entry, plan.let_go)) if plan.let_go else ()),
+        *problem_section(others),
+        *safe,
+        *_left_out(plan, limit),
+        *unmanaged_sections(plan.unmanaged, limit),
+    ]
+    return fitted(head, sections, _how_to_apply(plan, digest), limit)
+
+
+def apply_markdown(report: ApplyReport, *, limit: Budget = WHOLE) -> str:
+    """What was done and what was not, failures first."""
+    head = paragraphs(
+        marker("apply", report.workspace, limit),
+        f"### lmsconf apply: {within(report.workspace, code)}",
+        f"**{phrases.ending(report)}** {phrases.convergence(report)}",
+        first_line(report.workspace, report.url, report.people),
+        _statuses(report),
+    )
+    sections = [
+        *problem_section(worst_first(report.problems)),
+        *_outcomes(report, limit),
+        *(section for _, section in _changes(report.left, limit, f"{phrases.LEFT} ")),
+        *(section for _, section in _changes(report.others, limit, f"{phrases.others(report)} ")),
+        *section_of("About this run", map(_noted, sorted(report.meta.items()))),
+    ]
+    foot = f"Plan {code(report.plan_digest)} · {md(report.started_at)} to {md(report.finished_at)}"
+    return fitted(head, sections, foot, limit)
+
+
+def snapshot_markdown(snapshot: Snapshot, *, limit: Budget = WHOLE) -> str:
+    """What a snapshot holds, kind by kind."""
+    rows = [f"- {within(phrases.listing(kind, found), md, 500)}" for kind, found in snapshot.listings.items()]
+    return paragraphs(
+        marker("snapshot", snapshot.workspace, limit),
+        f"### lmsconf snapshot: {within(snapshot.workspace, code)}",
+        first_line(snapshot.workspace, snapshot.url, snapshot.people),
+        f"Taken {md(snapshot.taken_at)}.",
+        "\n".join(rows),
+    )
+
+
+def marker(kind: str, workspace: str, limit: Budget = WHOLE) -> str:
+    """An unseen line by which a later run finds its own comment, to write it anew."""
+    name = within(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
+    return f"<!-- lmsconf:{kind}:{name} -->" if limit.folds else f"[//]: # (lmsconf:{kind}:{name})"
+
+
+def fitted(head: str, sections: Sequence[Section], foot: str, limit: Budget) -> str:
+    """Head and foot whole, and between them what fits."""
+    foot = f"\n{foot}\n" if foot else ""
+    if limit.size is None:
+        return head + render(sections, None)[0] + foot
+    shortened = (
+        f"\nShortened to fit {limit.size:,} bytes: not all is listed and told in full. "
+        "The page (`--format html`) and the document (`--format json`) leave nothing out.\n"
+    )
+    body, whole = render(sections, limit.size - size(head) - size(foot) - size(shortened))
+    return head + body + shortened * (not whole) + foot
+
+
+def paragraphs(*blocks: str) -> str:
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def first_line(workspace: str, url: str, people: int | None) -> str:
+    return within(phrases.first_line(workspace, url, people), md, 2 * NAME_SIZE)
+
+
+_MOST_STOPS = 6
+"""As many reasons to stop stand at the top; the others are counted, and stand with their changes."""
+
+
+def _stops(plan: Plan) -> str:
+    """What would stop an apply, why, and what to do."""
+    found = blockers(plan)
+    if not found:
+        return ""
+    lines = [f"**⛔ {phrases.STOPS}:**", "", *map(_stop, found[:_MOST_STOPS])]
+    if len(found) > _MOST_STOPS:
+        lines.append(f"- … and {phrases.count(len(found) - _MOST_STOPS, 'more reason')}")
+    line = consent_command(plan)
+    if line is not None:
+        lines += ["", "To allow exactly this:", "", fence(line, "sh")]
+    return "\n".join(lines)
+
+
+def _stop(one: Blocker) -> str:
+    lines = [str(one), " ".join((one.hint or "").split("\n"))]
+    return "- " + "\n  ".join(within(line, md, 2 * NAME_SIZE) for line in lines if line)
+
+
+def _listed(heading: str, lines: Iterable[str]) -> str:
+    """Lines below their heading; nothing where there are none."""
+    rows = [f"- {within(line, md, 2 * NAME_SIZE)}" for line in lines]
+    return "\n".join([f"**{heading}:**", "", *rows]) if rows else ""
+
+
+_COLUMNS: tuple[tuple[Action | str, str], ...] = (
+    (Action.DELETE, "to delete"),
+    ("taken", "taken away"),
+    (Action.REPLACE, "to replace"),
+    (Action.UPDATE, "to change"),
+    (Action.CREATE, "to create"),
+)
+
+
+def _counts(changes: Sequence[Change]) -> str:
+    """How much happens to each kind, as a table."""
+    table = tally(changes)
+    columns = [(key, title) for key, title in _COLUMNS if any(counts[key] for counts in table.values())]
+    if not columns:
+        return ""
+    rows = [
+        f"| {md(phrases.plural(phrases.noun(kind)))} | {' | '.join(_number(counts[key]) for key, _ in columns)} |"
+        for kind, counts in table.items()
+    ]
+    head = f"| | {' | '.join(title for _, title in columns)} |"
+    return "\n".join([head, f"|:--|{'--:|' * len(columns)}", *rows])
+
+
+def _number(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+def section_of(heading: str, entries: Iterable[Entry], *, folded: bool = False) -> Iterator[Section]:
+    found = tuple(entries)
+    if found:
+        yield Section(heading, found, folded)
+
+
+def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
+    yield from section_of(phrases.problem_counts(problems).capitalize(), map(problem_entry, problems))
+
+
+def _changes(changes: Iterable[Change], limit: Budget, before: str = "") -> Iterator[tuple[Risk, Section]]:
+    """What is risky lies open, in one section each; the rest is folded up by kind."""
+    for risk, group in by_risk(changes).items():
+        for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
+            entries = [change_entry(one, folds=limit.folds) for one in alike]
+            yield risk, Section(before + _heading(risk, alike), entries, folded=risk.safe and limit.folds)
+
+
+def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    for kind in dict.fromkeys(change.address.kind for change in changes):
+        yield [change for change in changes if change.address.kind == kind]
+
+
+def _heading(risk: Risk, changes: Sequence[Change]) -> str:
+    if risk is Risk.TAKEN:
+        return f"{risk.value}: {phrases.count(sum(map(taken, changes)), 'item')} from {kinds(changes)}"
+    return f"{risk.value}: {kinds(changes)}"
+
+
+def _left_out(plan: Plan, limit: Budget) -> Iterator[Section]:
+    heading = f"Left out, because this plan only adds: {phrases.count(len(plan.left_out), 'change')}"
+    yield from section_of(heading, map(address_entry, plan.left_out), folded=limit.folds)
+
+
+def unmanaged_sections(groups: Iterable[Unmanaged], limit: Budget) -> Iterator[Section]:
+    """What no manifest speaks of, folded up."""
+    for group in present(groups):
+        yield Section(phrases.unmanaged(group), [address_entry(one) for one in group.addresses], folded=limit.folds)
+
+
+def _how_to_apply(plan: Plan, digest: str) -> str:
+    if not plan.changes:
+        return ""
+    line = apply_command(plan, digest)
+    command = f"To apply exactly this plan:\n\n{fence(line, 'sh')}\n\n" if line else ""
+    return f"---\n\n{command}Digest {code(digest)}"
+
+
+def _statuses(report: ApplyReport) -> str:
+    """How many calls came to what, as a table."""
+    counts = " | ".join(f"{report.count(status):,}" for status in Status)
+    titles = " | ".join(status.value.replace("_", " ") for status in Status)
+    return f"| calls | {titles} |\n|:--|{'--:|' * len(Status)}\n| | {counts} |"
+
+
+_TITLES = {
+    Status.FAILED: "Failed",
+    Status.BLOCKED: "Skipped",
+    Status.NOT_ATTEMPTED: "Not attempted",
+    Status.DONE: "Done",
+}
+
+
+def _outcomes(report: ApplyReport, limit: Budget) -> Iterator[Section]:
+    """Failures lie open; the rest is folded up."""
+    for status, title in _TITLES.items():
+        outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
+        heading = f"{title}: {phrases.count(len(outcomes), 'API call')}"
+        yield from section_of(heading, map(_outcome, outcomes), folded=limit.folds and status is not Status.FAILED)
+
+
+def _outcome(outcome: Outcome) -> Entry:
+    def row(*more: str | None) -> str:
+        head = f"- {within(phrases.title(outcome.address), code)} ({within(phrases.call(outcome), md)})"
+        lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
+        return "\n  ".join([head, *map(md, lines)]) + "\n"
+
+    return Entry("API call", (row, lambda: row(outcome.reason, outcome.hint)))
+
+
+def _noted(pair: tuple[str, str]) -> Entry:
+    return Entry("note", (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))

@@ -1,0 +1,175 @@
+"""The runs that journals tell of: as a table, call by call, and as the document `lmsconf.runs/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from lmsconf.documents.document import TOOL, render
+from lmsconf.model.address import Address
+from lmsconf.model.moments import utc_text
+from lmsconf.model.recorded_run import Ending, RecordedCall, RecordedRun, State
+from lmsconf.model.scope import Verify
+from lmsconf.model.values import Json
+from lmsconf.render import phrases
+from lmsconf.render.escape import safe
+
+FORMAT: Final = "lmsconf.runs/1"
+_COUNTED: Final = {
+    State.DONE: "DONE",
+    State.FAILED: "FAILED",
+    State.BLOCKED: "BLOCKED",
+    State.IN_FLIGHT: "IN FLIGHT",
+    State.NOT_ATTEMPTED: "NOT ATTEMPTED",
+}
+_HEAD: Final = ("STARTED", "WORKSPACE", "RUN", *_COUNTED.values(), "END")
+_FIRST_COUNT: Final = _HEAD.index("DONE")
+_UNKNOWN: Final = "?"
+
+
+def runs_text(runs: Sequence[RecordedRun]) -> str:
+    """One line a run, with how many of its calls came to what."""
+    if not runs:
+        return "No run has been written down here.\n"
+    rows = [_HEAD, *(_row(run) for run in runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    return "".join(f"{_aligned(row, widths)}\n" for row in rows)
+
+
+def run_text(run: RecordedRun) -> str:
+    """One run: what it was to do, each call that its journal speaks of, and what is not known."""
+    blocks = (_about(run), (line for call in run.calls for line in _call(call)), _counts(run))
+    return "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
+
+
+def runs_json(runs: Sequence[RecordedRun]) -> str:
+    """The runs without their calls."""
+    return _document([_run(run) for run in runs])
+
+
+def run_json(run: RecordedRun) -> str:
+    """One run with its calls."""
+    return _document([{**_run(run), "calls": [_call_json(call) for call in run.calls]}])
+
+
+RUNS_VIEWS: Mapping[str, Callable[[Sequence[RecordedRun]], str]] = {"text": runs_text, "json": runs_json}
+RUN_VIEWS: Mapping[str, Callable[[RecordedRun], str]] = {"text": run_text, "json": run_json}
+
+
+def _row(run: RecordedRun) -> tuple[str, ...]:
+    opening = run.opening
+    started, workspace = (_time(opening.started), opening.workspace) if opening else (_UNKNOWN, _UNKNOWN)
+    counts = (f"{run.summary[state]:,}" for state in _COUNTED)
+    return (started, safe(workspace), safe(run.name), *counts, _end(run))
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """The cells of a row below those of the others: texts to the left, counts to the right."""
+    counts = range(_FIRST_COUNT, _FIRST_COUNT + len(_COUNTED))
+    cells = (
+        cell.rjust(width) if column in counts else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join(cells).rstrip()
+
+
+def _end(run: RecordedRun) -> str:
+    end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
+    return f"{end}, {phrases.count(run.damaged, 'line')} damaged" if run.damaged else end
+
+
+def _about(run: RecordedRun) -> Iterator[str]:
+    opening = run.opening
+    if opening is None:
+        yield safe(f"Run {run.name}. The first line of its journal is damaged, so its workspace is not known.")
+    else:
+        yield safe(f"Run {run.name} on the workspace {opening.workspace} ({opening.url}), by lmsconf {opening.tool}.")
+        yield safe(f"Plan {opening.digest}, {phrases.count(opening.calls, 'API call')}.")
+        yield from (safe(f"  {key}: {value}") for key, value in sorted(opening.meta.items()))
+        yield f"Started {_time(opening.started)}."
+    if run.ending is not None:
+        yield f"Ended {_time(run.ending.at)} with exit {run.ending.exit}. {_read_back(run.ending)}"
+    else:
+        yield "It has no end: it was cut short, or is still under way."
+
+
+def _read_back(ending: Ending) -> str:
+    """What the run saw of the workspace when it had ended."""
+    if ending.converged is None or ending.verified is Verify.NONE:
+        return "The workspace was not read back."
+    told = "was" if ending.converged else "was not"
+    if ending.verified is Verify.TOUCHED:
+        return f"Read back: what the plan changes {told} as planned."
+    return f"Read back: all that the plan looks at {told} as the manifests said."
+
+
+def _call(call: RecordedCall) -> Iterator[str]:
+    """The line of a call, and the reason why it was not done."""
+    made = f" [id={call.id}]" if call.id else ""
+    when = call.begun or call.ended
+    title = phrases.title(_address(call.address))
+    yield safe(f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({phrases.call(call)}){made}")
+    if call.reason:
+        yield f"      {safe(call.reason)}"
+
+
+def _address(text: str) -> Address:
+    kind, _, rest = text.partition("/")
+    return Address(kind, rest)
+
+
+def _counts(run: RecordedRun) -> Iterator[str]:
+    told = [f"{run.summary[state]:,} {_spoken(state)}" for state in State if state is not State.DONE]
+    yield f"{phrases.count(run.summary[State.DONE], 'call')} done, {', '.join(told)}."
+    if run.damaged:
+        lines = phrases.count(run.damaged, "line")
+        yield f"{lines} of the journal cannot be read; more may have been done than stands here."
+    if run.in_flight:
+        yield "What was in flight may have been sent, and it is not known whether it was done."
+    if run.ending is None:
+        yield "If it was cut short, run: lmsconf apply. What was done is found, and what is left is done."
+
+
+def _spoken(state: State) -> str:
+    return state.value.replace("_", " ")
+
+
+def _document(runs: Iterable[Json]) -> str:
+    return render({"format": FORMAT, "tool": TOOL, "runs": list(runs)})
+
+
+def _run(run: RecordedRun) -> dict[str, Json]:
+    opening, ending = run.opening, run.ending
+    return {
+        "run": run.name,
+        "digest": opening.digest if opening else None,
+        "workspace": {"name": opening.workspace, "url": opening.url} if opening else None,
+        "tool": {"name": "lmsconf", "version": opening.tool} if opening else None,
+        "meta": dict(sorted(opening.meta.items())) if opening else {},
+        "started_at": _time(opening.started) if opening else None,
+        "ended_at": _time(ending.at) if ending else None,
+        "exit": ending.exit if ending else None,
+        "verified": ending.verified.value if ending else None,
+        "converged": ending.converged if ending else None,
+        "summary": {state.value: run.summary[state] for state in State},
+        "damaged": run.damaged,
+    }
+
+
+def _call_json(call: RecordedCall) -> Json:
+    return {
+        "call": call.call,
+        "address": call.address,
+        "operation": call.operation,
+        "status": call.state.value,
+        "reason": call.reason,
+        "id": call.id,
+        "people": list(call.people),
+        "begun_at": _time(call.begun) if call.begun else None,
+        "ended_at": _time(call.ended) if call.ended else None,
+    }
+
+
+def _time(at: datetime) -> str:
+    return utc_text(at)

@@ -1,0 +1,147 @@
+"""A drift report as SARIF 2.1.0, which code scanning shows at the lines of the manifests.
+
+A finding keeps its fingerprint from one report to the next, whatever its values and wherever its lines move to, so
+that a reader of many reports knows it again. All names go through `safe`, and in a URI through percent signs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+from lmsconf import __version__
+from lmsconf.errors import Problem, Severity, Where
+from lmsconf.model.canonical import sha256
+from lmsconf.model.drift import Drift, Finding, Ignored, State
+from lmsconf.model.values import Json
+from lmsconf.render import drift_words, phrases
+from lmsconf.render.escape import safe
+
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT: Final = "%SRCROOT%"
+FINGERPRINT: Final = "lmsconfAddress/v1"
+PROJECT: Final = Where("lmsconf.yaml", 1, 1)
+"""Where a finding is shown that no manifest speaks of: the project file says what is owned."""
+
+_LEVELS: Final = {
+    State.CHANGED: "warning",
+    State.MISSING: "warning",
+    State.RENAMED: "warning",
+    State.UNDECLARED: "warning",
+    State.UNMANAGED: "note",
+}
+
+
+def drift_sarif(drift: Drift) -> str:
+    """The report as one run, with a rule for each state."""
+    counted: list[Json] = [_result(drift, finding) for finding in drift.findings]
+    to_come: list[Json] = [_not_applied(drift, finding) for finding in drift.not_applied]
+    results = [*counted, *to_come, *(_suppressed(drift, one) for one in drift.ignored)]
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(drift, results)]}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _run(drift: Drift, results: list[Json]) -> Json:
+    return {
+        "tool": {
+            "driver": {
+                "name": "lmsconf",
+                "version": __version__,
+                "rules": [_rule(state) for state in State],
+            }
+        },
+        # One analysis for each workspace: two of them side by side do not close each other's findings.
+        "automationDetails": {"id": f"lmsconf/drift/{_uri(drift.workspace)}/"},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {
+                "executionSuccessful": not any(problem.is_error for problem in drift.problems),
+                "endTimeUtc": drift.created_at,
+                "toolExecutionNotifications": [_notification(problem) for problem in drift.problems],
+            }
+        ],
+        "results": results,
+    }
+
+
+def _rule(state: State) -> Json:
+    return {
+        "id": _rule_id(state),
+        "name": "".join(word.capitalize() for word in ("drift", *state.value.split("_"))),
+        "shortDescription": {"text": f"A resource {drift_words.IS[state]}."},
+        "fullDescription": {"text": drift_words.MEANS[state]},
+        "defaultConfiguration": {"level": _LEVELS[state]},
+        "help": {"text": f"{drift_words.MEANS[state]} Each finding says how to put it back, and how to keep it."},
+        "properties": {"tags": ["drift"]},
+    }
+
+
+def _rule_id(state: State) -> str:
+    return f"drift/{state.value.replace('_', '-')}"
+
+
+def _result(drift: Drift, finding: Finding) -> dict[str, Json]:
+    return {
+        "ruleId": _rule_id(finding.state),
+        "ruleIndex": list(State).index(finding.state),
+        "level": _LEVELS[finding.state],
+        "message": {"text": _text(_told(finding))},
+        "locations": [_location(finding.source or PROJECT, str(finding.address))],
+        "partialFingerprints": {FINGERPRINT: sha256([drift.workspace, str(finding.address), finding.state.value])},
+    }
+
+
+def _told(finding: Finding) -> Iterable[str]:
+    """The headline first: most readers of SARIF show no more in a list."""
+    yield f"{drift_words.headline(finding)}."
+    yield from drift_words.why(finding)
+    yield from map(drift_words.field_items, finding.fields)
+    yield from drift_words.ways_out(finding)
+
+
+def _not_applied(drift: Drift, finding: Finding) -> Json:
+    said: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
+    return {**_result(drift, finding), "suppressions": [said]}
+
+
+def _suppressed(drift: Drift, one: Ignored) -> Json:
+    entry = one.entry
+    until = f" (until {entry.until})" if entry.until else ""
+    said: Json = {
+        "kind": "external",
+        "status": "accepted",
+        "justification": safe(f"{entry.reason}{until}"),
+        "location": _location(entry.source),
+    }
+    return {**_result(drift, one.finding), "suppressions": [said]}
+
+
+def _notification(problem: Problem) -> Json:
+    level = "note" if problem.severity is Severity.NOTE else problem.severity.value
+    said: dict[str, Json] = {
+        "descriptor": {"id": problem.code},
+        "level": level,
+        "message": {"text": _text([phrases.message(problem), *(problem.hint or "").split("\n")])},
+    }
+    return said if problem.source is None else {**said, "locations": [_location(problem.source)]}
+
+
+def _location(source: Where, address: str | None = None) -> Json:
+    at: dict[str, Json] = {"artifactLocation": {"uri": _uri(source.file), "uriBaseId": ROOT}}
+    if source.line:
+        at["region"] = {"startLine": source.line, **({"startColumn": source.column} if source.column else {})}
+    if address is None:
+        return {"physicalLocation": at}
+    return {"physicalLocation": at, "logicalLocations": [{"fullyQualifiedName": safe(address), "kind": "resource"}]}
+
+
+def _uri(path: str) -> str:
+    """A path as part of a URI. A file's name may hold bytes that are no text."""
+    return quote(path, errors="surrogatepass")
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Lines as a message. A name in it makes no link: the bracket that would begin one's target stands apart."""
+    return "\n".join(safe(line) for line in lines if line).replace("](", "] (")

@@ -1,0 +1,1 @@
+"""Plans and drift as text for a terminal."""

@@ -1,0 +1,149 @@
+"""Plans, reports and problems for a person at a terminal. Plans read as terraform's do; all names go through `safe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address
+from lmsconf.model.blockers import blockers, consent_command
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import ApplyReport, Outcome, Plan, Status
+from lmsconf.render import phrases, settings_words
+from lmsconf.render.blocks import change_lines, listed, page, paragraph, problem_lines
+from lmsconf.render.escape import safe
+
+
+def plan_text(plan: Plan, *, color: bool = False) -> str:
+    """What apply would do, and all that a reviewer must know before."""
+    return page(
+        [
+            [safe(phrases.first_line(plan.workspace, plan.url, plan.people)), *map(safe, phrases.scope(plan))],
+            _listed(settings_words.CHANGED, settings_words.changed(plan)),
+            _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
+            _listed(settings_words.CONSENTS, settings_words.consents(plan)),
+            _problems(plan.problems),
+            *(change_lines(change) for change in plan.changes),
+            _left_out(plan.left_out),
+            _let_go(plan),
+            _unmanaged(plan),
+            [phrases.closing(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
+            _stops(plan),
+        ],
+        color,
+    )
+
+
+def apply_text(report: ApplyReport, *, color: bool = False) -> str:
+    """What was done and what was not, why, and what is left."""
+    return page(
+        [
+            [safe(phrases.first_line(report.workspace, report.url, report.people)), *_meta(report)],
+            _problems(report.problems),
+            *(_failure(outcome) for outcome in report.outcomes if outcome.status is Status.FAILED),
+            *_in_part(report),
+            [phrases.LEFT] if report.left else [],
+            *(change_lines(change) for change in report.left),
+            [phrases.others(report)] if report.others else [],
+            *(change_lines(change) for change in report.others),
+            [phrases.outcome_counts(report) + ".", phrases.convergence(report), phrases.ending(report)],
+        ],
+        color,
+    )
+
+
+def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
+    """What a snapshot holds: how many of each kind, and which listing is not whole."""
+    taken = [safe(phrases.first_line(snapshot.workspace, snapshot.url, snapshot.people)), f"Taken {snapshot.taken_at}."]
+    counts = [safe(f"  {phrases.listing(kind, listing)}") for kind, listing in snapshot.listings.items()]
+    return page([taken, counts], color)
+
+
+def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
+    """Every problem with its way out and, where there are several, how many. Empty when there is none."""
+    if not problems:
+        return ""
+    counts = [f"{phrases.problem_counts(problems)}."] if len(problems) > 1 else []
+    return page([_problems(problems), counts], color)
+
+
+def _problems(problems: Iterable[Problem]) -> Iterator[str]:
+    for problem in problems:
+        yield from problem_lines(problem)
+
+
+def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
+    if addresses:
+        yield f"Left out, because this plan only adds: {phrases.count(len(addresses), 'change')}."
+        yield from listed(addresses)
+
+
+def _let_go(plan: Plan) -> Iterator[str]:
+    if plan.let_go:
+        yield safe(phrases.let_go(plan))
+    for one in plan.let_go:
+        yield f"    {safe(phrases.title(one.address))}"
+        yield f"      {safe(one.absent)}"
+
+
+def _unmanaged(plan: Plan) -> Iterator[str]:
+    for group in plan.unmanaged:
+        if group.addresses or group.left_alone:
+            yield safe(phrases.unmanaged(group))
+            yield from listed(group.addresses)
+
+
+def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines below their heading; nothing where there are none."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield f"{heading}:"
+        yield safe(f"  {line}")
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    """What would stop an apply, why, and what to do: the last that is read."""
+    found = blockers(plan)
+    if found:
+        yield f"{phrases.STOPS}:"
+    for one in found:
+        yield safe(f"  {one}")
+        yield from paragraph(one.hint, indent="    ")
+    line = consent_command(plan)
+    if line is not None:
+        yield "To allow exactly this:"
+        yield safe(f"  {line}")
+
+
+def _meta(report: ApplyReport) -> Iterator[str]:
+    yield from (safe(f"  {key}: {value}") for key, value in sorted(report.meta.items()))
+
+
+def _failure(outcome: Outcome) -> Iterator[str]:
+    yield safe(f"Failed: {phrases.title(outcome.address)} ({phrases.call(outcome)})")
+    yield from paragraph(outcome.reason)
+    yield from paragraph(outcome.hint)
+
+
+_LABELS = {Status.DONE: "Done", Status.BLOCKED: "Skipped", Status.NOT_ATTEMPTED: "Not attempted"}
+
+
+def _in_part(report: ApplyReport) -> Iterator[Iterator[str]]:
+    """Of a run that was not carried to its end: what was done, skipped and never reached, each under its reason."""
+    if report.count(Status.DONE) == len(report.outcomes):
+        return
+    for status, label in _LABELS.items():
+        outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
+        for reason, group in groupby(sorted(outcomes, key=_reason), key=_reason):
+            yield _calls(label, reason, list(group))
+
+
+def _reason(outcome: Outcome) -> str:
+    return outcome.reason or ""
+
+
+def _calls(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield safe(f"{label}: {reason}" if reason else f"{label}:")
+    yield from (f"    {safe(phrases.title(outcome.address))} ({safe(phrases.call(outcome))})" for outcome in outcomes)

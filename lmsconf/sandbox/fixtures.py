@@ -1,0 +1,224 @@
+"""Puts the entries of a seed into an empty workspace: names become ids, and many rows are stored as one statement.
+
+What a few entries need is done by the handlers, so that a seed and the API keep the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from lmsconf.sandbox.api_refusal import Refusal
+from lmsconf.sandbox.fixtures_rows import INSERT_CONTENT, INSERT_PERSON, content_row, order_details, person_row
+from lmsconf.sandbox.handlers import custom_fields, orders, smart_groups
+from lmsconf.sandbox.handlers.targets import EVERYONE, USER, assign
+from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Desk, Json, Request
+from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.validation import Entry, Wrong, flag, instant, listed, mapping, mappings, text_of, texts
+
+_PREFIXES: Final = {
+    "people": "u",
+    "groups": "g",
+    "smart_groups": "sg",
+    "content": "c",
+    "participations": "p",
+    "certificates": "cert",
+}
+_FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
+
+
+class Planting:
+    """A workspace being filled, section by section. What is wrong is gathered in `problems`; entries go on."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.problems: list[str] = []
+        self._desk = desk
+        self._ledger = desk.ledger
+        self._people: dict[str, str] = {}
+        self._groups: dict[tuple[str, str], list[str]] = {}
+        self._contents: dict[str, list[str]] = {}
+        self._fields: dict[str, tuple[str, dict[str, str]]] = {}
+
+    def custom_fields(self, entries: Sequence[Entry]) -> None:
+        """Makes the fields, and remembers the ids of their choices by name."""
+        for place, entry in enumerate(entries):
+            with self.noting("custom_fields", place):
+                body: dict[str, Json] = {"name": text_of(entry, "name"), "type": text_of(entry, "type")}
+                if body["type"] not in ("CHOICE", "MULTI_SELECT", "TEXT"):
+                    raise Wrong(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
+                if "choices" in entry:
+                    body["choices"] = [{"name": name} for name in texts(entry, "choices")]
+                body["description"] = text_of(entry, "description", "")
+                body |= {wire: flag(entry, key) for key, wire in _FLAGS.items() if key in entry}
+                made = custom_fields.create(self._desk, Request({}, {}, body))
+                self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
+
+    def people(self, entries: Sequence[Entry]) -> None:
+        """Makes the people with their answers."""
+        now = self._ledger.now()
+        rows: list[Sequence[Value]] = []
+        answers: list[Sequence[Value]] = []
+        for place, (id, entry) in enumerate(self.with_ids("people", entries)):
+            with self.noting("people", place):
+                email = text_of(entry, "email")
+                if self._people.setdefault(email.casefold(), id) != id:
+                    raise Wrong(f"{email} stands twice")
+                rows.append(person_row(id, email, entry, now))
+                answers.extend(self._answers(id, entry))
+                if "order_details" in entry:
+                    orders.store(self._ledger, id, order_details(entry))
+        self._ledger.add(INSERT_PERSON, rows)
+        self._ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
+
+    def groups(self, entries: Sequence[Entry]) -> None:
+        """Makes the manual groups with members and managers."""
+        made = self._make_groups("groups", GROUP, entries)
+        for list_name in ("members", "managers"):
+            self._enrol("groups", list_name, made)
+
+    def smart_groups(self, entries: Sequence[Entry]) -> None:
+        """Makes the smart groups with conditions and managers."""
+        made = self._make_groups("smart_groups", SMART_GROUP, entries)
+        for place, (id, entry) in enumerate(made):
+            with self.noting("smart_groups", place):
+                conditions = [self._condition(one) for one in mappings(entry, "conditions")]
+                smart_groups.write_conditions(self._desk, id, conditions)
+        self._enrol("smart_groups", "managers", made)
+
+    def content(self, entries: Sequence[Entry]) -> None:
+        """Makes the catalog. A content may say of which programs it is a part, before or after itself."""
+        now, made = self._ledger.now(), self.with_ids("content", entries)
+        for id, entry in made:
+            self._contents.setdefault(str(entry.get("name")), []).append(id)
+        rows: list[Sequence[Value]] = []
+        for place, (id, entry) in enumerate(made):
+            with self.noting("content", place):
+                programs = [self.content_id(name) for name in texts(entry, "programs")]
+                rows.append(content_row(id, entry, programs, now))
+        self._ledger.add(INSERT_CONTENT, rows)
+
+    def content_targets(self, entries: Sequence[Entry]) -> None:
+        """Assigns content."""
+        for place, entry in enumerate(entries):
+            with self.noting("content_targets", place):
+                content = self.content_id(text_of(entry, "content"))
+                value = (flag(entry, "mandatory"), instant(entry, "visible_from"), instant(entry, "visible_until"))
+                for audience in listed(entry, "assign_to"):
+                    assign(self._ledger, content, self._audience(audience), value, replace=False)
+
+    @contextmanager
+    def noting(self, section: str, place: int) -> Iterator[None]:
+        """Whatever is wrong inside becomes a problem of that entry."""
+        try:
+            yield
+        except (Wrong, Refusal) as wrong:
+            self.problems.append(f"{section}[{place}]: {wrong}")
+
+    def with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+        """Each entry with its id, the one that it names or a new one."""
+        prefix = _PREFIXES[section]
+        taken = set(self._ledger.known(prefix))
+        given: list[str | None] = []
+        for place, entry in enumerate(entries):
+            given.append(None)
+            with self.noting(section, place):
+                if "id" in entry:
+                    given[-1] = _new(text_of(entry, "id"), taken)
+        made = iter(self._ledger.new_ids(prefix, given.count(None), frozenset(taken)))
+        return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
+
+    def _make_groups(self, section: str, kind: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+        made = self.with_ids(section, entries)
+        rows: list[Sequence[Value]] = []
+        for place, (id, entry) in enumerate(made):
+            with self.noting(section, place):
+                name = text_of(entry, "name")
+                self._groups.setdefault((kind, name), []).append(id)
+                rows.append((id, kind, name))
+        self._ledger.add("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", rows)
+        return made
+
+    def _enrol(self, section: str, list_name: str, groups: list[tuple[str, Entry]]) -> None:
+        """Puts people into one list of many groups."""
+        rows: list[Sequence[Value]] = []
+        for place, (id, entry) in enumerate(groups):
+            with self.noting(section, place):
+                rows.extend([(id, self.person_id(email)) for email in texts(entry, list_name)])
+        self._ledger.add(f"INSERT OR IGNORE INTO {list_name} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
+
+    def content_id(self, name: str) -> str:
+        """The id of the one content of that name."""
+        return _only(self._contents.get(name, []), "content", name)
+
+    def person_id(self, email: str) -> str:
+        """The id of who has that e-mail."""
+        try:
+            return self._people[email.casefold()]
+        except KeyError:
+            raise Wrong(f"there is nobody with the e-mail {email}") from None
+
+    def _field(self, name: str) -> tuple[str, dict[str, str]]:
+        """A field's id and the ids of its choices by name."""
+        if name not in self._fields:
+            raise Wrong(f"there is no custom field {name!r}")
+        return self._fields[name]
+
+    def _choice(self, field: str, name: str) -> str:
+        choices = self._field(field)[1]
+        if name not in choices:
+            raise Wrong(f"custom field {field!r} has no choice {name!r}")
+        return choices[name]
+
+    def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
+        """Rows for what a person answered: a text to a TEXT field, one choice or several to any other."""
+        found: list[Sequence[Value]] = []
+        for name, said in mapping(entry, "answers").items():
+            id, choices = self._field(name)
+            if not choices and isinstance(said, str):
+                found.append((person, id, "", said))
+            else:
+                for choice in dict.fromkeys([said] if isinstance(said, str) else texts({name: said}, name)):
+                    found.append((person, id, self._choice(name, choice), None))
+        return found
+
+    def _condition(self, entry: Entry) -> dict[str, Json]:
+        """A condition as the API takes it."""
+        field = text_of(entry, "field")
+        condition: dict[str, Json] = {"customFieldId": self._field(field)[0]}
+        if "choices" in entry:
+            condition["choiceIds"] = [self._choice(field, name) for name in texts(entry, "choices")]
+        if "system_condition" in entry:
+            condition["systemCondition"] = text_of(entry, "system_condition")
+        return condition
+
+    def _audience(self, said: object) -> tuple[str, str]:
+        """Kind and id of whom an assignment is for."""
+        if said in ("everyone", {"everyone": "true"}, {"everyone": True}):
+            return EVERYONE, self._desk.behaviour("content-targets.everyone")
+        if isinstance(said, dict) and len(said) == 1:
+            [(key, name)] = said.items()
+            if key == "user":
+                return USER, self.person_id(str(name))
+            if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
+                return kind, _only(self._groups.get((kind, str(name)), []), key, str(name))
+        raise Wrong(f"{said!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
+
+
+def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
+    choices = field.get("choices", [])
+    return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]  # as checked
+
+
+def _new(id: str, taken: set[str]) -> str:
+    """The id, taken from now on."""
+    if not id or id in taken:
+        raise Wrong(f"id {id!r} stands twice" if id else "id is empty")
+    taken.add(id)
+    return id
+
+
+def _only(ids: list[str], what: str, name: str) -> str:
+    if len(ids) != 1:
+        raise Wrong(f"there is no {what} {name!r}" if not ids else f"there are {len(ids)} of {what} {name!r}")
+    return ids[0]

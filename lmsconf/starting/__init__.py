@@ -1,1 +1,0 @@
-"""What a new project begins with: answers in, the texts of its files out."""

@@ -1,0 +1,143 @@
+"""A plan beside that of the manifests which it is to replace, both on one snapshot: what comes from the change itself,
+what was to be done anyway, what repairs an edit by hand, and what the change lets go of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.export.absent import absent_line
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.said import Said
+from lmsconf.model.blockers import is_blocking
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Absent, Change, Declared, Json, LetGo, Origin, Plan
+from lmsconf.planner.context import Planning, Terms
+from lmsconf.planner.guards import judge
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
+
+
+class Version(NamedTuple):
+    """Manifests as they were at some time, and what the project file of that time says: as a policy, and by path."""
+
+    manifests: Manifests
+    policy: Policy
+    settings: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What manifests are compared with. older: versions before it, the latest first, as far as the history goes."""
+
+    name: str
+    version: Version
+    older: Sequence[Version] = ()
+
+
+Planned = Callable[[Version], "Sequence[Change] | None"]
+"""What a version would change on the snapshot; None where that cannot be told."""
+
+
+def joined(mine: Manifests, theirs: Manifests) -> Manifests:
+    """The manifests with all that others speak of."""
+    said = Said(mine.declared, mine.absent).joined(Said(theirs.declared, theirs.absent))
+    return replace(mine, declared=tuple(said.declared), absent=tuple(said.absent))
+
+
+def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
+    """The plan whose changes say where they come from."""
+    before = planned(base.version)
+    if before is None:
+        return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
+    shared = {_what(change) for change in plan.changes} & {_what(change) for change in before}
+    pending = shared - _lasting(shared, base.older, planned)
+    changes = tuple(replace(change, origin=_origin(_what(change), shared, pending)) for change in plan.changes)
+    return replace(plan, base=base.name, changes=changes)
+
+
+def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
+    """The plan judged under the guards of its base too, and refused what those would refuse.
+
+    theirs: the same manifests, planned under the base's guards. What only they refuse is a problem of the plan as a
+    whole, and none of a change, so that the plan keeps the digest that it has without a base.
+    """
+    under = f"under the settings of {base.name}"
+    guards = judge(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    refused = tuple(
+        replace(problem, message=f"{problem.message}, {under}", address=None)
+        for problem in theirs.all_problems
+        if is_blocking(problem) and (problem.code, problem.address) not in known
+    )
+    return replace(plan, guards=guards, problems=(*plan.problems, *refused))
+
+
+def _what(change: Change) -> str:
+    """What a change does, in a form that compares."""
+    return repr((change.address, change.action, change.id, change.before, change.after))
+
+
+def _lasting(shared: set[str], older: Sequence[Version], planned: Planned) -> set[str]:
+    """Of those changes, what every older version wanted too: it was so once, or the workspace was never as wanted."""
+    left, known = set(shared), False
+    for version in older:
+        if not left:
+            break
+        changes = planned(version)
+        if changes is not None:
+            known = True
+            left &= {_what(change) for change in changes}
+    return left if known else set()
+
+
+def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
+    if what not in shared:
+        return Origin.THIS_CHANGE
+    return Origin.PENDING if what in pending else Origin.REPAIR
+
+
+def let_go(
+    kinds: Mapping[str, Kind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
+) -> tuple[LetGo, ...]:
+    """What is live, was declared by the base, and is neither declared nor deleted any more."""
+    mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
+    left = (
+        one
+        for row, one in _spoken(kinds, base, snapshot, terms)
+        if one is not None and row not in mine and one.address.kind != USER
+    )
+    workspace = now.policy.workspace
+    found = {one.address: absent_line(kinds[one.address.kind], one, workspace) for one in left}
+    return tuple(LetGo(address=address, absent=found[address]) for address in sorted(found))
+
+
+def _spoken(
+    kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
+) -> Iterator[tuple[tuple[str, str], Declared | None]]:
+    """Kind and id of each live row that manifests speak of, with its declaration; without one where it is to go."""
+    manifests, policy = version.manifests, version.policy
+    planning = Planning(snapshot, policy, terms, lambda _: True)
+    for name, kind in kinds.items():
+        declared = [one for one in manifests.declared if _is_of(one, name, policy)]
+        absent = [one for one in manifests.absent if _is_of(one, name, policy)]
+        found = kind.identify(planning, declared, absent)
+        yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
+        yield from (((name, gone.row.id), None) for gone in found.gone)
+
+
+def _is_of(one: Declared | Absent, kind: str, policy: Policy) -> bool:
+    return one.address.kind == kind and one.applies_in(policy.workspace)
+
+
+def _unplannable(name: str) -> Problem:
+    return Problem(
+        code="base/not-planned",
+        message=f"the manifests of {name} cannot be planned, so changes do not say where they come from",
+        severity=Severity.WARNING,
+        hint="See what is wrong with them: check them out and run `lmsconf plan`.",
+    )

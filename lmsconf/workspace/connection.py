@@ -1,0 +1,128 @@
+"""Settings → Connection: the only module that knows both the service and the embedded sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.reader import Reader
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import Wire
+from lmsconf.api.worker_pool import Crew
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.project.settings import Settings
+from lmsconf.support.url_rules import host_problem
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.api.transport.trace import Exchange
+    from lmsconf.api.worker_pool import Progress
+    from lmsconf.sandbox.transport import Sandbox
+
+
+class HostRefused(LmsconfError):
+    """The environment does not let a token go to the host of a workspace."""
+
+    code = "url/host"
+
+
+SANDBOX_HOST = "http://sandbox"
+_OF_ENVIRONMENT = "env"
+"""The name of the workspace that LMSCONF_URL makes; no other can have it."""
+
+
+def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
+    """What is wrong with the project's dialect. A connection cannot be made with such a one."""
+    try:
+        Wire(settings.dialect, settings.dialect_at)
+    except ProblemsFound as found:
+        return found.problems
+    return ()
+
+
+def _said(workspace: str) -> str:
+    """Where the URL of a workspace is said."""
+    return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
+
+
+class Connection:
+    """A way to one workspace: crews to read and write with, in the words of the project's dialect.
+
+    All clients of all its crews share one pace and one budget: what one of them learns of the service, all know.
+
+    max_rate: the most requests a second. retry: how patient it is, and how time passes. only_reads: no client of it
+    can write, whoever asks for that.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_call: Callable[[Exchange], None] | None = None,
+        max_rate: float | None = None,
+        retry: Retry | None = None,
+        only_reads: bool = False,
+    ) -> None:
+        self.url = settings.workspace.url
+        self.name = settings.workspace.name
+        self.wire = Wire(settings.dialect, settings.dialect_at)
+        self._settings = settings
+        self._on_call, self._only_reads = on_call, only_reads
+        self._retry = retry or Retry()
+        self._pace = Pace(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
+        self._budget = Budget(self._retry)
+        self._sandbox: Sandbox | None = None
+        self._token: str | None = None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sandbox is not None:
+            self._sandbox.shut()
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+        """Workers that send at most so many requests at a time. Close it, or use it in a `with`."""
+        self._open()
+        self._budget.side_by_side(parallelism)
+        return Crew(self._client, parallelism=parallelism, progress=progress)
+
+    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+        """Reads through a crew, and can do nothing else. everything: whether all of each row is wanted."""
+        return Reader(crew, self.wire, everything=everything)
+
+    def _open(self) -> None:
+        """Looks the token up, or opens the sandbox, once. Raises LmsconfError where there is none."""
+        if self._token is not None:
+            return
+        chosen, hosts = self._settings.workspace, self._settings.hosts
+        if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
+            raise HostRefused(f"{_said(self.name)}: {wrong[0]}", hint=wrong[1])
+        if chosen.embedded:
+            from lmsconf.sandbox.transport import Sandbox
+
+            self._sandbox = Sandbox(chosen.database or ":memory:", wire=self.wire, seed=chosen.seed)
+            self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
+        elif chosen.token is None:
+            self._token = ""
+        else:
+            self._token = chosen.token.secret().reveal()
+
+    def _client(self) -> Client:
+        from lmsconf.api.client import Client
+
+        url = SANDBOX_HOST if self._sandbox is not None else self.url
+        return Client(
+            url,
+            self._token or "",
+            wire=self.wire,
+            transport=self._sandbox,
+            retry=self._retry,
+            pace=self._pace,
+            budget=self._budget,
+            on_call=self._on_call,
+            only_reads=self._only_reads,
+            url_said=_said(self.name),
+        )

@@ -1,0 +1,205 @@
+"""Finds the manifests that a change starts from: in a folder, or in a commit of the repository that the project is in.
+
+A commit is read without touching the work tree: its files are put into a folder of their own for as long as it takes
+to load them. Nothing that a ref or a path is called can become an option of git, and no name of a folder in the
+repository, which a branch may add, takes the place of a ref.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
+from lmsconf.model.policy import Guards, Policy
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.config_file import ENV_WORKSPACE, read_project
+from lmsconf.project.settings import Settings, load
+from lmsconf.project.trust import NOWHERE, Destination, destination, refuse_untrusted
+from lmsconf.support.git import Git, GitFailed, opened, work_tree
+from lmsconf.workspace.base_comparison import Base, Version
+from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.settings_comparison import defaults, settings_by_path
+
+OLDER: Final = 10
+"""How many versions before the base are looked at to tell what is pending from what was changed by hand."""
+_TEXTS: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt"})
+_FILE_MODES: Final = ("100644", "100755")
+_HINT: Final = "Name a folder, a branch or a commit. A branch of the server may have to be fetched first: git fetch."
+
+
+class _File(NamedTuple):
+    """One file of a commit, by its path from the project's folder."""
+
+    oid: str
+    path: PurePosixPath
+
+
+class _Found(NamedTuple):
+    """Manifests of another time, and where their project file sends the requests of the workspace at hand."""
+
+    version: Version
+    destination: Destination
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The commits of the repository that a project is in. below: the project's folder as seen from its top."""
+
+    git: Git
+    below: PurePosixPath
+
+    def commit(self, said: str) -> str | None:
+        """The commit that a text names. Raises UsageError for one that several refs have as their name."""
+        refs = [f"refs/{of}/{said}" for of in ("tags", "heads", "remotes")]
+        listed = self.git.ask("for-each-ref", "--format=%(refname)", *refs) or b""
+        found = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
+        if len(found) > 1:
+            raise UsageError(
+                f"--base {said}: that is {' and '.join(found)}", hint="Name one of them as it stands here."
+            )
+        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{said}^{{commit}}")
+        return None if answer is None else answer.decode().strip()
+
+    def versions(self, commit: str) -> list[str]:
+        """The commit, and those before it in which the project was another."""
+        found = self.git.read(
+            "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
+        )
+        # The first of them is the project as it is at the commit itself.
+        return [commit, *found.decode().split()[1:]]
+
+    def check_out(self, commit: str, folder: Path) -> None:
+        """Writes the texts of a commit below the project's folder into another folder."""
+        for file, content in self._contents(list(self._files(commit))):
+            path = folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def _files(self, commit: str) -> Iterator[_File]:
+        """The files of a commit that can be manifests or belong to them; links are none. Raises GitFailed."""
+        tree = f"{commit}:{'' if self.below == PurePosixPath() else self.below}"
+        if self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{tree}") is None:
+            return
+        for line in self.git.read("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
+            about, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
+            path = PurePosixPath(name)
+            if not about or path.suffix not in _TEXTS or path.is_absolute() or ".." in path.parts:
+                continue
+            mode, _, oid, size = about.split()
+            if mode in _FILE_MODES and not size.isdecimal():
+                hint = "Fetch the whole history first, as of a partial clone; lmsconf fetches nothing by itself."
+                raise GitFailed(f"the repository lacks {path} of the base", hint=hint)
+            if mode in _FILE_MODES and int(size) <= FILE_LIMIT:
+                yield _File(oid, path)
+
+    def _contents(self, files: list[_File]) -> Iterator[tuple[_File, bytes]]:
+        """What the files hold, byte for byte as they were committed."""
+        wanted = "".join(f"{file.oid}\n" for file in files).encode()
+        answer = self.git.read("cat-file", "--batch", stdin=wanted)
+        at = 0
+        for file in files:
+            end = answer.index(b"\n", at)
+            size = int(answer[at:end].split()[2])
+            yield file, answer[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+
+
+def base_of(
+    said: str,
+    settings: Settings,
+    policy: Policy,
+    environ: Mapping[str, str],
+    *,
+    trusted: Collection[str],
+    with_older: bool = True,
+) -> Base:
+    """What `--base` names, and the one place where it is decided whether the workspace may be asked at all.
+
+    trusted: what `--trust-project` names, or all parts where no request will be sent. with_older: also the versions
+    before it, which tell what is pending. Raises UsageError where the text
+    names nothing, GitFailed where git cannot tell, and ProblemsFound for a url, token, command or dialect that the base
+    does not have.
+    """
+    with ExitStack() as stack:
+        older: list[Version] = []
+        history = None if _is_path(said) else _history(stack, settings.root, environ)
+        commit = history and history.commit(said)
+        if history is not None and commit:
+            latest, *others = history.versions(commit)
+            found = _at(history, latest, settings, policy, environ)
+            before = others if with_older else []
+            older = [_at(history, one, settings, policy, environ).version for one in before]
+        else:
+            found = _version(_folder(said, settings.root), settings, policy, environ)
+    mine, name = settings.destination, settings.workspace.name
+    refuse_untrusted(mine, found.destination, trusted, workspace=name, name=said)
+    return Base(name=said, version=found.version, older=older)
+
+
+def _is_path(said: str) -> bool:
+    """Whether a text is written as a path, so that it can be no ref: `./before`, `../before`, `/before`."""
+    return said.startswith(("/", "./", "../")) or said in (".", "..")
+
+
+def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _History | None:
+    git = stack.enter_context(opened(root, environ))
+    if git is None:
+        return None
+    return _History(git, PurePosixPath(Path(os.path.realpath(root)).relative_to(git.top)))
+
+
+def _folder(said: str, root: Path) -> Path:
+    """The folder that a text names which is no ref. Raises UsageError.
+
+    In the repository it is only one where it is written as a path: else a branch could add a folder with the name of a
+    ref that is not there, and would choose what it is compared with.
+    """
+    folder = Path(said)
+    if said.startswith("-"):
+        raise UsageError(f"--base {said}: that is an option, not a ref", hint="Name a folder, a branch or a commit.")
+    if not folder.is_dir():
+        raise UsageError(f"--base {said}: there is no such folder, and git knows no such commit", hint=_HINT)
+    top = work_tree(root)
+    if top is not None and not _is_path(said) and Path(os.path.realpath(folder)).is_relative_to(top):
+        hint = f"For the folder of that name, write ./{said}. For a branch of the server: git fetch."
+        raise UsageError(f"--base {said}: git knows no such commit", hint=hint)
+    return folder
+
+
+def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
+    """The manifests in a folder: a whole project, or manifests alone, which are read as those of this one."""
+    theirs, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
+    if (folder / PROJECT_FILE).is_file():
+        name = settings.workspace.name
+        try:
+            place = destination(read_project(folder), name, folder)
+            theirs = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
+        except LmsconfError as error:
+            # A project that cannot be read is as good as manifests that cannot be planned.
+            return _Found(_without_project(Manifests(problems=error.problems), policy), place)
+    mine = replace(theirs.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
+    # Manifests alone are read with the settings at hand, so that nothing differs.
+    said = replace(theirs, manifests=settings.manifests, root=settings.root) if theirs is bare else theirs
+    return _Found(Version(read_manifests(theirs), mine, settings_by_path(said)), place)
+
+
+def _without_project(manifests: Manifests, policy: Policy) -> Version:
+    """A version with no project file, or with one that cannot be read: it decides nothing, so the defaults hold."""
+    return Version(manifests, replace(policy, guards=Guards()), defaults(policy))
+
+
+def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
+    """The manifests of a commit; none where it has no project in this place yet."""
+    with TemporaryDirectory(prefix="lmsconf-base-") as name:
+        folder = Path(name)
+        history.check_out(commit, folder)
+        if not (folder / PROJECT_FILE).is_file():
+            return _Found(_without_project(Manifests(), replace(policy, ownership={})), NOWHERE)
+        return _version(folder, settings, policy, environ)

@@ -1,0 +1,317 @@
+"""Looking at a workspace: validate, plan, snapshot, drift. Values in, values out; nothing is printed or changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.edits import edits_of
+from lmsconf.kinds.shared.pseudonyms import comparable, recognised
+from lmsconf.kinds.shared.reading import Wanted, read_workspace
+from lmsconf.kinds.shared.redaction import without_people
+from lmsconf.kinds.shared.said import Said
+from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.manifest.load import Keep, load
+from lmsconf.model.address import Address
+from lmsconf.model.candidates import Candidate
+from lmsconf.model.drift import Drift
+from lmsconf.model.moments import utc_text
+from lmsconf.model.policy import Policy
+from lmsconf.model.settings_changes import changes
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Change, Plan
+from lmsconf.planner.context import Planning
+from lmsconf.planner.drift import Applied, Evidence, make_drift
+from lmsconf.planner.drift import outlived as ignores_outlived
+from lmsconf.planner.plan import Manifests, left_alone, make_plan, outlived
+from lmsconf.project.config_file import ENV_WORKSPACE
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.base_comparison import Base, Version, compared, joined, judged_beside, let_go
+from lmsconf.workspace.connection import Connection, dialect_problems
+from lmsconf.workspace.settings_comparison import settings_by_path
+
+Clock = Callable[[], datetime]
+Reading = Callable[[int, int], None]
+"""Hears how many requests are done, of how many."""
+
+
+def read_manifests(
+    settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
+) -> Manifests:
+    """What the manifests of the project say, and every problem of every file. keep: hears each entry written out.
+
+    drafts: by path in the project, what files are taken to hold whatever is on the disk.
+    """
+    found = load(
+        settings.manifests,
+        settings.root,
+        all_kinds(),
+        timezone=settings.policy.timezone,
+        variables=settings.variables,
+        workspaces=(*settings.workspaces, ENV_WORKSPACE),
+        keep=keep,
+        drafts=drafts,
+    )
+    return replace(found, problems=(*settings.problems, *found.problems))
+
+
+def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
+    """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
+    found = read_manifests(settings, keep)
+    policy = settings.policy
+    late = (*outlived(found.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    alone = left_alone(found.declared, policy)
+    return replace(found, problems=(*dialect_problems(settings), *found.problems, *alone, *late))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One workspace, seen through a connection and never changed.
+
+    parallelism: how many requests are under way at a time. clock: what time it is, for reports.
+    """
+
+    settings: Settings
+    connection: Connection
+    parallelism: int = 4
+    clock: Clock = lambda: datetime.now(UTC)
+
+    @property
+    def terms(self) -> ServiceTerms:
+        return ServiceTerms(self.connection.wire)
+
+    def now(self) -> str:
+        """The time, as it stands in documents."""
+        return utc_text(self.clock())
+
+    def snapshot(self, progress: Reading | None = None, manifests: Manifests | None = None) -> Snapshot:
+        """Everything that manifests can speak of.
+
+        Language and applications take a call a person, and are read for those of whom `manifests` say them.
+        """
+        wanted = wanted_for(manifests or Manifests(), self.settings.policy)
+        return self.read(replace(wanted, everything=True), progress)
+
+    def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
+        """The snapshot with only those people in it whom the manifests name."""
+        planning = Planning(snapshot, self.settings.policy, self.terms, lambda _: True)
+        return without_people(planning, manifests or Manifests(), all_kinds())
+
+    def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
+        with self.connection.crew(self.parallelism, progress) as crew:
+            return read_workspace(
+                self.connection.reader(crew, everything=wanted.everything),
+                all_kinds(),
+                wanted,
+                self.terms,
+                url=self.connection.url,
+                taken_at=self.now(),
+            )
+
+    def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
+        """What apply would do. Raises ProblemsFound where the manifests or the workspace do not allow a plan."""
+        refuse_errors(manifests)
+        wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+        snapshot = self.read(wanted, progress)
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+
+    def drift(
+        self,
+        manifests: Manifests,
+        *,
+        base: Base | None = None,
+        count_unmanaged: bool = False,
+        progress: Reading | None = None,
+    ) -> Drift:
+        """What differs between manifests and workspace, as far as it can be told; the rest is an error in it.
+
+        base: manifests that are taken to be applied, which tell what was changed by hand. Raises ProblemsFound where
+        nothing can be told at all.
+        """
+        refuse_errors(manifests)
+        snapshot = self.compared(manifests, base, progress)
+        return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged)
+
+    def compared(
+        self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None
+    ) -> Snapshot:
+        """All that manifests, and those of a base, are compared with when drift is looked for."""
+        policy = self.settings.policy
+        wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
+        return self.read(replace(wanted, everything=True, edits=True), progress)
+
+    def drift_from(
+        self, snapshot: Snapshot, manifests: Manifests, base: Base | None = None, *, count_unmanaged: bool = False
+    ) -> Drift:
+        """What differs between manifests and what was read."""
+        refuse_errors(manifests)
+        # All that is compared was read, so that nothing is gained by comparing less.
+        policy = replace(self.settings.policy, compares=None)
+        renamed: dict[Address, Candidate] = {}
+        while True:
+            plan, broken = self.told_apart(renamed_back(manifests, renamed), policy, snapshot)
+            fresh = _paired(plan)
+            if not fresh.keys() - renamed.keys():
+                break
+            # What was renamed may be what tells others apart: a field, in the conditions of a smart group.
+            renamed |= fresh
+        here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
+        evidence = Evidence(
+            applied=None if base is None else self._applied(base, snapshot),
+            edits=edits_of(snapshot, policy.timezone),
+            broken=broken,
+            needs={one.address: all_kinds()[one.address.kind].leans_on(one) for one in here},
+            renamed=renamed,
+            command=policy.command,
+        )
+        return make_drift(
+            plan,
+            snapshot,
+            here,
+            evidence,
+            ignores=self.settings.ignores,
+            today=policy.today,
+            count_unmanaged=count_unmanaged,
+        )
+
+    def _applied(self, base: Base, snapshot: Snapshot) -> Applied:
+        """What the manifests of a base would change in what was read."""
+        manifests, policy = base.version.manifests, base.version.policy
+        try:
+            refuse_errors(manifests)
+            plan, broken = self.told_apart(manifests, replace(policy, compares=None), snapshot)
+        except ProblemsFound:
+            return Applied(name=base.name, changes=None)
+        return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
+
+    def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
+        """The plan against a workspace as it once was; it can be shown, not applied."""
+        refuse_errors(manifests)
+        seen = recognised(snapshot, manifests, all_kinds())
+        mine = comparable(snapshot, manifests, all_kinds())
+        return make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+
+    def plan_beside(
+        self,
+        manifests: Manifests,
+        policy: Policy,
+        base: Base,
+        *,
+        snapshot: Snapshot | None = None,
+        progress: Reading | None = None,
+    ) -> Plan:
+        """The plan whose changes say whether they come from what differs between the manifests and their base.
+
+        snapshot: what both are planned against; left out, the workspace is read for both at once.
+        """
+        refuse_errors(manifests)
+        if snapshot is None:
+            seen = self.read(_both(manifests, policy, base.version), progress)
+        else:
+            seen = recognised(snapshot, joined(manifests, base.version.manifests), all_kinds())
+        at = self.now() if snapshot is None else snapshot.taken_at
+        offline = snapshot is not None
+        mine = comparable(seen, manifests, all_kinds())
+        made = make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=at, offline=offline)
+        theirs = replace(policy, guards=base.version.policy.guards)
+        made = judged_beside(
+            made,
+            policy,
+            base,
+            make_plan(all_kinds(), mine, seen, theirs, self.terms, created_at=at, offline=offline),
+        )
+        made = compared(made, base, lambda version: self._changes_of(version, seen))
+        said = settings_by_path(self.settings)
+        made = replace(made, settings_changed=tuple(changes(base.version.settings, said)))
+        if policy.only or policy.excluded:
+            return made
+        now = Version(manifests, policy, said)
+        return replace(made, let_go=let_go(all_kinds(), now, base.version, seen, self.terms))
+
+    def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
+        """What other manifests would change; None where they cannot be planned."""
+        try:
+            refuse_errors(version.manifests)
+            manifests = comparable(snapshot, version.manifests, all_kinds())
+            return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
+        except ProblemsFound as found:
+            # What only this change names, another version need not know.
+            unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
+            return () if unknown else None
+
+    def told_apart(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
+        """The plan of all that can be planned, with deletions by ownership only where that is everything."""
+        plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
+        if not broken:
+            return plan, ()
+        # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
+        plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
+        return plan, tuple(dict.fromkeys((*broken, *more)))
+
+    def as_far_as_it_goes(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
+        """The plan of all that can be planned, and the errors of what cannot. Raises ProblemsFound for any other."""
+        broken: list[Problem] = []
+        while True:
+            try:
+                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+            except ProblemsFound as failed:
+                errors = [problem for problem in failed.problems if problem.is_error]
+                left = _without(manifests, {problem.address for problem in errors})
+                if left == manifests:
+                    raise
+                manifests = left
+                broken.extend(errors)
+            else:
+                return plan, tuple(dict.fromkeys(broken))
+
+
+def _paired(plan: Plan) -> dict[Address, Candidate]:
+    """What was renamed by hand, where one creation and one live resource have like content, and no others do."""
+    taken = Counter(candidate.id for one in plan.renames for candidate in one.alike)
+    pairs = ((one.address, one.alike[0]) for one in plan.renames if len(one.alike) == 1)
+    return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
+
+
+def renamed_back(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
+    """The manifests, where each of these says the live name as an earlier one."""
+    declared = (
+        replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
+        for one in manifests.declared
+    )
+    return replace(manifests, declared=tuple(declared)) if renamed else manifests
+
+
+def refuse_errors(manifests: Manifests) -> None:
+    """Raises ProblemsFound when the manifests have errors; nothing is read for manifests that cannot be planned."""
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
+
+
+def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
+    """What has to be read for manifests and for those of a base, in one go."""
+    ownership = {**base.policy.ownership, **policy.ownership}
+    wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
+    theirs = Said(base.manifests.declared, base.manifests.absent)
+    return replace(wanted_for(manifests, wide), beside=theirs)
+
+
+def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:
+    """What has to be read for these manifests."""
+    return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+
+
+def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
+    """The manifests but for what they say of these."""
+    return replace(
+        manifests,
+        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
+        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
+    )

@@ -1,0 +1,64 @@
+"""The settings of a project as plain values by path, so that those of a change can be laid beside those of its base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lmsconf.kinds import all_kinds
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, limit_json
+from lmsconf.model.values import Json
+from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
+
+
+def settings_by_path(settings: Settings) -> dict[str, Json]:
+    """All that decides plans and runs of the chosen workspace, but for where its requests go."""
+    lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
+    folder = settings.manifests
+    where = folder.relative_to(settings.root) if folder.is_relative_to(settings.root) else folder
+    return {
+        **_of_policy(settings.policy),
+        **{f"dialect.{key}": value for key, value in settings.dialect.items()},
+        **{f"vars.{name}": value for name, value in settings.variables.items()},
+        "ignore": [_ignore(one.pattern, one.reason, str(one.until or "")) for one in settings.ignores],
+        "lock": lock,
+        "manifests": where.as_posix(),
+    }
+
+
+def defaults(policy: Policy) -> dict[str, Json]:
+    """The same of a project file that says nothing; the policy tells for which workspace and which day."""
+    bare = Policy(workspace=policy.workspace, today=policy.today)
+    return {**_of_policy(bare), "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}
+
+
+def _of_policy(policy: Policy) -> dict[str, Json]:
+    said = policy.normalised()
+    sections = {name: kind.section for name, kind in all_kinds().items()}
+    ownership = said["ownership"]
+    owned = ownership if isinstance(ownership, dict) else {}
+    return {
+        **{f"guards.{name}": limit_json(policy.guards.limit(name)) for name in GUARDS},
+        "guards.protect": said["protect"],
+        "guards.min_admins": said["min_admins"],
+        **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},
+        "leave_alone": said["leave_alone"],
+        "people.unknown": "skip" if policy.skip_unknown else "error",
+        "people.create": policy.create_people,
+        "settle": said["settle"],
+        "plans.valid_for": policy.valid_for.total_seconds(),
+        "allow": [_consent(one) for one in policy.consents],
+        **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),
+    }
+
+
+def _consent(one: Consent) -> Json:
+    said: dict[str, Json] = {one.guard: UNKNOWN if one.number is None else one.number}
+    if one.reason is not None:
+        said["reason"] = one.reason
+    return {**said, "until": str(one.until)}
+
+
+def _ignore(pattern: str, reason: str, until: str) -> Json:
+    said: Mapping[str, Json] = {"address": pattern, "reason": reason}
+    return {**said, "until": until} if until else {**said}

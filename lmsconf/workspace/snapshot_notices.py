@@ -1,0 +1,67 @@
+"""What a reviewer must know of a plan that was made from a snapshot file: how old and how complete the snapshot is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import Plan
+
+_OLD: Final = timedelta(days=2)
+"""From when on it is worth a warning: most workspaces change every night."""
+_COUNTED: Final = {
+    USER: ("person", "people"),
+    CUSTOM_FIELD: ("custom field", "custom fields"),
+    GROUP: ("group", "groups"),
+    SMART_GROUP: ("smart group", "smart groups"),
+    CONTENT: ("content", "contents"),
+    CONTENT_TARGET: ("assignment", "assignments"),
+}
+"""What one of a kind is called, and several."""
+
+
+def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
+    """The plan, which tells of the snapshot that it was made from before anything else."""
+    return replace(plan, problems=(*_told(snapshot, workspace, now), *plan.problems))
+
+
+def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
+    age = now - datetime.fromisoformat(snapshot.taken_at)
+    numbers = {kind: len(snapshot.of(kind).rows) for kind in _COUNTED if kind in snapshot.listings}
+    held = [f"{number:,} {_COUNTED[kind][number != 1]}" for kind, number in numbers.items()]
+    again = "Take it again with `lmsconf snapshot FILE`: what changed since does not show here."
+    yield Problem(
+        code="snapshot/age",
+        message=f"the snapshot was taken {_ago(age)}, {snapshot.taken_at}, and holds {', '.join(held)}",
+        hint=again if age > _OLD else None,
+        severity=Severity.WARNING if age > _OLD else Severity.NOTE,
+    )
+    for kind, (_, noun) in _COUNTED.items():
+        if (why := snapshot.of(kind).incomplete) is not None:
+            message = f"the snapshot does not hold all {noun}: {why}"
+            yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
+    if snapshot.redaction is not None:
+        message = (
+            "the snapshot is redacted: it only counts the people who were not in the manifests when it was saved, "
+            'and shows them as "unnamed person 1" and so on; several labels may be one person'
+        )
+        yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
+    if snapshot.workspace != workspace:
+        message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
+        hint = f"Say --workspace {snapshot.workspace}, if that is what you mean."
+        yield Problem(code="snapshot/other-workspace", message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _ago(age: timedelta) -> str:
+    """An age in the largest unit that is whole: `3 days ago`."""
+    seconds = max(0, int(age.total_seconds()))
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            number = seconds // size
+            return f"{number:,} {unit if number == 1 else unit + 's'} ago"
+    return "just now"
