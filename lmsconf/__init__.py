@@ -1,7 +1,7 @@
 """lmsconf: configuration as code for a learning platform's workspace.
 
 From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`, `export` and `snapshot`, as safe as the
-command line; `client.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
+command line; `api.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
 
     errors       exception tree, Problem, Where, Exit
     support      atomic files, redaction, package data, URL rules, hardened git

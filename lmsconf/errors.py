@@ -1,17 +1,17 @@
 """The ways in which lmsconf fails, and the two values that say where and why. What only one module raises stands there.
 
-    LmsconfError                      exit 1 unless a class below says otherwise
-    ├── ProblemsFound                 manifests, project file, references, guards: all of them at once
-    ├── UsageError                    64, the command line
-    ├── StalePlan                     3, the plan no longer fits the workspace, or was changed
-    ├── WithoutEffect                 accepted, and nothing has changed
-    └── ApiError                      a call that did not do what was asked
-        ├── Unreachable               8, no answer to be had, or rate-limited to the end
-        ├── Unauthorized              7, the credential was refused
-        ├── Rejected                  the service said no to this one call (4xx)
-        ├── AnswerLost                sent, but nobody knows whether it was done
-        ├── Twins                     done twice, and only a person can say which one is to go
-        └── BadAnswer                 an answer that cannot be read
+LmsconfError                      exit 1 unless a class below says otherwise
+├── ProblemsFound                 manifests, project file, references, guards: all of them at once
+├── UsageError                    64, the command line
+├── StalePlan                     3, the plan no longer fits the workspace, or was changed
+├── NoEffect                 accepted, and nothing has changed
+└── ApiError                      a call that did not do what was asked
+    ├── Unreachable               8, no answer to be had, or rate-limited to the end
+    ├── Unauthorized              7, the credential was refused
+    ├── Rejected                  the service said no to this one call (4xx)
+    ├── AnswerLost                sent, but nobody knows whether it was done
+    ├── Twins                     done twice, and only a person can say which one is to go
+    └── BadAnswer                 an answer that cannot be read
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def shown(value: str) -> str:
     return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """The exit codes. When several hold, `worst` picks the one that is given."""
 
     OK = 0
     ERROR = 1
     CHANGES = 2
     STALE = 3
-    STOPPED = 4
+    BLOCKED = 4
     PARTIAL = 5
-    DIVERGED = 6
+    NOT_CONVERGED = 6
     UNAUTHORIZED = 7
     UNREACHABLE = 8
     USAGE = 64
@@ -47,24 +47,24 @@ class Exit(IntEnum):
     TERMINATED = 143
 
     @staticmethod
-    def worst(codes: Sequence[Exit]) -> Exit:
+    def worst(codes: Sequence[ExitCode]) -> ExitCode:
         """The one exit code that stands for several."""
-        return min(codes, key=_PRECEDENCE.index, default=Exit.OK)
+        return min(codes, key=_PRECEDENCE.index, default=ExitCode.OK)
 
 
 _PRECEDENCE = [
-    Exit.USAGE,
-    Exit.INTERRUPTED,
-    Exit.TERMINATED,
-    Exit.ERROR,
-    Exit.UNAUTHORIZED,
-    Exit.UNREACHABLE,
-    Exit.STALE,
-    Exit.STOPPED,
-    Exit.PARTIAL,
-    Exit.DIVERGED,
-    Exit.CHANGES,
-    Exit.OK,
+    ExitCode.USAGE,
+    ExitCode.INTERRUPTED,
+    ExitCode.TERMINATED,
+    ExitCode.ERROR,
+    ExitCode.UNAUTHORIZED,
+    ExitCode.UNREACHABLE,
+    ExitCode.STALE,
+    ExitCode.BLOCKED,
+    ExitCode.PARTIAL,
+    ExitCode.NOT_CONVERGED,
+    ExitCode.CHANGES,
+    ExitCode.OK,
 ]
 
 
@@ -77,7 +77,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Where:
+class SourceLocation:
     """A place in a file of the project: path relative to the project, line and column from 1.
 
     each: for which values of `for_each` the place was written out, such as `country=SE`.
@@ -101,7 +101,7 @@ class Problem:
     message: str
     severity: Severity = Severity.ERROR
     hint: str | None = None
-    source: Where | None = None
+    source: SourceLocation | None = None
     address: str | None = None
 
     @property
@@ -112,13 +112,13 @@ class Problem:
 class Terminated(KeyboardInterrupt):
     """SIGTERM, raised in the main thread like Ctrl-C is, so that both take one way out."""
 
-    exit = Exit.TERMINATED
+    exit = ExitCode.TERMINATED
 
 
 class LmsconfError(Exception):
     """The root: its text is for people, `exit` is for scripts."""
 
-    exit: Exit = Exit.ERROR
+    exit: ExitCode = ExitCode.ERROR
     code: str = "error"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -134,7 +134,7 @@ class LmsconfError(Exception):
 class ProblemsFound(LmsconfError):
     """Problems gathered over all files, raised together."""
 
-    def __init__(self, problems: Sequence[Problem], *, exit: Exit = Exit.ERROR) -> None:
+    def __init__(self, problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
         super().__init__(_count(len(problems)))
         if problems:
             # Only the text says the first one: a message goes into reports, where all of them stand beside it.
@@ -155,14 +155,14 @@ def _count(number: int, what: str = "problem") -> str:
 class UsageError(LmsconfError):
     """The command line asks for something that makes no sense."""
 
-    exit = Exit.USAGE
+    exit = ExitCode.USAGE
     code = "usage"
 
 
 class StalePlan(LmsconfError):
     """The plan was made for another state, another workspace, or was edited. `found`: what differs, one by one."""
 
-    exit = Exit.STALE
+    exit = ExitCode.STALE
     code = "plan/stale"
 
     def __init__(self, message: str, *, hint: str | None = None, found: Sequence[Problem] = ()) -> None:
@@ -174,7 +174,7 @@ class StalePlan(LmsconfError):
         return self._found or super().problems
 
 
-class WithoutEffect(LmsconfError):
+class NoEffect(LmsconfError):
     """A call was accepted, and what it should have changed is not so."""
 
     code = "apply/no-effect"
@@ -203,14 +203,14 @@ class ApiError(LmsconfError):
 class Unreachable(ApiError):
     """Nobody answered, or only "later" until patience ran out; the call was certainly not carried out."""
 
-    exit = Exit.UNREACHABLE
+    exit = ExitCode.UNREACHABLE
     code = "api/unreachable"
 
 
 class Unauthorized(ApiError):
     """401, or a 403 that is about the credential."""
 
-    exit = Exit.UNAUTHORIZED
+    exit = ExitCode.UNAUTHORIZED
     code = "api/unauthorized"
 
 
@@ -226,7 +226,7 @@ class AnswerLost(ApiError):
     code = "api/answer-lost"
 
 
-class Twins(ApiError):
+class DuplicateResource(ApiError):
     """What should be there once is there twice. Nothing is deleted by itself."""
 
     code = "api/twins"

@@ -8,8 +8,17 @@ from threading import Event
 
 import pytest
 
-from lmsconf.apply.ambiguous_writes import LIVE_TWICE, Sent, Settling, Timing
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
+from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, Clock, IssuedRequest
+from lmsconf.errors import (
+    AnswerLost,
+    ApiError,
+    BadAnswer,
+    DuplicateResource,
+    LmsconfError,
+    Problem,
+    ProblemsFound,
+    Rejected,
+)
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.values import Action, Call, Change, Json, Plan
 
@@ -69,11 +78,11 @@ class Scene:
     on_sleep: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self.settling = Settling(
+        self.settling = AmbiguousWriteResolver(
             look=self._look,
             seconds=30.0,
             patience=0.0,
-            timing=Timing(now=lambda: self.time, sleep=self._sleep),
+            timing=Clock(now=lambda: self.time, sleep=self._sleep),
             again=lambda call: self.told.append(call.id),
         )
 
@@ -98,7 +107,7 @@ class Scene:
         return found
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
-        sent = Sent(call=call, path=call.path, body=call.body)
+        sent = IssuedRequest(call=call, path=call.path, body=call.body)
         return self.settling.settle(sent, ids or {}, LOST, self._send)
 
 
@@ -167,7 +176,9 @@ def test_a_look_that_failed_is_made_again() -> None:
 
 def test_twins_stop_a_creation() -> None:
     """Two of what should be one, said with their ids and the way out. For a change, it only cannot be told."""
-    with pytest.raises(Twins, match="two of them; the call that should have made it may have been carried out twice"):
+    with pytest.raises(
+        DuplicateResource, match="two of them; the call that should have made it may have been carried out twice"
+    ):
         Scene([twice()]).settle()
     with pytest.raises(AnswerLost):
         Scene([twice()]).settle(ADD)

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from lmsconf.api.retry import Retry
-from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.sandbox.service import Logged
 
@@ -101,4 +101,4 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Passing()
     monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
     monkeypatch.setattr("lmsconf.apply.sequence.let_arrive", partial(let_arrive, sleep=clock.sleep))
-    monkeypatch.setattr("lmsconf.apply.sequence.Timing", partial(Timing, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.sequence.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))

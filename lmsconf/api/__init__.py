@@ -1,14 +1,14 @@
 """Client of the API. It knows no manifest.
 
-    service, sdk                 Service: the whole API for programs, every operation a typed method; generated
-    client, request, values, arguments, decode, errors
-                                 one call: checked, sent, retried where that is safe, decoded, errors mapped
-    transport                    HTTP with deadlines
-    retry, rate_limiter, circuit_breaker, limits
-                                 what is tried again and when, how fast, and when to give up
-    worker_pool, priority_queue  requests side by side, the most urgent first
-    pagination, listed, reader   listings read to their proven end
-    spec                         operations and dialect as data
+service, sdk                 Service: the whole API for programs, every operation a typed method; generated
+client, request, values, arguments, decode, errors
+                             one call: checked, sent, retried where that is safe, decoded, errors mapped
+transport                    HTTP with deadlines
+retry, rate_limiter, circuit_breaker, limits
+                             what is tried again and when, how fast, and when to give up
+worker_pool, priority_queue  requests side by side, the most urgent first
+pagination, listed, reader   listings read to their proven end
+spec                         operations and dialect as data
 """
 
 from __future__ import annotations

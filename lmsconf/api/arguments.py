@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, cast
 
-from lmsconf.api.spec import Operation, Schema, Wire
+from lmsconf.api.spec import ApiSpec, Operation, Schema
 
 _SPELLING: Final = ("pattern", "format")
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
@@ -39,7 +39,7 @@ def _compiled(operation: str) -> Callable[[object], None]:
     # Only scripts come here, by the typed methods: no command has to wait for this import.
     import fastjsonschema
 
-    known = Wire.default()[operation]
+    known = ApiSpec.default()[operation]
     places = {
         "path": _named(known.path_schemas, filters=False),
         "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},

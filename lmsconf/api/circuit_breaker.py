@@ -13,7 +13,7 @@ _TOO_LITTLE: Final = 1.0
 """Seconds in which no answer is to be expected; a write sent with so little left would only be lost."""
 
 
-class Budget:
+class CircuitBreaker:
     """How much trouble in a row is enough. Safe to use from many threads.
 
     Trouble begins when a request is sent that ends in no answer, or in one that only says "later", and is over with

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from lmsconf.api.circuit_breaker import Budget
-from lmsconf.api.errors import LATER_HINT, failed, judge
+from lmsconf.api.circuit_breaker import CircuitBreaker
+from lmsconf.api.errors import LATER_HINT, parse_response, to_error
 from lmsconf.api.limits import ANSWER
-from lmsconf.api.rate_limiter import Pace
-from lmsconf.api.request import Asked, anything, asked_of
+from lmsconf.api.rate_limiter import RateLimiter
+from lmsconf.api.request import PreparedRequest, prepare, prepare_raw
 from lmsconf.api.retry import NOT_NOW, Retry
-from lmsconf.api.spec import Wire
-from lmsconf.api.transport.http import URL_SAID, Answer, Door, Lost, NotSent
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.transport.http import URL_SAID, Answer, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.model.values import Json
 
@@ -40,11 +40,11 @@ class Client:
         base_url: str,
         token: str,
         *,
-        wire: Wire | None = None,
+        wire: ApiSpec | None = None,
         transport: httpx.BaseTransport | None = None,
         retry: Retry | None = None,
-        pace: Pace | None = None,
-        budget: Budget | None = None,
+        pace: RateLimiter | None = None,
+        budget: CircuitBreaker | None = None,
         on_call: Callable[[Exchange], None] | None = None,
         only_reads: bool = False,
         seconds: float = 60.0,
@@ -52,10 +52,12 @@ class Client:
         url_said: str = URL_SAID,
     ) -> None:
         self._only_reads = only_reads
-        self._door = Door(base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said)
-        self.wire = wire or Wire.default()
+        self._door = HttpTransport(
+            base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said
+        )
+        self.wire = wire or ApiSpec.default()
         self._retry = retry or Retry()
-        self._pace = pace or Pace(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._pace = pace or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
         self._budget = budget
         self._on_call = on_call
 
@@ -83,7 +85,7 @@ class Client:
     ) -> Json:
         """The answer to one operation; None where it answers nothing. Raises ValueError for what is not such a call."""
         known = self.wire[operation]
-        return self._perform(asked_of(known, known.fill(path or {}), query or {}, body, headers))
+        return self._perform(prepare(known, known.fill(path or {}), query or {}, body, headers))
 
     def send(
         self,
@@ -99,19 +101,19 @@ class Client:
         With an operation, the request has to be one of it; without, any path below the service's URL goes.
         """
         if operation is None:
-            return self._perform(anything(method, path, query or {}, body))
+            return self._perform(prepare_raw(method, path, query or {}, body))
         route = self.wire.route(method, path)
         if route is None or route[0].id != operation:
             raise ValueError(f"{method} {path} is not {operation}")
-        return self._perform(asked_of(route[0], path, query or {}, body))
+        return self._perform(prepare(route[0], path, query or {}, body))
 
-    def _perform(self, asked: Asked) -> Json:
+    def _perform(self, asked: PreparedRequest) -> Json:
         """Sends it, and again while that is safe and patience lasts."""
         if asked.writes and self._only_reads:
             raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
-        budget = self._budget or Budget(self._retry)
+        budget = self._budget or CircuitBreaker(self._retry)
         tried, waited, trouble = 0, 0.0, None
-        outcome: Answer | NotSent | Lost | None = None
+        outcome: Answer | RequestNotSent | ResponseLost | None = None
         while self._may_send(budget):
             tried += 1
             outcome = self._attempt(asked, tried, budget)
@@ -125,41 +127,45 @@ class Client:
             self._retry.sleep(pause)
             waited += pause
         if outcome is None:
-            outcome = NotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else NotSent(_GIVEN_UP)
+            outcome = RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else RequestNotSent(_GIVEN_UP)
         if isinstance(outcome, Answer):
-            return judge(asked, outcome, self._door, tried)
-        raise failed(asked, outcome, self._door, tried) from outcome.__cause__
+            return parse_response(asked, outcome, self._door, tried)
+        raise to_error(asked, outcome, self._door, tried) from outcome.__cause__
 
-    def _pause(self, outcome: Answer | NotSent | Lost, tried: int, waited: float, budget: Budget) -> float | None:
+    def _pause(
+        self, outcome: Answer | RequestNotSent | ResponseLost, tried: int, waited: float, budget: CircuitBreaker
+    ) -> float | None:
         """Seconds until the next try of a call that came to this; None: enough."""
         if not isinstance(outcome, Answer):
             return self._retry.pause(tried, waited)
         return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
 
-    def _is_too_much(self, answer: Answer, budget: Budget) -> bool:
+    def _is_too_much(self, answer: Answer, budget: CircuitBreaker) -> bool:
         return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
 
-    def _may_send(self, budget: Budget) -> bool:
+    def _may_send(self, budget: CircuitBreaker) -> bool:
         """Waits for the turn to send, and says whether anything is to be sent at all."""
         left = budget.left()
         return left > 0 and self._pace.wait(left) and budget.left() > 0
 
-    def _attempt(self, asked: Asked, tried: int, budget: Budget) -> Answer | NotSent | Lost:
+    def _attempt(
+        self, asked: PreparedRequest, tried: int, budget: CircuitBreaker
+    ) -> Answer | RequestNotSent | ResponseLost:
         """One try and what came of it."""
         start = self._retry.clock()
-        outcome: Answer | NotSent | Lost
+        outcome: Answer | RequestNotSent | ResponseLost
         try:
             outcome = self._door.ask(
                 asked.method, asked.target, asked.body, asked.headers, writes=asked.writes, within=budget.left()
             )
-        except (NotSent, Lost) as failure:
+        except (RequestNotSent, ResponseLost) as failure:
             outcome = failure
         self._heed(outcome, start, budget)
         if self._on_call:
             self._on_call(self._exchange(asked, outcome, tried, self._retry.clock() - start))
         return outcome
 
-    def _heed(self, outcome: Answer | NotSent | Lost, sent: float, budget: Budget) -> None:
+    def _heed(self, outcome: Answer | RequestNotSent | ResponseLost, sent: float, budget: CircuitBreaker) -> None:
         """Lets pace and budget know what a try says of the service."""
         if isinstance(outcome, Answer) and self._retry.is_alive(outcome.status):
             self._pace.answered()
@@ -169,15 +175,17 @@ class Client:
         if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
             self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
 
-    def _may_repeat(self, asked: Asked, outcome: Answer | NotSent | Lost) -> bool:
+    def _may_repeat(self, asked: PreparedRequest, outcome: Answer | RequestNotSent | ResponseLost) -> bool:
         """Whether sending it again cannot do anything twice, and may help."""
         if isinstance(outcome, Answer):
             return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
-        if isinstance(outcome, NotSent):
+        if isinstance(outcome, RequestNotSent):
             return not outcome.final
         return not asked.writes
 
-    def _exchange(self, asked: Asked, outcome: Answer | NotSent | Lost, tried: int, seconds: float) -> Exchange:
+    def _exchange(
+        self, asked: PreparedRequest, outcome: Answer | RequestNotSent | ResponseLost, tried: int, seconds: float
+    ) -> Exchange:
         return Exchange(
             operation=asked.operation.id if asked.operation else None,
             method=asked.method,

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from lmsconf.api.decode import decode
 from lmsconf.api.limits import TooLarge, check_values
-from lmsconf.api.request import Asked
+from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
-from lmsconf.api.transport.http import Answer, Door, Lost, NotSent
+from lmsconf.api.transport.http import Answer, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
 from lmsconf.model.values import Json
 
@@ -25,23 +25,25 @@ _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything
 _JSON_TYPES = {"object": dict, "array": list}
 
 
-def judge(asked: Asked, answer: Answer, door: Door, tried: int) -> Json:
+def parse_response(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> Json:
     """The value that an answer carries. Raises the ApiError that it stands for otherwise."""
     if 200 <= answer.status < 300:
         return _value(asked, answer, door)
     raise _refusal(asked, answer, door, tried)
 
 
-def failed(asked: Asked, failure: NotSent | Lost, door: Door, tried: int) -> ApiError:
+def to_error(
+    asked: PreparedRequest, failure: RequestNotSent | ResponseLost, door: HttpTransport, tried: int
+) -> ApiError:
     """The error for a call that got no answer: whether it may have been carried out makes the difference."""
     message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
-    if isinstance(failure, Lost) and asked.writes:
+    if isinstance(failure, ResponseLost) and asked.writes:
         return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
-    hint = (failure.hint if isinstance(failure, NotSent) else None) or f"Check {door.said} and the network."
+    hint = (failure.hint if isinstance(failure, RequestNotSent) else None) or f"Check {door.said} and the network."
     return Unreachable(message, hint=hint, operation=_id(asked))
 
 
-def _value(asked: Asked, answer: Answer, door: Door) -> Json:
+def _value(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
     """The decoded body of a success; None where the operation answers nothing. Raises BadAnswer."""
     if asked.operation is None:
         empty = answer.unreadable is None and not answer.body.strip()
@@ -58,7 +60,7 @@ def _value(asked: Asked, answer: Answer, door: Door) -> Json:
     return value
 
 
-def _decoded(asked: Asked, answer: Answer, door: Door) -> Json:
+def _decoded(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
     """The body as a value. Raises BadAnswer where it cannot be one."""
     if answer.unreadable is not None:
         raise _bad(asked, answer, door, answer.unreadable)
@@ -71,7 +73,7 @@ def _decoded(asked: Asked, answer: Answer, door: Door) -> Json:
         raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
 
 
-def _bad(asked: Asked, answer: Answer, door: Door, reason: str) -> BadAnswer:
+def _bad(asked: PreparedRequest, answer: Answer, door: HttpTransport, reason: str) -> BadAnswer:
     excerpt = _excerpt(answer, door)
     return BadAnswer(
         f"{_place(asked, door)} answered {answer.status} with a body that cannot be used: {_safe(door.clean(reason))}",
@@ -82,7 +84,7 @@ def _bad(asked: Asked, answer: Answer, door: Door, reason: str) -> BadAnswer:
     )
 
 
-def _refusal(asked: Asked, answer: Answer, door: Door, tried: int) -> ApiError:
+def _refusal(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> ApiError:
     """The error that an answer other than a success stands for."""
     excerpt = _excerpt(answer, door)
     kind, hint = _meaning(asked, answer, door)
@@ -96,7 +98,7 @@ def _refusal(asked: Asked, answer: Answer, door: Door, tried: int) -> ApiError:
     )
 
 
-def _meaning(asked: Asked, answer: Answer, door: Door) -> tuple[type[ApiError], str | None]:
+def _meaning(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> tuple[type[ApiError], str | None]:
     """Which error a status stands for, and the way out of it."""
     status = answer.status
     if status < 400:
@@ -115,13 +117,13 @@ def _meaning(asked: Asked, answer: Answer, door: Door) -> tuple[type[ApiError], 
     return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, LATER_HINT)
 
 
-def _is_at_the_root(asked: Asked) -> bool:
+def _is_at_the_root(asked: PreparedRequest) -> bool:
     """Whether a read names nothing that could be missing, so that a 404 is about where the API is."""
     operation = asked.operation
     return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
 
 
-def _moved_hint(answer: Answer, door: Door) -> str:
+def _moved_hint(answer: Answer, door: HttpTransport) -> str:
     """Names the host that a redirect points to. It is never followed: the token belongs to one host."""
     try:
         other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
@@ -131,18 +133,18 @@ def _moved_hint(answer: Answer, door: Door) -> str:
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
-def _dialect_hint(asked: Asked, status: int) -> str | None:
+def _dialect_hint(asked: PreparedRequest, status: int) -> str | None:
     """Where to look when the service may use other words than the ones sent."""
     if asked.operation is None or status not in _MISUNDERSTOOD:
         return None
     if not asked.writes:
         pages = "limit" in asked.operation.query
         return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
-    keys = ", ".join(asked.operation.leans_on)
+    keys = ", ".join(asked.operation.dialect_keys)
     return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None
 
 
-def _place(asked: Asked, door: Door) -> str:
+def _place(asked: PreparedRequest, door: HttpTransport) -> str:
     return f"{asked.method} {door.clean(asked.path)} at {door.host}"
 
 
@@ -150,11 +152,11 @@ def _times(tried: int) -> str:
     return "" if tried <= 1 else f" (tried {tried} times)"
 
 
-def _id(asked: Asked) -> str | None:
+def _id(asked: PreparedRequest) -> str | None:
     return asked.operation.id if asked.operation else None
 
 
-def _excerpt(answer: Answer, door: Door) -> str:
+def _excerpt(answer: Answer, door: HttpTransport) -> str:
     """The beginning of a body, fit for a terminal."""
     text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
     if len(answer.body) > _LOOKED_AT:

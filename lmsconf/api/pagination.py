@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lmsconf.api.limits import AHEAD, MIB, PAGES, Limit, TooLarge, limit_of, memory_of, too_many
 from lmsconf.api.listed import list_hint, list_of
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 from lmsconf.model.api import ListOperation, Rows
 from lmsconf.model.values import Json
@@ -22,7 +22,7 @@ Heard = Callable[[int | None, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class PageSchema:
     """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
 
     paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside. key: the
@@ -39,7 +39,9 @@ class Layout:
     most: Limit = field(default_factory=lambda: limit_of("", everything=False))
 
     @classmethod
-    def of(cls, wire: Wire, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False) -> Layout:
+    def of(
+        cls, wire: ApiSpec, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False
+    ) -> PageSchema:
         """As the workspace's dialect has it."""
         return cls(
             rows=operation.rows,
@@ -60,7 +62,7 @@ class _Pages:
     Each is used only where the rows before it number what it skips; what turns out not to be needed is dropped.
     """
 
-    def __init__(self, ask: Ask, layout: Layout, query: Mapping[str, Json]) -> None:
+    def __init__(self, ask: Ask, layout: PageSchema, query: Mapping[str, Json]) -> None:
         self._ask, self._layout, self._query = ask, layout, query
         self._ahead: dict[int, Future[Json]] = {}
         self._coming: Iterator[int] = iter(())
@@ -94,7 +96,7 @@ class _Pages:
 
 
 @dataclass(slots=True)
-class _Pass:
+class Scan:
     """One reading from the first page to the last. last: how many rows the last page brought that had any."""
 
     rows: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -113,17 +115,17 @@ class _Unfit(Exception):
     """A page that no second reading would mend."""
 
 
-def read(ask: Ask, layout: Layout, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
+def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
     """Every row of a listing. It never raises for a page that failed or makes no sense, but says `incomplete`.
 
     What the service changes while it is read can shift rows from page to page; a second reading settles that.
     A refused credential and a service that cannot be reached are raised: every other read would end the same. So is
     BadAnswer for a listing that has more than any workspace.
     """
-    found = _Pass()
+    found = Scan()
     reason: str | None = None
     for _ in range(2):
-        found = _Pass()
+        found = Scan()
         try:
             reason = _pass(ask, layout, query, found, on_first)
         except (Unauthorized, Unreachable):
@@ -142,7 +144,7 @@ def read(ask: Ask, layout: Layout, query: Mapping[str, Json], on_first: Heard | 
     return Rows(rows=tuple(found.rows.values()), total=max(found.totals, default=None), incomplete=reason)
 
 
-def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_first: Heard | None) -> str | None:
+def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, on_first: Heard | None) -> str | None:
     """Reads to the end, and says why that may not be all; None where it is. Raises ApiError and _Unfit."""
     pages = _Pages(ask, layout, query)
     try:
@@ -157,7 +159,7 @@ def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_
             if total is not None:
                 found.totals.add(total)
             known = len(found.rows)
-            _put_aside(rows, layout, found)
+            _collect(rows, layout, found)
             # By what came, never by what was asked for: a service may hold its pages smaller.
             found.received += len(rows)
             _refuse_endless(layout, found)
@@ -172,7 +174,7 @@ def _pass(ask: Ask, layout: Layout, query: Mapping[str, Json], found: _Pass, on_
         pages.drop()
 
 
-def _end(pages: _Pages, layout: Layout, found: _Pass) -> str | None:
+def _end(pages: _Pages, layout: PageSchema, found: Scan) -> str | None:
     """Why an empty page may not be the end; None where it is.
 
     Where nothing counts the rows and the page before was a full one, or there was none, an empty page is all that says
@@ -187,7 +189,7 @@ def _end(pages: _Pages, layout: Layout, found: _Pass) -> str | None:
     return None
 
 
-def _put_aside(rows: list[dict[str, Json]], layout: Layout, found: _Pass) -> None:
+def _collect(rows: list[dict[str, Json]], layout: PageSchema, found: Scan) -> None:
     """Adds what is new of a page, by id."""
     for row in rows:
         id = _id(row, layout)
@@ -202,7 +204,7 @@ def _put_aside(rows: list[dict[str, Json]], layout: Layout, found: _Pass) -> Non
             _refuse_endless(layout, found)
 
 
-def _refuse_endless(layout: Layout, found: _Pass) -> None:
+def _refuse_endless(layout: PageSchema, found: Scan) -> None:
     """Raises _Endless where more came than any workspace holds."""
     most = layout.most
     if len(found.rows) > most.rows:
@@ -213,7 +215,7 @@ def _refuse_endless(layout: Layout, found: _Pass) -> None:
         raise _Endless(f"{len(found.rows):,} of them came in more than {PAGES:,} pages")
 
 
-def _page(page: Json, layout: Layout, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
+def _page(page: Json, layout: PageSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
     """The rows and the total of one page. Some services write null where no rows are left; a first page may not."""
     rows = page.get(layout.rows) if isinstance(page, dict) else None
     if isinstance(page, dict) and not is_first and layout.rows in page and rows is None:
@@ -227,7 +229,7 @@ def _page(page: Json, layout: Layout, *, is_first: bool) -> tuple[list[dict[str,
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
-def _id(row: Mapping[str, Json], layout: Layout) -> str:
+def _id(row: Mapping[str, Json], layout: PageSchema) -> str:
     """The id of a row as text. Where its own key is missing, plain `id` says the same, as it does for custom fields."""
     found = row.get("id") if row.get(layout.id) is None else row[layout.id]
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
@@ -235,7 +237,7 @@ def _id(row: Mapping[str, Json], layout: Layout) -> str:
     return str(found)
 
 
-def _disagreement(layout: Layout, found: _Pass) -> str | None:
+def _disagreement(layout: PageSchema, found: Scan) -> str | None:
     """Why the rows are not what the service counts, or counted a page earlier; None where all agree."""
     if found.totals <= {len(found.rows)}:
         return None

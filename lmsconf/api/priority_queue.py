@@ -19,7 +19,7 @@ class Priority(IntEnum):
     END = 2
 
 
-class UrgencyQueue(Generic[T]):
+class PriorityQueue(Generic[T]):
     """Things in order of urgency, first come first served among equals. Safe to use from many threads."""
 
     def __init__(self) -> None:

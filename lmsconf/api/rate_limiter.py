@@ -35,7 +35,7 @@ class _Turn:
     at: float
 
 
-class Pace:
+class RateLimiter:
     """A token bucket that holds one token. Safe to use from many threads.
 
     Nothing waits until the service says that it is too much, unless there is a limit from the start. Then the rate at

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from lmsconf.api.limits import Room, fan_out
 from lmsconf.api.listed import with_its_list
-from lmsconf.api.pagination import Heard, Keep, Layout, read
+from lmsconf.api.pagination import Heard, Keep, PageSchema, read
 from lmsconf.api.priority_queue import Priority
-from lmsconf.api.spec import Operation, Wire
-from lmsconf.api.worker_pool import Crew
+from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.model.api import ListOperation, Request, Rows
 from lmsconf.model.values import Json
 
@@ -26,10 +26,10 @@ class Reader:
     everything: whether all of each row is wanted, which takes more memory than what a plan compares.
     """
 
-    def __init__(self, crew: Crew, wire: Wire | None = None, *, everything: bool = False) -> None:
+    def __init__(self, crew: WorkerPool, wire: ApiSpec | None = None, *, everything: bool = False) -> None:
         self._everything = everything
         self._crew = crew
-        self._wire = wire or Wire.default()
+        self._wire = wire or ApiSpec.default()
 
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
@@ -59,7 +59,7 @@ class Reader:
     ) -> Rows:
         """Every row of a listing, and whether that is provably all of it."""
         known = self._readable(operation.name)
-        layout = Layout.of(self._wire, operation, keep, everything=self._everything)
+        layout = PageSchema.of(self._wire, operation, keep, everything=self._everything)
         return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:

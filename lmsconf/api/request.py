@@ -16,7 +16,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreparedRequest:
     """One request, ready to go. `operation` is None for a call that the description may not know."""
 
     operation: Operation | None
@@ -33,13 +33,13 @@ class Asked:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-def asked_of(
+def prepare(
     operation: Operation,
     path: str,
     query: Mapping[str, Json],
     body: object,
     headers: Mapping[str, str] | None = None,
-) -> Asked:
+) -> PreparedRequest:
     """A request for an operation, its path already filled. Raises ValueError for names that it does not have."""
     _check_path(path)
     if unknown := query.keys() - operation.query.keys():
@@ -48,14 +48,16 @@ def asked_of(
         raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
     _check_headers(operation, headers or {})
     content = _body_of(operation, body)
-    return Asked(operation, operation.method, path, _query_text(query), content, operation.writes, headers or {})
+    return PreparedRequest(
+        operation, operation.method, path, _query_text(query), content, operation.writes, headers or {}
+    )
 
 
-def anything(method: str, path: str, query: Mapping[str, Json], body: object) -> Asked:
+def prepare_raw(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
     """A request below the service's URL that no operation describes. Whatever does not only read counts as a write."""
     _check_path(path)
     content = None if body is None else encode(body)
-    return Asked(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
+    return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
 
 
 def _check_path(path: str) -> None:

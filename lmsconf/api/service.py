@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from lmsconf.api import sdk
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 
 
 class Service:
@@ -42,7 +42,7 @@ class Service:
 
         dialect: names and behaviours of this service that differ from the assumed ones, by key.
         """
-        return cls(Client(url, token, wire=Wire(dialect)))
+        return cls(Client(url, token, wire=ApiSpec(dialect)))
 
     def __enter__(self) -> Service:
         return self

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import EVERYONE, cleared_description, cleared_time
 from lmsconf.model.moments import live_time, wire_time
 from lmsconf.model.values import Json
@@ -21,12 +21,12 @@ _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleFor
 Values = Mapping[str, object]
 
 
-def query_to_wire(wire: Wire, operation: str, query: Values) -> Values:
+def query_to_wire(wire: ApiSpec, operation: str, query: Values) -> Values:
     """A query's values as the service takes them."""
     return cast("Values", _renamed(wire, operation, query, inward=False))
 
 
-def body_to_wire(wire: Wire, operation: str, body: Values) -> Values:
+def body_to_wire(wire: ApiSpec, operation: str, body: Values) -> Values:
     """A body's values as the service takes them. Raises ValueError for a time that is none."""
     values = dict(body)
     if operation in _DESCRIBED and "description" in values and not values["description"]:
@@ -38,12 +38,12 @@ def body_to_wire(wire: Wire, operation: str, body: Values) -> Values:
     return cast("Values", _renamed(wire, operation, values, inward=False))
 
 
-def answer_from_wire(wire: Wire, operation: str, answer: object) -> object:
+def answer_from_wire(wire: ApiSpec, operation: str, answer: object) -> object:
     """An answer with the specification's id for everyone."""
     return _renamed(wire, operation, answer, inward=True)
 
 
-def _time(wire: Wire, what: str, name: str, value: object) -> Mapping[str, Json]:
+def _time(wire: ApiSpec, what: str, name: str, value: object) -> Mapping[str, Json]:
     """One end of a window. Where the dialect leaves the form open, a time is sent as it was given."""
     if value is None or value == "":
         return cleared_time(wire.behaviour, name)
@@ -56,7 +56,7 @@ def _time(wire: Wire, what: str, name: str, value: object) -> Mapping[str, Json]
         raise ValueError(f"{what}: {wrong}") from None
 
 
-def _renamed(wire: Wire, operation: str, value: object, *, inward: bool) -> object:
+def _renamed(wire: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
     """The value with the one id for everyone in the place of the other."""
     theirs = wire.behaviour(_EVERYONE)
     if theirs == EVERYONE or _EVERYONE not in wire.dialect_keys(operation):

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lmsconf.api.priority_queue import Priority, UrgencyQueue
+from lmsconf.api.priority_queue import Priority, PriorityQueue
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 """Hears how many requests are done, of how many that were asked for so far. Calls never overlap."""
 
 
-class _Task(Generic[T]):
+class Job(Generic[T]):
     """A job and the future of what it comes to."""
 
     def __init__(self, job: Callable[[Client], T]) -> None:
@@ -47,7 +47,7 @@ class _Task(Generic[T]):
         self.future.set_running_or_notify_cancel()
 
 
-class Crew:
+class WorkerPool:
     """Runs what it is given on at most `parallelism` clients, the urgent first, in order among equals.
 
     Threads start when there is work for them, and none of them keeps a program from ending.
@@ -61,13 +61,13 @@ class Crew:
         self._open_client = open_client
         self._parallelism = parallelism
         self._progress = progress
-        self._queue: UrgencyQueue[_Task[Any] | None] = UrgencyQueue()
+        self._queue: PriorityQueue[Job[Any] | None] = PriorityQueue()
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
         self._closed = False
         self._busy = self._done = self._submitted = 0
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -75,12 +75,12 @@ class Crew:
 
     def submit(self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT) -> Future[T]:
         """The future of what `job` returns or raises, given a client of its own. Raises RuntimeError once closed."""
-        task = _Task(job)
+        task = Job(job)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the crew has been closed")
             if self._busy >= len(self._workers) < self._parallelism:
-                self._hire()
+                self._start_worker()
             self._busy += 1
             self._submitted += 1
             self._queue.put(priority, task)
@@ -98,7 +98,7 @@ class Crew:
         for worker in self._workers if wait else ():
             worker.join()
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         """One more worker. Its client is made here, so that a wrong URL is told to whoever submits."""
         worker = threading.Thread(
             target=self._work, args=(self._open_client(),), name=f"lmsconf-{len(self._workers)}", daemon=True

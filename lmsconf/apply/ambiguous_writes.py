@@ -15,7 +15,16 @@ from threading import Event
 from typing import Final
 
 from lmsconf.apply.scheduler import Begin, Learnt
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Problem, ProblemsFound, Rejected, Twins
+from lmsconf.errors import (
+    AnswerLost,
+    ApiError,
+    BadAnswer,
+    DuplicateResource,
+    LmsconfError,
+    Problem,
+    ProblemsFound,
+    Rejected,
+)
 from lmsconf.kinds.shared.terms import filled, filled_body
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Json, Plan
@@ -28,7 +37,7 @@ _LONGEST_PAUSE: Final = 5.0
 _SENT_AT_MOST: Final = 3
 
 
-class Fate(Enum):
+class WriteStatus(Enum):
     """What is known of a call whose answer was lost."""
 
     DONE = "done"
@@ -37,7 +46,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class IssuedRequest:
     """A call as it went out, with ids in the place of names."""
 
     call: Call
@@ -51,7 +60,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Clock:
     """Seconds as they pass, how to wait for them, and who hears how many more it may be before each wait.
 
     sleep: waits that many seconds, or until the event is set.
@@ -63,7 +72,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class AmbiguousWriteResolver:
     """How lost answers are settled.
 
     look     plans one resource afresh
@@ -76,21 +85,21 @@ class Settling:
     look: Look
     seconds: float
     patience: float
-    timing: Timing
+    timing: Clock
     again: Begin
     hurry: Event = field(default_factory=Event)
 
-    def settle(self, sent: Sent, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
+    def settle(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """What the call answered in the end; None where it is found done. `send` sends it once more.
 
-        Raises Twins when it was done twice, AnswerLost when nobody can tell, and what the service says to the call
+        Raises DuplicateResource when it was done twice, AnswerLost when that cannot be told, and the error of the call
         when it is sent again.
         """
         for tried in range(1, _SENT_AT_MOST + 1):
             fate = self._awaited(sent, ids)
-            if fate is Fate.DONE:
+            if fate is WriteStatus.DONE:
                 return None
-            if fate is Fate.UNKNOWN or tried == _SENT_AT_MOST or self.hurry.is_set():
+            if fate is WriteStatus.UNKNOWN or tried == _SENT_AT_MOST or self.hurry.is_set():
                 break
             self.again(sent.call)
             try:
@@ -99,7 +108,7 @@ class Settling:
                 lost = failure
             except Rejected:
                 # It may have been done between the look and the repeat, which is refused then.
-                if self._fate(sent, ids) is Fate.DONE:
+                if self._fate(sent, ids) is WriteStatus.DONE:
                     return None
                 raise
         raise AnswerLost(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
@@ -115,12 +124,12 @@ class Settling:
                 return found
         return {}
 
-    def _awaited(self, sent: Sent, ids: Learnt) -> Fate:
+    def _awaited(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """What is known of a call once it can be acted upon, or when the time is over."""
-        fate = Fate.UNKNOWN
+        fate = WriteStatus.UNKNOWN
         for _ in self._looks(self.seconds):
             fate = self._fate(sent, ids)
-            if fate is Fate.DONE or (fate is Fate.MISSING and not sent.makes):
+            if fate is WriteStatus.DONE or (fate is WriteStatus.MISSING and not sent.makes):
                 break
         return fate
 
@@ -134,8 +143,8 @@ class Settling:
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield
 
-    def _fate(self, sent: Sent, ids: Learnt) -> Fate:
-        """What a fresh plan says of the call. Raises Twins."""
+    def _fate(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+        """What a fresh plan says of the call. Raises DuplicateResource."""
         address = sent.call.address
         try:
             fresh = self.look(address)
@@ -143,14 +152,14 @@ class Settling:
             twice = [one for one in found.problems if one.code == LIVE_TWICE and one.address == str(address)]
             if twice and sent.makes:
                 raise _twins(sent, twice[0]) from found
-            return Fate.UNKNOWN
+            return WriteStatus.UNKNOWN
         except LmsconfError:
-            return Fate.UNKNOWN
+            return WriteStatus.UNKNOWN
         still = any(one.address == address and _is_part_of(one, sent, ids) for one in fresh.calls)
         if sent.makes:
             # Whatever words the service has for the rest of it: what is still to be made was not.
             still = still or any(one.address == address and one.action is Action.CREATE for one in fresh.changes)
-        return Fate.MISSING if still else Fate.DONE
+        return WriteStatus.MISSING if still else WriteStatus.DONE
 
 
 _UNSETTLED: Final = (
@@ -158,7 +167,7 @@ _UNSETTLED: Final = (
 )
 
 
-def _is_part_of(wanted: Call, sent: Sent, ids: Learnt) -> bool:
+def _is_part_of(wanted: Call, sent: IssuedRequest, ids: Learnt) -> bool:
     """Whether a fresh plan wants this call, or a part of it: of many people to add, some may have been added."""
     if wanted.operation != sent.call.operation:
         return False
@@ -184,8 +193,8 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
-def _twins(sent: Sent, problem: Problem) -> Twins:
-    return Twins(
+def _twins(sent: IssuedRequest, problem: Problem) -> DuplicateResource:
+    return DuplicateResource(
         f"{problem.message}; the call that should have made it may have been carried out twice",
         hint="Look which of them is in use, delete the other in the product, and plan again.",
         operation=sent.call.operation,

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lmsconf.apply.ambiguous_writes import Settling, Timing
-from lmsconf.apply.executor import ON_EXISTING, Sender, send_all
-from lmsconf.apply.grant_check import awaited_grants
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
+from lmsconf.apply.executor import ON_EXISTING, CallExecutor, send_all
+from lmsconf.apply.grant_check import grants_to_verify
 from lmsconf.apply.scheduler import Begin, Run, Tell
 from lmsconf.apply.staleness import stale
 from lmsconf.apply.verification import NO_MANIFESTS, OTHER_MANIFESTS, TOUCHED_ONLY, ReadBack, not_looked, read_back
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.names import CONTENT_TARGET
@@ -23,30 +23,30 @@ from lmsconf.model.names import exactly
 from lmsconf.model.policy import Consent, Guards, Policy, saved_guards
 from lmsconf.model.scope import Verified, Verify, skipped
 from lmsconf.model.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
-from lmsconf.planner.guards import judge, protected
+from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.plan import Manifests, handed_out, make_plan
-from lmsconf.workspace.reader import Reading, Seen, read_manifests, refuse_errors, wanted_for
+from lmsconf.workspace.reader import Reading, WorkspaceReader, read_manifests, refuse_errors, wanted_for
 
-Look = Callable[[Run, Settling], ReadBack]
+Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]
 """Looks at the workspace after a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace(Seen):
+class Applier(WorkspaceReader):
     """One workspace that can be changed too.
 
     timing: how seconds pass while lost answers are settled. patience: for how many seconds what was done may not show;
     left out, as long as answers take to settle, and no time in the embedded workspace, where nothing is late.
     """
 
-    timing: Timing = field(default_factory=Timing)
+    timing: Clock = field(default_factory=Clock)
     patience: float | None = None
 
     def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
         """A plan under the guards of today and under those that it was saved with: the stricter limit holds."""
         policy, saved = self.settings.policy, _saved_guards(plan)
         beside = ("under the limits that the plan was saved with", saved)
-        guards = judge(plan.measures, policy.guards, [*policy.consents, *consents], beside)
+        guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
         # What a base protects is a problem of the plan as a whole, and stays.
         kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
         patterns = policy.guards.stricter(saved).protect
@@ -83,8 +83,8 @@ class Workspace(Seen):
                 found=found,
             )
 
-    def _settling(self, plan: Plan, again: Begin) -> Settling:
-        return Settling(
+    def _settling(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
+        return AmbiguousWriteResolver(
             look=lambda address: self._looked(plan, address),
             seconds=self.settings.settle,
             patience=self._patience,
@@ -171,8 +171,8 @@ class Workspace(Seen):
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
             settling = self._settling(plan, begin or (lambda _: None))
-            sender = Sender(
-                crew, all_kinds(), settling, grants=awaited_grants(plan), changing=_changed_assignments(plan)
+            sender = CallExecutor(
+                crew, all_kinds(), settling, grants=grants_to_verify(plan), changing=_changed_assignments(plan)
             )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         found = not_looked("The run was stopped before that.")
@@ -316,18 +316,18 @@ def _changed_assignments(plan: Plan) -> frozenset[str]:
     return frozenset(call.id for call in plan.calls if call.address in changed)
 
 
-def _exit(run: Run, converged: bool | None) -> Exit:
+def _exit(run: Run, converged: bool | None) -> ExitCode:
     """What a run came to, as an exit code."""
     if run.interrupted_by is not None:
-        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else Exit.INTERRUPTED
+        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
     failed = any(outcome.status is not Status.DONE for outcome in run.outcomes)
     if failed and not run.wrote:
         if run.stopped_by is not None:
             return run.stopped_by.exit
         if any(isinstance(error, Unauthorized) for error in run.errors):
-            return Exit.UNAUTHORIZED
-        return Exit.STOPPED if any(error.code == "refusal/in-use" for error in run.errors) else Exit.ERROR
+            return ExitCode.UNAUTHORIZED
+        return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
     if failed:
-        return Exit.PARTIAL
+        return ExitCode.PARTIAL
     # A plan without calls whose manifests are not at hand leaves nothing to do, and nothing to look at.
-    return Exit.OK if converged or (converged is None and not run.outcomes) else Exit.DIVERGED
+    return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED

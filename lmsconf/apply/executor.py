@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, cast
 
 from lmsconf.api import pagination
-from lmsconf.api.pagination import Layout
-from lmsconf.api.worker_pool import Crew
-from lmsconf.apply.ambiguous_writes import Sent, Settling
-from lmsconf.apply.grant_check import see
+from lmsconf.api.pagination import PageSchema
+from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.grant_check import verify_grant
 from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, LmsconfError, Rejected, Twins, Unauthorized
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, LmsconfError, Rejected, Unauthorized
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.terms import filled, filled_body
@@ -34,13 +34,13 @@ _REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
 _GONE = (404, 410)
 
 
-class RefusedInUse(Rejected):
+class ResourceInUse(Rejected):
     """A 403 that is about this one call, not about the credential."""
 
     code = "refusal/in-use"
 
 
-class Sender:
+class CallExecutor:
     """Sends calls through a crew. `settling` tells what became of those whose answer was lost.
 
     grants: the ids of those calls that must be seen to have had effect, because others take somebody out after them.
@@ -49,9 +49,9 @@ class Sender:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: WorkerPool,
         kinds: Mapping[str, Kind],
-        settling: Settling,
+        settling: AmbiguousWriteResolver,
         *,
         grants: frozenset[str] = frozenset(),
         changing: frozenset[str] = frozenset(),
@@ -62,7 +62,7 @@ class Sender:
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """The future of the ids that the call teaches. It fails with LmsconfError."""
         try:
-            sent = Sent(call=call, path=filled(call.path, ids), body=filled_body(call.body, ids))
+            sent = IssuedRequest(call=call, path=filled(call.path, ids), body=filled_body(call.body, ids))
         except KeyError as missing:
             future: Future[Learnt] = Future()
             future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))
@@ -73,30 +73,30 @@ class Sender:
         """Somebody wants to go: what is doubtful stays so."""
         self._settling.hurry.set()
 
-    def _send(self, client: Client, sent: Sent, ids: Learnt) -> Learnt:
+    def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         try:
             answer = self._answered(client, sent)
         except (AnswerLost, BadAnswer) as lost:
             answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
         try:
             return self._found_out(client, sent, answer)
-        except Twins:
+        except DuplicateResource:
             raise
         except ApiError as error:
             # The call was accepted; only what came of it could not be read.
             raise AnswerLost(error.message, hint=error.hint, operation=sent.call.operation) from error
 
-    def _found_out(self, client: Client, sent: Sent, answer: Json) -> Learnt:
+    def _found_out(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
         """What an accepted call teaches, read where the answer does not say it, and seen where others wait for it."""
         call = sent.call
         if call.id in self._grants:
-            see(client, sent, self._settling)
-        learnt = self._kinds[call.address.kind].learn(call.address, call.operation, answer)
+            verify_grant(client, sent, self._settling)
+        learnt = self._kinds[call.address.kind].ids_from_response(call.address, call.operation, answer)
         if _awaited(call) <= learnt.keys():
             return learnt
         return {**learnt, **self._settling.awaited(lambda: self._looked_up(client, call))}
 
-    def _answered(self, client: Client, sent: Sent) -> Json:
+    def _answered(self, client: Client, sent: IssuedRequest) -> Json:
         call = sent.call
         try:
             return client.send(call.method, sent.path, query=call.query, body=sent.body, operation=call.operation)
@@ -115,22 +115,22 @@ class Sender:
             except Unauthorized as unauthorized:
                 return unauthorized
             hint = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
-            return _restated(refused, RefusedInUse, hint)
+            return _restated(refused, ResourceInUse, hint)
         hint = "The credential can read, and lacks the right to do this. Use one that may."
         return _restated(refused, Unauthorized, hint)
 
     def _looked_up(self, client: Client, call: Call) -> Learnt:
-        """The ids of something whose creation was not answered as described: found by its name. Raises Twins."""
+        """The ids of a creation with an unreadable answer, found by its name. Raises DuplicateResource."""
         kind = call.address.kind
         id = LISTINGS[kind].id
         found = [row for row in _live(client, kind) if _goes_by(kind, row) == call.address.name]
         if len(found) > 1:
-            raise Twins(
+            raise DuplicateResource(
                 f"{call.address} is live more than once, with the ids {', '.join(str(row[id]) for row in found)}",
                 hint="Delete the one that is not in use, and plan again.",
                 operation=call.operation,
             )
-        return self._kinds[kind].learn(call.address, call.operation, found[0]) if found else {}
+        return self._kinds[kind].ids_from_response(call.address, call.operation, found[0]) if found else {}
 
 
 def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
@@ -163,12 +163,14 @@ def _live(client: Client, kind: str) -> list[dict[str, Json]]:
         asked.set_result(client.call(operation.name, query=query))
         return asked
 
-    rows = pagination.read(page, Layout.of(client.wire, operation), {})
+    rows = pagination.read(page, PageSchema.of(client.wire, operation), {})
     if rows.incomplete:
         raise BadAnswer(rows.incomplete, operation=operation.name)
     return list(rows.rows)
 
 
-def send_all(plan: Plan, sender: Sender, *, width: int, tell: Tell | None = None, begin: Begin | None = None) -> Run:
+def send_all(
+    plan: Plan, sender: CallExecutor, *, width: int, tell: Tell | None = None, begin: Begin | None = None
+) -> Run:
     """Carries the plan out through the sender."""
     return run(plan, sender.submit, width=width, tell=tell, begin=begin, hurry=sender.hurry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lmsconf.errors import WithoutEffect
+from lmsconf.errors import NoEffect
 from lmsconf.kinds.content_target.values import target_row
 from lmsconf.kinds.shared.answers import an_object, ids, objects
 from lmsconf.kinds.shared.names import GROUP, SMART_GROUP
@@ -18,25 +18,25 @@ from lmsconf.model.values import Call, Plan
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import Sent, Settling
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 
-class _Proof(NamedTuple):
+class GrantCheck(NamedTuple):
     """Whom a call lets in, by id, and who is in; and what is told of those that are not."""
 
-    coming: Callable[[Client, Sent], Collection[str]]
-    inside: Callable[[Client, Sent], Collection[str]]
+    coming: Callable[[Client, IssuedRequest], Collection[str]]
+    inside: Callable[[Client, IssuedRequest], Collection[str]]
     missing: str
 
 
-def awaited_grants(plan: Plan) -> frozenset[str]:
+def grants_to_verify(plan: Plan) -> frozenset[str]:
     """The ids of the calls that let people in, after which others take somebody out."""
     grants = {call.id for call in plan.calls if _is_grant(call)}
     return frozenset(need for call in plan.calls if _takes_out(call) for need in call.needs if need in grants)
 
 
-def see(client: Client, sent: Sent, settling: Settling) -> None:
-    """Returns once all whom a call let in are seen to be in. Raises WithoutEffect when the time for that is over."""
+def verify_grant(client: Client, sent: IssuedRequest, settling: AmbiguousWriteResolver) -> None:
+    """Returns once all whom a call let in are seen to be in. Raises NoEffect when the time for that is over."""
     operation = sent.call.operation
     proof = _PROOFS[operation]
     coming = frozenset(proof.coming(client, sent))
@@ -46,7 +46,7 @@ def see(client: Client, sent: Sent, settling: Settling) -> None:
         if not missing:
             return
     keys = client.wire.dialect_keys(operation)
-    raise WithoutEffect(
+    raise NoEffect(
         f"the service accepted it, and {proof.missing.format(missing=len(missing), coming=len(coming))}; "
         "nobody is taken out",
         hint=f"Look at the dialect keys {', '.join(keys)}." if keys else "Plan again to see what is left.",
@@ -68,38 +68,38 @@ def _takes_out(call: Call) -> bool:
     return call.operation in _TAKING or call.operation.rpartition(".")[2] in ("remove-member", "remove-manager")
 
 
-def _listed(client: Client, sent: Sent) -> set[str]:
+def _listed(client: Client, sent: IssuedRequest) -> set[str]:
     """The ids in a body, under whatever name its list goes."""
     lists = sent.body.values() if isinstance(sent.body, Mapping) else ()
     return {str(one) for value in lists if isinstance(value, list) for one in value}
 
 
-def _inside(operation: str, listing: str) -> Callable[[Client, Sent], set[str]]:
+def _inside(operation: str, listing: str) -> Callable[[Client, IssuedRequest], set[str]]:
     """Who is in a list of the group that a call is about."""
 
-    def inside(client: Client, sent: Sent) -> set[str]:
+    def inside(client: Client, sent: IssuedRequest) -> set[str]:
         answer = client.call(operation, path=_path(client, sent))
         return {str(id) for id in ids(an_object(answer, "a group"), listing)}
 
     return inside
 
 
-def _person(client: Client, sent: Sent) -> set[str]:
+def _person(client: Client, sent: IssuedRequest) -> set[str]:
     return {_path(client, sent)["userId"]}
 
 
-def _admins(client: Client, sent: Sent) -> set[str]:
+def _admins(client: Client, sent: IssuedRequest) -> set[str]:
     """The person of a call, who is an administrator."""
     person = an_object(client.call("users.get", path={"userId": _path(client, sent)["userId"]}), "a person")
     return _person(client, sent) if person.get("admin") is True else set()
 
 
-def _audience(client: Client, sent: Sent) -> set[str]:
+def _audience(client: Client, sent: IssuedRequest) -> set[str]:
     body = sent.body if isinstance(sent.body, Mapping) else {}
     return {str(body["targetId"])}
 
 
-def _audiences(client: Client, sent: Sent) -> set[str]:
+def _audiences(client: Client, sent: IssuedRequest) -> set[str]:
     """All whom the content of a call is assigned to."""
     body = sent.body if isinstance(sent.body, Mapping) else {}
     content = RemoteId(str(body["contentId"]))
@@ -107,7 +107,7 @@ def _audiences(client: Client, sent: Sent) -> set[str]:
     return {str(target_row(content, one).target) for one in objects(answer, "targets")}
 
 
-def _path(client: Client, sent: Sent) -> Mapping[str, str]:
+def _path(client: Client, sent: IssuedRequest) -> Mapping[str, str]:
     found = client.wire.route(sent.call.method, sent.path)
     return found[1] if found else {}
 
@@ -116,11 +116,11 @@ _MAKE_ADMIN: Final = "user-access.make-admin"
 _ASSIGN: Final = "content-targets.create"
 _TAKING: Final = ("content-targets.delete", "users.archive")
 _OF_LIST: Final = "{missing} of {coming} are not in the list"
-_PROOFS: Final[Mapping[str, _Proof]] = {
-    "manual-groups.add-members": _Proof(_listed, _inside("manual-groups.members", "userIds"), _OF_LIST),
-    "manual-groups.add-managers": _Proof(_listed, _inside("manual-groups.managers", "userIds"), _OF_LIST),
-    "smart-groups.add-managers": _Proof(_listed, _inside("smart-groups.get", "managers"), _OF_LIST),
-    _MAKE_ADMIN: _Proof(_person, _admins, "the person is no administrator"),
-    _ASSIGN: _Proof(_audience, _audiences, "the content is not assigned"),
+_PROOFS: Final[Mapping[str, GrantCheck]] = {
+    "manual-groups.add-members": GrantCheck(_listed, _inside("manual-groups.members", "userIds"), _OF_LIST),
+    "manual-groups.add-managers": GrantCheck(_listed, _inside("manual-groups.managers", "userIds"), _OF_LIST),
+    "smart-groups.add-managers": GrantCheck(_listed, _inside("smart-groups.get", "managers"), _OF_LIST),
+    _MAKE_ADMIN: GrantCheck(_person, _admins, "the person is no administrator"),
+    _ASSIGN: GrantCheck(_audience, _audiences, "the content is not assigned"),
 }
 """A call that lets people in → how that is seen afterwards."""

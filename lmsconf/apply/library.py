@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.apply.sequence import ApplyOptions, Progress, Source, apply
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
@@ -32,7 +32,7 @@ from lmsconf.project.settings import Settings, load
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.git_base import base_of
-from lmsconf.workspace.reader import Seen, read_manifests, refuse_errors, validate
+from lmsconf.workspace.reader import WorkspaceReader, read_manifests, refuse_errors, validate
 
 
 def open_project(
@@ -110,7 +110,7 @@ class Project:
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = consents(allow)
 
-        def judged(workspace: Workspace, progress: Progress) -> tuple[Plan, Manifests | None]:
+        def judged(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:
             return workspace.judged(plan, given), None
 
         options = ApplyOptions(
@@ -173,6 +173,6 @@ class Project:
         return manifests
 
     @contextmanager
-    def _reader(self) -> Iterator[Seen]:
+    def _reader(self) -> Iterator[WorkspaceReader]:
         with Connection(self.settings, max_rate=self.max_rate, only_reads=True) as connection:
-            yield Seen(settings=self.settings, connection=connection, parallelism=self.parallelism)
+            yield WorkspaceReader(settings=self.settings, connection=connection, parallelism=self.parallelism)

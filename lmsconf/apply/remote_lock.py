@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from lmsconf.apply.ambiguous_writes import Timing
+from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.interrupts import heard
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
 from lmsconf.kinds.shared.listings import LISTINGS
@@ -98,7 +98,7 @@ class Lock:
         return self.until is None or now < self.until + _CLOCKS_DIFFER
 
 
-class Locksmith:
+class LockManager:
     """Sees, makes and takes back locks of one workspace. `left` says when one could not be taken back.
 
     settle: seconds that something new may take to show. idle: waits between renewals, and says whether they are over.
@@ -110,11 +110,11 @@ class Locksmith:
         *,
         settle: float = 0.0,
         clock: Callable[[], float] = time.time,
-        timing: Timing | None = None,
+        timing: Clock | None = None,
         idle: Callable[[float, threading.Event], bool] = lambda seconds, over: over.wait(seconds),
         key: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
-        self._connection, self._clock, self._timing, self._key = connection, clock, timing or Timing(), key
+        self._connection, self._clock, self._timing, self._key = connection, clock, timing or Clock(), key
         self._idle = idle
         self._shows_within = max(settle, _VISIBLE_WITHIN)
         self.left: str | None = None
@@ -155,7 +155,7 @@ class Locksmith:
         self._call("manual-groups.members", lock)
 
     @contextmanager
-    def held(self, terms: LockTerms) -> Iterator[Holding]:
+    def held(self, terms: LockTerms) -> Iterator[LockLease]:
         """The workspace is this run's while it lasts. Raises LockHeld when it is another's.
 
         The lock is taken away again on every way out, also where it was not seen yet.
@@ -163,7 +163,7 @@ class Locksmith:
         now = self._clock()
         before = self.locks()
         self._refuse(lock for lock in before if lock.holds(now))
-        mine = Holding(self, terms, self._key(), self._clock, self._idle)
+        mine = LockLease(self, terms, self._key(), self._clock, self._idle)
         try:
             with _uncut():
                 mine.make()
@@ -178,7 +178,7 @@ class Locksmith:
                 mine.let_go()
             self.left = mine.left
 
-    def _await(self, mine: Holding) -> None:
+    def _await(self, mine: LockLease) -> None:
         """Comes back once our own lock shows. The key tells which one it is."""
         until = self._timing.now() + self._shows_within
         while True:
@@ -215,7 +215,7 @@ class Locksmith:
             raise
 
 
-class Holding:
+class LockLease:
     """A lock that is ours, made, kept for as long as calls go out, and taken away.
 
     Its lease is renewed in the background too: what a run reads before its first call may take longer than a lease.
@@ -224,7 +224,7 @@ class Holding:
 
     def __init__(
         self,
-        smith: Locksmith,
+        smith: LockManager,
         terms: LockTerms,
         key: str,
         clock: Callable[[], float],

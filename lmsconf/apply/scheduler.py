@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from lmsconf.apply.interrupts import heard
-from lmsconf.errors import AnswerLost, LmsconfError, Twins, Unauthorized, Unreachable, WithoutEffect
+from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable
 from lmsconf.model.address import Ref
 from lmsconf.model.values import Call, Outcome, Plan, Status
 
@@ -42,7 +42,7 @@ class Run:
     def wrote(self) -> bool:
         """Whether anything was, or may have been, changed."""
         done = any(outcome.status is Status.DONE for outcome in self.outcomes)
-        return done or any(isinstance(error, AnswerLost | Twins | WithoutEffect) for error in self.errors)
+        return done or any(isinstance(error, AnswerLost | DuplicateResource | NoEffect) for error in self.errors)
 
 
 def run(
@@ -65,7 +65,7 @@ def _nothing(*_: object) -> None:
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would end the same, or would make it worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.status == _FORBIDDEN
-    return isinstance(error, Unauthorized | Unreachable | Twins) and not lacks_a_right
+    return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
 
 
 class _Runner:

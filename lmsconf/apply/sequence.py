@@ -18,12 +18,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.apply.remote_lock import Locksmith
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Exit, LmsconfError, StalePlan, Terminated
+from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.journal.lock import locked
 from lmsconf.journal.writing import Journal
@@ -46,7 +46,7 @@ class Source:
     made earlier, so it is compared with the workspace before anything else.
     """
 
-    get: Callable[[Workspace, Progress], tuple[Plan, Manifests | None]]
+    get: Callable[[Applier, Progress], tuple[Plan, Manifests | None]]
     saved: bool
 
 
@@ -98,7 +98,7 @@ class Interrupted(LmsconfError):
 
     def __init__(self, by: KeyboardInterrupt) -> None:
         super().__init__("the run was interrupted before its first call")
-        self.exit = Exit.TERMINATED if isinstance(by, Terminated) else Exit.INTERRUPTED
+        self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
 
 
 def apply(settings: Settings, source: Source, options: ApplyOptions, progress: Progress) -> tuple[ApplyReport, bool]:
@@ -126,7 +126,7 @@ def apply(settings: Settings, source: Source, options: ApplyOptions, progress: P
 
 
 def _cleared(
-    workspace: Workspace, plan: Plan, source: Source, options: ApplyOptions, progress: Progress, leases: ExitStack
+    workspace: Applier, plan: Plan, source: Source, options: ApplyOptions, progress: Progress, leases: ExitStack
 ) -> Begin | None:
     """Steps 2 to 6 for a plan that is there. The result renews the remote lock before each call."""
     digest = plan_digest(plan)
@@ -146,7 +146,7 @@ def _cleared(
     return keep
 
 
-def _check_fresh(workspace: Workspace, plan: Plan, progress: Progress) -> None:
+def _check_fresh(workspace: Applier, plan: Plan, progress: Progress) -> None:
     with progress.phase("Checking") as tell:
         workspace.check_fresh(plan, tell)
 
@@ -163,20 +163,20 @@ def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
 
 
 @contextmanager
-def _workspace(settings: Settings, options: ApplyOptions, progress: Progress) -> Iterator[Workspace]:
-    timing = Timing(tell=progress.waiting)
+def _workspace(settings: Settings, options: ApplyOptions, progress: Progress) -> Iterator[Applier]:
+    timing = Clock(tell=progress.waiting)
     with Connection(settings, max_rate=options.max_rate) as connection:
-        yield Workspace(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
+        yield Applier(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
 
 
 @contextmanager
-def _remote_lock(workspace: Workspace, plan: Plan, progress: Progress) -> Iterator[Begin | None]:
+def _remote_lock(workspace: Applier, plan: Plan, progress: Progress) -> Iterator[Begin | None]:
     """Keeps runs of other machines off the workspace, where the project asks for that."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:
         yield None
         return
-    locks = Locksmith(workspace.connection, settle=workspace.settings.settle)
+    locks = LockManager(workspace.connection, settle=workspace.settings.settle)
     try:
         with locks.held(terms) as lease:
             yield lease.keep
@@ -186,7 +186,7 @@ def _remote_lock(workspace: Workspace, plan: Plan, progress: Progress) -> Iterat
 
 
 def _executed(
-    workspace: Workspace,
+    workspace: Applier,
     plan: Plan,
     manifests: Manifests | None,
     options: ApplyOptions,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lmsconf.apply.ambiguous_writes import Settling
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Run
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.model.scope import Verified, Verify, skipped
@@ -43,7 +43,13 @@ def not_looked(reason: str) -> ReadBack:
 
 
 def read_back(
-    plan: Plan, run: Run, settling: Settling, *, touched: Callable[[], Plan], whole: Whole | None, reason: str | None
+    plan: Plan,
+    run: Run,
+    settling: AmbiguousWriteResolver,
+    *,
+    touched: Callable[[], Plan],
+    whole: Whole | None,
+    reason: str | None,
 ) -> ReadBack:
     """Plans again. Everything is read once; what was accepted may show late, and only that is looked for again.
 

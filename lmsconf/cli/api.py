@@ -11,7 +11,7 @@ import click
 
 from lmsconf.cli.frame import Context, emit, pass_context
 from lmsconf.cli.planning import settings_of
-from lmsconf.errors import Exit, UsageError
+from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.model.values import Json
@@ -25,7 +25,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter; again for more, also of one name.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
 @pass_context
-def api(context: Context, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> Exit:
+def api(context: Context, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
     """Send one call to the service and print what it answers.
 
     PATH follows the workspace's url, percent-encoded where it has to be: lmsconf api GET /users --query limit=5. Names
@@ -46,7 +46,7 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
             ) from error
     if answer is not None:
         emit(f"{visible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True)
-    return Exit.OK
+    return ExitCode.OK
 
 
 def query_of(pairs: Sequence[str]) -> dict[str, Json]:

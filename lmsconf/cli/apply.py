@@ -21,13 +21,13 @@ from lmsconf.cli.planning import (
     selection,
     settings_of,
 )
-from lmsconf.errors import Exit, UsageError
+from lmsconf.errors import ExitCode, UsageError
 from lmsconf.model.scope import Verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lmsconf.apply.applier import Workspace
+    from lmsconf.apply.applier import Applier
     from lmsconf.apply.sequence import Progress
     from lmsconf.model.values import Plan
     from lmsconf.planner.plan import Manifests
@@ -66,7 +66,7 @@ def apply(
     parallelism: int,
     max_rate: float | None,
     output: Output,
-) -> Exit:
+) -> ExitCode:
     """Change the workspace to match the manifests.
 
     With PLANFILE, exactly what was planned and reviewed is done, and nobody is asked. Without it, a plan is made and
@@ -90,7 +90,7 @@ def apply(
         raise UsageError("there is no terminal to ask on", hint="Say --auto-approve, or apply a plan file.")
     settings = settings_of(context)
 
-    def plan(workspace: Workspace, progress: Progress) -> tuple[Plan, Manifests | None]:
+    def plan(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:
         if planfile is not None:
             made, manifests = workspace.judged(loads(read_text(planfile), plan_key(context)), consented), None
         else:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from lmsconf.apply.sequence import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
-from lmsconf.errors import Exit, LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.model.values import ApplyReport, Plan
 from lmsconf.render import APPLY_VIEWS, phrases
 from lmsconf.render.escape import safe
@@ -57,16 +57,16 @@ def ask(plan: Plan) -> bool:
     return sys.stdin.readline().strip() == "yes"
 
 
-def finish(output: Output, report: ApplyReport, *, journalled: bool) -> Exit:
+def finish(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:
     """Writes the report. Raises ProblemsFound where that fails, with how the run itself ended."""
     try:
         output.show(APPLY_VIEWS, report)
     except LmsconfError as lost:
         raise ProblemsFound(
             [*report.problems, _unwritten(lost, report, journalled=journalled)],
-            exit=Exit.worst([lost.exit, Exit(report.exit)]),
+            exit=ExitCode.worst([lost.exit, ExitCode(report.exit)]),
         ) from lost
-    return Exit(report.exit)
+    return ExitCode(report.exit)
 
 
 def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:

@@ -7,13 +7,13 @@ import sys
 import click
 
 from lmsconf.cli.frame import emit
-from lmsconf.errors import Exit, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(context: click.Context, *, shell: str) -> Exit:
+def completion(context: click.Context, *, shell: str) -> ExitCode:
     """Print the completion script of a shell.
 
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
@@ -25,4 +25,4 @@ def completion(context: click.Context, *, shell: str) -> Exit:
     if found is None:
         raise LmsconfError(f"click knows no completion for {shell}")
     emit(found(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout)
-    return Exit.OK
+    return ExitCode.OK

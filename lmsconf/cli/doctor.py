@@ -11,7 +11,7 @@ import click
 
 from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, report, say
 from lmsconf.cli.planning import max_rate, parallelism, settings_of
-from lmsconf.errors import Exit, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.doctor.findings import Probed, Report
@@ -38,7 +38,7 @@ def doctor(
     parallelism: int,
     max_rate: float | None,
     output: Output,
-) -> Exit:
+) -> ExitCode:
     """Check the connection, the token, and what is assumed of the service.
 
     Without --probe nothing is changed. With it, objects whose names begin with lmsconf-probe- are made, changed and
@@ -95,11 +95,11 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
 def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
     """Probes, one request after the other."""
     from lmsconf.doctor.probe import Probe, Subjects
-    from lmsconf.doctor.trial_client import Lab
+    from lmsconf.doctor.trial_client import TrialClient
 
     with connection.crew(1) as crew:
         keys = [one.key for one in found.assumptions]
-        lab, subjects = Lab(crew, settings.dialect), Subjects(user, content)
+        lab, subjects = TrialClient(crew, settings.dialect), Subjects(user, content)
         accounts = settings.policy.create_people
         return Probe(lab, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
 

@@ -9,14 +9,14 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context, say
 from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of, trust_project
-from lmsconf.errors import Exit, UsageError
+from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.accept_groups import Project
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.base_comparison import Base
-    from lmsconf.workspace.reader import Reading, Seen
+    from lmsconf.workspace.reader import Reading, WorkspaceReader
 
 
 @click.command()
@@ -48,7 +48,7 @@ def drift(
     parallelism: int,
     max_rate: float | None,
     output: Output,
-) -> Exit:
+) -> ExitCode:
     """Show where the workspace differs from the manifests.
 
     Nothing is written to the workspace. Drift is what is live and not as declared, what is declared and not live, and
@@ -92,7 +92,7 @@ def _base_of(said: str, settings: Settings, context: Context, trusted: Collectio
 
 
 def _compared(
-    workspace: Seen,
+    workspace: WorkspaceReader,
     manifests: Manifests,
     tell: Reading,
     base: Base | None = None,
@@ -120,7 +120,7 @@ def _compared(
 
 def _accept(
     context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
-) -> Exit:
+) -> ExitCode:
     """Edits the manifests, once it is sure that nothing of what is accepted differs any more."""
     from lmsconf.manifest.edit.saving import save
     from lmsconf.workspace.reader import read_manifests
@@ -135,4 +135,4 @@ def _accept(
     for address in draft.along(patterns):
         say(f"Accepted along, since it cannot stay as it is without: {address}")
     output.write(draft.diff)
-    return Exit.OK
+    return ExitCode.OK

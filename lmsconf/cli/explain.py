@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from lmsconf.cli.frame import Output, output_options
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 
 @click.command()
 @click.argument("key", metavar="[KIND[.FIELD]]", default="")
 @output_options(["text", "json"])
-def explain(*, key: str, output: Output) -> Exit:
+def explain(*, key: str, output: Output) -> ExitCode:
     """Tell what a manifest key means.
 
     It is told from the schema that manifests are checked by. For example: lmsconf explain smart_group.conditions.
@@ -22,4 +22,4 @@ def explain(*, key: str, output: Output) -> Exit:
     from lmsconf.render.explain import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
-    return Exit.OK
+    return ExitCode.OK

@@ -10,14 +10,14 @@ import click
 
 from lmsconf.cli.frame import Context, pass_context, report, say
 from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
-from lmsconf.errors import Exit, LmsconfError, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import Export
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.reader import Seen
+    from lmsconf.workspace.reader import WorkspaceReader
 
 _READABLE = 0o644
 """Manifests are for a repository, as other sources are."""
@@ -47,7 +47,7 @@ def export(
     snapshot_file: Path | None,
     parallelism: int,
     max_rate: float | None,
-) -> Exit:
+) -> ExitCode:
     """Write manifests for the live workspace.
 
     They go to DIR, or to the project's folder of manifests: one file a kind, with names and e-mails, and without what
@@ -71,10 +71,10 @@ def export(
     report(found.problems)
     paths = _write(target, found.files, "exported-" if existing is not None else "")
     _tell(found, paths)
-    return Exit.OK
+    return ExitCode.OK
 
 
-def _held(workspace: Seen, existing: Manifests | None) -> Snapshot:
+def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
     """All that the workspace holds now, as far as those manifests compare it, too."""
     with reading("Reading") as tell:
         return workspace.snapshot(tell, existing)
@@ -112,13 +112,13 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     """
     from dataclasses import replace
 
-    from lmsconf.manifest.file_set import Shelf, Unreadable, manifest_files
+    from lmsconf.manifest.file_set import FileSet, Unreadable, manifest_files
     from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
     try:
-        if not base.is_dir() or not manifest_files(base, Shelf(settings.root if inside else base)):
+        if not base.is_dir() or not manifest_files(base, FileSet(settings.root if inside else base)):
             return None
     except Unreadable as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable

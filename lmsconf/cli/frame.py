@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO, TypeVar
 
 import click
 
-from lmsconf.errors import Exit, LmsconfError, Problem, Terminated, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lmsconf.cli.masking import Mask
     from lmsconf.cli.progress import Tell
-    from lmsconf.render.size_budget import Budget
+    from lmsconf.render.size_budget import SizeLimit
 
 P = ParamSpec("P")
 Value = TypeVar("Value")
@@ -102,15 +102,15 @@ def _leaving(text: str) -> str:
 pass_context = click.make_pass_decorator(Context)
 
 
-def interrupted(error: BaseException) -> Exit:
+def interrupted(error: BaseException) -> ExitCode:
     """The exit code of a run that was cut short."""
-    return Exit.TERMINATED if isinstance(error, Terminated) else Exit.INTERRUPTED
+    return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
 class Output:
     """Where a command's result goes, and in which format. There is one result, so what comes after it goes nowhere."""
 
-    def __init__(self, format: str, path: str, limit: Budget | None = None) -> None:
+    def __init__(self, format: str, path: str, limit: SizeLimit | None = None) -> None:
         self.format = format
         self.path = path
         self._limit = limit
@@ -157,20 +157,20 @@ class Output:
                 report(error.problems)
 
 
-def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
+def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
     """Adds `--format` and `--output`, and `--limit` beside markdown; the command gets them as `output: Output`.
 
     With `--format json` an error that the command raises becomes the one document of the output.
     """
 
-    def decorate(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:
+    def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
         @click.option("--format", "format_", type=click.Choice(list(formats)), default=formats[0], show_default=True,
                       help="The format of the result.")  # fmt: skip
         @click.option("--output", "output_", metavar="FILE", default="-", show_default=True,
                       help="Write the result to this file; - is stdout.")  # fmt: skip
         @_limit_beside("markdown" in formats)
         @functools.wraps(command)
-        def framed(*args: P.args, **kwargs: P.kwargs) -> Exit | None:
+        def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
             output = Output(str(format), str(path), _budget(str(format), limit))
             output.check()
@@ -190,7 +190,7 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, Exit | None]
     return decorate
 
 
-def _limit_beside(markdown: bool) -> Callable[[Callable[P, Exit | None]], Callable[P, Exit | None]]:
+def _limit_beside(markdown: bool) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
     """Adds `--limit` to a command that can write markdown."""
     if not markdown:
         return lambda command: command
@@ -203,7 +203,7 @@ def _limit_beside(markdown: bool) -> Callable[[Callable[P, Exit | None]], Callab
     )
 
 
-def _budget(format: str, limit: object) -> Budget | None:
+def _budget(format: str, limit: object) -> SizeLimit | None:
     """What `--limit` names; markdown is for a comment on GitHub unless it says otherwise. Raises click's UsageError."""
     if format != "markdown":
         if limit is not None:
@@ -226,19 +226,19 @@ def run(app: click.Command, arguments: list[str]) -> int:
     except click.UsageError as error:
         return _misused(arguments, error)
     except click.ClickException as error:
-        return _failed(arguments, [Problem(code="error", message=error.format_message())], Exit.ERROR)
+        return _failed(arguments, [Problem(code="error", message=error.format_message())], ExitCode.ERROR)
     except LmsconfError as error:
         return _failed(arguments, error.problems, error.exit)
     except (click.Abort, KeyboardInterrupt) as error:
         return _aborted(error)
     except BrokenPipeError:
         _forget(sys.stdout)
-        return Exit.ERROR
+        return ExitCode.ERROR
     except OSError as error:
         # click prints help and version by itself. Anything else is a mistake of ours, not of whoever reads stdout.
         if not _stuck(sys.stdout):
             raise
-        return _failed(arguments, _lost(error).problems, Exit.ERROR)
+        return _failed(arguments, _lost(error).problems, ExitCode.ERROR)
     return int(code or 0)
 
 
@@ -299,14 +299,14 @@ def _aborted(error: BaseException) -> int:
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__
     if isinstance(cause, EOFError):
         say("Declined: no answer.")
-        return Exit.ERROR
+        return ExitCode.ERROR
     return cut_short(cause or error)
 
 
-def cut_short(error: BaseException) -> Exit:
+def cut_short(error: BaseException) -> ExitCode:
     """Tells that a run was cut short, and gives its exit code."""
     code = interrupted(error)
-    say("\nTerminated." if code is Exit.TERMINATED else "\nInterrupted.")
+    say("\nTerminated." if code is ExitCode.TERMINATED else "\nInterrupted.")
     return code
 
 
@@ -314,13 +314,13 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     """Tells of a wrong command line. No command at all gets the help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         say(error.format_message())
-        return Exit.USAGE
+        return ExitCode.USAGE
     context = error.ctx.command_path if error.ctx else "lmsconf"
     problem = Problem(code="usage", message=error.format_message(), hint=f"See: {context} --help")
-    return _failed(arguments, [problem], Exit.USAGE)
+    return _failed(arguments, [problem], ExitCode.USAGE)
 
 
-def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: Exit) -> int:
+def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:
     """Tells of an error that came before a command knew its own output options."""
     report(problems)
     # The command line could not be read as a whole, so what it asks for is looked up in its words.

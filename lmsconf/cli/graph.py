@@ -6,14 +6,14 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context
 from lmsconf.cli.planning import policy_of, settings_of
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 
 @click.command()
 @click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * fits any text.")
 @output_options(["mermaid", "dot"])
 @pass_context
-def graph(context: Context, *, only: tuple[str, ...], output: Output) -> Exit:
+def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCode:
     """Draw what the manifests say leans on what.
 
     Content points to whom it is assigned to, thick where it must be taken; smart groups point to the fields that they
@@ -33,4 +33,4 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> Exit:
     if wrong := list(chosen.problems(one.address for one in manifests.declared)):
         raise ProblemsFound(wrong)
     output.show(GRAPH_VIEWS, network(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
-    return Exit.OK
+    return ExitCode.OK

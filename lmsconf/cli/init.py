@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.frame import Context, pass_context, report, say
-from lmsconf.errors import Exit, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.project.templates import Answers
@@ -44,7 +44,7 @@ def init(
     timezone: str | None,
     ci: str | None,
     schemas: bool,
-) -> Exit:
+) -> ExitCode:
     """Begin a project: a project file, a first manifest, a workflow.
 
     On a terminal, what the options leave open is asked; elsewhere it is a sandbox, in this machine's time zone, and no
@@ -64,7 +64,7 @@ def init(
     _write(target, files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
-        return Exit.OK
+        return ExitCode.OK
     return _export(target, answers, context.environ)
 
 
@@ -107,13 +107,13 @@ def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | N
         raise LmsconfError("the input ended before all was answered, so nothing was written", hint=hint) from abort
 
 
-def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> Exit:
+def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> ExitCode:
     """Makes manifests of what is live, as `lmsconf export --into` does in the new project, and tells what is next."""
     from lmsconf.cli.export import export
 
     # The workspace that was just described, whichever one the environment chooses for other commands.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
-    code, done = Exit.OK, False
+    code, done = ExitCode.OK, False
     try:
         with export.make_context("export", ["--into"], obj=Context(target, None, chosen)) as command:
             code = export.invoke(command)

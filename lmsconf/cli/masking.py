@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar, cast
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.names import USER
 from lmsconf.model.address import Address
@@ -40,7 +40,7 @@ class Mask:
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}
-        self._operations = Wire.default().operations
+        self._operations = ApiSpec.default().operations
         segments = (segment for one in self._operations.values() for segment in one.path.split("/"))
         self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
 

@@ -24,13 +24,13 @@ from lmsconf.cli.planning import (
     settings_of,
     trust_project,
 )
-from lmsconf.errors import Exit, UsageError
+from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.model.values import Plan
-    from lmsconf.workspace.reader import Seen
+    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command()
@@ -68,7 +68,7 @@ def plan(
     parallelism: int,
     max_rate: float | None,
     output: Output,
-) -> Exit:
+) -> ExitCode:
     """Show what apply would change.
 
     Nothing is written to the workspace. Exit 0, or 2 with --detailed-exitcode when there are changes.
@@ -108,7 +108,7 @@ def plan(
     if out is not None:
         write_atomically(out, dumps(made, plan_key(context)))
     output.show(PLAN_VIEWS, made)
-    return Exit.CHANGES if detailed and made.changes else Exit.OK
+    return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
 
 
 def _loaded(file: Path) -> Snapshot:
@@ -119,7 +119,7 @@ def _loaded(file: Path) -> Snapshot:
 
 
 def _beside(
-    workspace: Seen,
+    workspace: WorkspaceReader,
     policy: Policy,
     said: str,
     snapshot: Snapshot | None,

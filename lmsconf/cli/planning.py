@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 import click
 
 from lmsconf.cli.frame import Context, progress, say
-from lmsconf.errors import Exit, UsageError
+from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lmsconf.model.values import Plan
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.reader import Reading, Seen
+    from lmsconf.workspace.reader import Reading, WorkspaceReader
 
 P = ParamSpec("P")
 
@@ -57,7 +57,7 @@ trust_project = click.option(
 )
 
 
-def selection(command: Callable[P, Exit | None]) -> Callable[P, Exit | None]:
+def selection(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
     """Adds the options that choose what is planned."""
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
 
@@ -147,13 +147,13 @@ def plan_key(context: Context) -> bytes | None:
 
 
 @contextmanager
-def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[Seen]:
+def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[WorkspaceReader]:
     """The workspace of the settings to look at, for as long as the `with` lasts. It cannot be changed through this."""
     from lmsconf.workspace.connection import Connection
-    from lmsconf.workspace.reader import Seen
+    from lmsconf.workspace.reader import WorkspaceReader
 
     with Connection(settings, max_rate=max_rate, only_reads=True) as connection:
-        yield Seen(settings=settings, connection=connection, parallelism=parallelism)
+        yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism)
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def reading(label: str) -> Iterator[Reading]:
         yield lambda done, total: tell(done, total, label)
 
 
-def declared(workspace: Seen) -> Manifests:
+def declared(workspace: WorkspaceReader) -> Manifests:
     """The manifests of the project. Raises ProblemsFound where they have errors."""
     from lmsconf.workspace.reader import read_manifests, refuse_errors
 
@@ -172,7 +172,7 @@ def declared(workspace: Seen) -> Manifests:
     return manifests
 
 
-def make(workspace: Seen, manifests: Manifests, policy: Policy) -> Plan:
+def make(workspace: WorkspaceReader, manifests: Manifests, policy: Policy) -> Plan:
     """Reads the workspace, and plans."""
     with reading("Reading") as tell:
         return workspace.plan(manifests, policy, tell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lmsconf.cli.frame import Context, Output, masked, output_options, pass_context
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.journal.reading import named
 from lmsconf.journal.reading import runs as recorded_runs
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
@@ -15,7 +15,7 @@ from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 @click.argument("run", required=False)
 @output_options(list(RUNS_VIEWS))
 @pass_context
-def runs(context: Context, *, run: str | None, output: Output) -> Exit:
+def runs(context: Context, *, run: str | None, output: Output) -> ExitCode:
     """List what was applied from here, or show one run call by call.
 
     RUN is its name, how that begins, how the digest of its plan begins, or latest. With `lmsconf --workspace NAME runs`
@@ -25,8 +25,8 @@ def runs(context: Context, *, run: str | None, output: Output) -> Exit:
     root = context.project
     if run is not None:
         output.write(RUN_VIEWS[output.format](masked(named(root, run))))
-        return Exit.OK
+        return ExitCode.OK
     chosen = context.workspace
     found = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
     output.write(RUNS_VIEWS[output.format](masked(found)))
-    return Exit.OK
+    return ExitCode.OK

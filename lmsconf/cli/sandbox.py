@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.frame import Context, emit, pass_context, say
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
     db: str
     seed: Path | None
-    wire: Wire
+    wire: ApiSpec
 
 
 @click.group("sandbox")
@@ -182,14 +182,14 @@ def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> Non
 def _place(context: Context, db: str | None, seed: Path | None) -> Place:
     """The workspace that the options name, or the project's where they name none."""
     if db is not None or seed is not None:
-        return Place(db or IN_MEMORY, seed, Wire.default())
+        return Place(db or IN_MEMORY, seed, ApiSpec.default())
     from lmsconf.project.settings import load
 
     settings = load(context.project, context.workspace, context.environ)
     chosen = settings.workspace
     if not chosen.embedded:
         raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")
-    return Place(str(chosen.database or IN_MEMORY), chosen.seed, Wire(settings.dialect, settings.dialect_at))
+    return Place(str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at))
 
 
 def _plant(place: Place, values: Mapping[str, object], source: str) -> None:

@@ -14,7 +14,7 @@ from lmsconf.cli.frame import Context, Output, masks_people, output_options, pas
 from lmsconf.cli.planning import called
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
 from lmsconf.documents.document import parse
-from lmsconf.errors import Exit, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
 from lmsconf.support.atomic_files import read_text
@@ -24,7 +24,7 @@ from lmsconf.support.atomic_files import read_text
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, "github"])
 @pass_context
-def show(context: Context, *, file: Path, output: Output) -> Exit:
+def show(context: Context, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.
 
     FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`, also where that are
@@ -49,7 +49,7 @@ def show(context: Context, *, file: Path, output: Output) -> Exit:
         if isinstance(value, Plan):
             value = replace(value, command=f"{called(context)} apply {quote(str(file))}")
         output.show(views, value)
-    return Exit.OK
+    return ExitCode.OK
 
 
 Views: TypeAlias = Mapping[str, Callable[..., str]]

@@ -9,7 +9,7 @@ import click
 
 from lmsconf.cli.frame import Context, pass_context, say
 from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.planner.plan import Manifests
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @pass_context
-def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> Exit:
+def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> ExitCode:
     """Save what the workspace holds to a file.
 
     Plans can be made against it without a connection: lmsconf plan --snapshot FILE. It holds people's e-mails, so it
@@ -50,7 +50,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         say(f"Not all of {phrases.plural(phrases.noun(kind))} is in it: {why}.")
-    return Exit.OK
+    return ExitCode.OK
 
 
 def _sound(settings: Settings) -> Manifests | None:

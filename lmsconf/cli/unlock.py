@@ -9,7 +9,7 @@ import click
 
 from lmsconf.cli.frame import Context, emit, pass_context
 from lmsconf.cli.planning import settings_of
-from lmsconf.errors import Exit, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.apply.remote_lock import Lock
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
 @pass_context
-def unlock(context: Context, *, id: str | None) -> Exit:
+def unlock(context: Context, *, id: str | None) -> ExitCode:
     """Take away the lock of a run that is dead.
 
     A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
     for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
     """
-    from lmsconf.apply.remote_lock import Locksmith
+    from lmsconf.apply.remote_lock import LockManager
     from lmsconf.render.escape import safe
     from lmsconf.workspace.connection import Connection
 
     with Connection(settings_of(context)) as connection:
-        smith = Locksmith(connection)
+        smith = LockManager(connection)
         locks = smith.locks()
         if not locks and id is None:
             emit(f"Workspace {safe(connection.name)} is not locked.\n", sys.stdout)
-            return Exit.OK
+            return ExitCode.OK
         chosen = _named(locks, id) if id is not None else _asked(locks)
         smith.remove(chosen)
         emit(f"Unlocked: {safe(chosen.said)}.\n", sys.stdout)
-    return Exit.OK
+    return ExitCode.OK
 
 
 def _named(locks: list[Lock], id: str) -> Lock:

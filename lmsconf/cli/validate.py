@@ -6,14 +6,14 @@ import click
 
 from lmsconf.cli.frame import Context, Output, output_options, pass_context, report
 from lmsconf.cli.planning import settings_of
-from lmsconf.errors import Exit, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 
 @click.command()
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
 @output_options(["text", "json"])
 @pass_context
-def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
+def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
     """Check the manifests without looking at the workspace.
 
     Every problem of every file is reported, each with its place. Exit 1 when there is an error.
@@ -33,11 +33,11 @@ def validate(context: Context, *, expanded: bool, output: Output) -> Exit:
         raise ProblemsFound(found.problems)
     if output.format == "json":
         output.write(problems_json(found.problems))
-        return Exit.OK
+        return ExitCode.OK
     report(found.problems)
     if expanded:
         output.write(plain.text())
-        return Exit.OK
+        return ExitCode.OK
     count, files = len(found.declared), len(found.files)
     output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")
-    return Exit.OK
+    return ExitCode.OK

@@ -8,8 +8,8 @@ from typing import Final, cast
 
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import Scratch
-from lmsconf.doctor.trial_client import Lab
+from lmsconf.doctor.scratch_objects import ScratchObjects
+from lmsconf.doctor.trial_client import TrialClient
 from lmsconf.model.values import Json
 
 EMAIL: Final = "users.create.email"
@@ -28,7 +28,7 @@ Trying = Mapping[str, Value]
 class AccountLessons:
     """One account for each try, so that nothing is mistaken for the effect of an earlier one."""
 
-    def __init__(self, lab: Lab, scratch: Scratch) -> None:
+    def __init__(self, lab: TrialClient, scratch: ScratchObjects) -> None:
         self._lab, self._scratch, self._number = lab, scratch, count(1)
         self._names: Trying | None = None
         self.account: str | None = None

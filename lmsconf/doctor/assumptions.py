@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.findings import Assumption
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 
 _PEOPLE: Final = ("users.list", "users.extended-info")
@@ -53,9 +53,9 @@ _NEVER_SAID: Final = {
 """Names of optional parts of those calls that manifests never fill."""
 
 
-def assumptions(wire: Wire, kinds: Iterable[str], at: Mapping[str, Where]) -> tuple[Assumption, ...]:
+def assumptions(wire: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]) -> tuple[Assumption, ...]:
     """Every key that manifests of these kinds rely on, in the order of the description. at: where overrides stand."""
-    default, leaning = Wire.default(), _leaning(wire, kinds)
+    default, leaning = ApiSpec.default(), _leaning(wire, kinds)
     return tuple(
         Assumption(
             key=key,
@@ -68,7 +68,7 @@ def assumptions(wire: Wire, kinds: Iterable[str], at: Mapping[str, Where]) -> tu
     )
 
 
-def _leaning(wire: Wire, kinds: Iterable[str]) -> dict[str, list[str]]:
+def _leaning(wire: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
     """Key → the operations that lean on it."""
     wanted = {operation for kind in kinds for operation in OPERATIONS.get(kind, ())}
     found: dict[str, list[str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.findings import Value
 
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
@@ -69,4 +69,4 @@ def names_tried(key: str) -> tuple[str, ...]:
 
 def candidates(key: str, said: str) -> list[Value]:
     """The values to try for a key, each once. said: what the project has now."""
-    return list(dict.fromkeys([said, Wire.default().behaviour(key), *names_tried(key)]))
+    return list(dict.fromkeys([said, ApiSpec.default().behaviour(key), *names_tried(key)]))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.assumptions import assumptions
 from lmsconf.doctor.findings import Finding, Health, Report
 from lmsconf.doctor.pages import page_finding, page_limits
@@ -63,7 +63,7 @@ class Watch:
         return Finding("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
 
 
-def examine(settings: Settings, wire: Wire, reader: Api, watch: Watch, now: datetime) -> Report:
+def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
     """All checks and all assumptions. A service that gives no answer ends it early, and the report says so."""
     people, failure = None, None
     findings: list[Finding] = [_token(settings, now)]

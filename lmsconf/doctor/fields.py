@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import NotMade, Scratch
-from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.doctor.scratch_objects import NotMade, ScratchObjects
+from lmsconf.doctor.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.model.values import Json
@@ -20,7 +20,7 @@ _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
 
 
-def learn_fields(lab: Lab, scratch: Scratch) -> None:
+def learn_fields(lab: TrialClient, scratch: ScratchObjects) -> None:
     """Both keys, on a hidden field of two choices, where the workspace has a place for one."""
     used = len(scratch.rows(CUSTOM_FIELD))
     if used >= MOST_FIELDS:
@@ -33,7 +33,7 @@ def learn_fields(lab: Lab, scratch: Scratch) -> None:
 
 
 class _FieldLessons:
-    def __init__(self, lab: Lab, scratch: Scratch, field: FieldRow) -> None:
+    def __init__(self, lab: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
         self._lab, self._scratch, self._field = lab, scratch, field
 
     def learn(self) -> None:

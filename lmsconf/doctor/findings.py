@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from lmsconf.errors import Exit, Where
+from lmsconf.errors import ExitCode, SourceLocation
 
 Value: TypeAlias = "str | int"
 """What a dialect key can be."""
@@ -40,7 +40,7 @@ class Assumption:
     value: str
     default: str
     operations: tuple[str, ...]
-    source: Where | None = None
+    source: SourceLocation | None = None
 
     @property
     def overridden(self) -> bool:
@@ -101,13 +101,13 @@ class Report:
     findings: tuple[Finding, ...]
     assumptions: tuple[Assumption, ...] = ()
     probe: Probed | None = None
-    failure: Exit | None = None
+    failure: ExitCode | None = None
 
     @property
-    def exit(self) -> Exit:
+    def exit(self) -> ExitCode:
         """What the visit comes to for a script. After a probe its own end counts: it may have found the remedy."""
         if self.probe is None:
             sick = any(one.health is Health.ERROR for one in self.findings)
         else:
             sick = bool(self.probe.remaining)
-        return self.failure or (Exit.ERROR if sick else Exit.OK)
+        return self.failure or (ExitCode.ERROR if sick else ExitCode.OK)

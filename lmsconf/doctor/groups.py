@@ -8,8 +8,8 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import Scratch
-from lmsconf.doctor.trial_client import Lab
+from lmsconf.doctor.scratch_objects import ScratchObjects
+from lmsconf.doctor.trial_client import TrialClient
 from lmsconf.kinds.shared.names import GROUP
 from lmsconf.model.values import Json
 
@@ -26,7 +26,7 @@ _LISTS: Final = {
 """Key → the operations that read the list of people, add to it and take from it."""
 
 
-def learn_rename(lab: Lab, scratch: Scratch, group: str) -> None:
+def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
     """The name of a new name: each try gives another one, so that nothing is mistaken for the effect of a later try."""
     number = count(1)
 
@@ -51,7 +51,7 @@ class Candidate:
     grant: Callable[[], object] | None = None
 
 
-def learn_people(lab: Lab, group: str, person: str, manager: Candidate) -> None:
+def learn_people(lab: TrialClient, group: str, person: str, manager: Candidate) -> None:
     """The names of lists of user ids: the one person is added, seen, and taken out again; and who can manage."""
     lab.learn(MEMBERS, _adds(lab, MEMBERS, group, person))
     _take_out(lab, MEMBERS, group, person)
@@ -59,7 +59,7 @@ def learn_people(lab: Lab, group: str, person: str, manager: Candidate) -> None:
     _learn_batch(lab, group, person)
 
 
-def _learn_managers(lab: Lab, group: str, one: Candidate) -> None:
+def _learn_managers(lab: TrialClient, group: str, one: Candidate) -> None:
     """The name of the list, with somebody who lacks the manager right if possible, since some services ask for it."""
     works, rights = _adds(lab, MANAGERS, group, one.id), one.rights
     found = lab.first(MANAGERS, works)
@@ -85,7 +85,7 @@ def _learn_managers(lab: Lab, group: str, one: Candidate) -> None:
         lab.unknown(WHO, "the person tried may manage in any case; name somebody without the manager right")
 
 
-def _learn_batch(lab: Lab, group: str, person: str) -> None:
+def _learn_batch(lab: TrialClient, group: str, person: str) -> None:
     """How many ids a call may carry: the one person, named over and over, is all that it takes to be refused."""
     if not lab.knows(MEMBERS):
         lab.unknown(BATCH, "without the name of the list nobody can be added")
@@ -110,7 +110,7 @@ def _learn_batch(lab: Lab, group: str, person: str) -> None:
         lab.settle(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
 
 
-def _adds(lab: Lab, key: str, group: str, person: str) -> Callable[[Value], bool]:
+def _adds(lab: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:
     """Whether a call with that name puts the person into the list."""
     addition = _LISTS[key][1]
 
@@ -121,11 +121,11 @@ def _adds(lab: Lab, key: str, group: str, person: str) -> Callable[[Value], bool
     return works
 
 
-def _take_out(lab: Lab, key: str, group: str, person: str) -> None:
+def _take_out(lab: TrialClient, key: str, group: str, person: str) -> None:
     if person in _people(lab, key, group):
         lab.send(_LISTS[key][2], path={"groupId": group, "userId": person})
 
 
-def _people(lab: Lab, key: str, group: str) -> list[str]:
+def _people(lab: TrialClient, key: str, group: str) -> list[str]:
     answer = cast("dict[str, Json]", lab.reader.get(_LISTS[key][0], path={"groupId": group}))
     return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]

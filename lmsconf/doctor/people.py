@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.person_backup import DATE, SHAPE, VALUE, Keepsake
-from lmsconf.doctor.scratch_objects import Scratch
-from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.doctor.person_backup import DATE, SHAPE, VALUE, PersonBackup
+from lmsconf.doctor.scratch_objects import ScratchObjects
+from lmsconf.doctor.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.values import Json
@@ -35,7 +35,9 @@ _NOTE: Final = "probe"
 class PersonLessons:
     """One lesson after the other, each on top of what is known already. scratch_account: the person may be marked."""
 
-    def __init__(self, lab: Lab, scratch: Scratch, person: Keepsake, now: datetime, *, scratch_account: bool) -> None:
+    def __init__(
+        self, lab: TrialClient, scratch: ScratchObjects, person: PersonBackup, now: datetime, *, scratch_account: bool
+    ) -> None:
         self._lab, self._scratch, self._person, self._scratch_account = lab, scratch, person, scratch_account
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
 
@@ -151,7 +153,7 @@ class PersonLessons:
 
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
         """Answers one scratch field, or clears the answer."""
-        behaviour = Wire({**self._lab.words, **trying}).behaviour
+        behaviour = ApiSpec({**self._lab.words, **trying}).behaviour
         return self._person.answer(self._lab, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
 
     def _answer_to(self, field: FieldRow) -> str | list[str]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.doctor.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import FieldRow, field_row
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
@@ -24,7 +24,7 @@ VALUE: Final = f"{ANSWERS}.value"
 
 
 @dataclass(frozen=True, slots=True)
-class Keepsake:
+class PersonBackup:
     """A person at one moment. answers: None where the service shows them in a way that nobody can read."""
 
     id: str
@@ -36,7 +36,7 @@ class Keepsake:
     fields: tuple[FieldRow, ...]
 
     @classmethod
-    def of(cls, lab: Lab, person: str) -> Keepsake:
+    def of(cls, lab: TrialClient, person: str) -> PersonBackup:
         """The person as the service shows them now. Raises Rejected where it does not."""
         user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
         listed = lab.reader.rows(LISTINGS[CUSTOM_FIELD]).rows
@@ -52,17 +52,17 @@ class Keepsake:
             fields=fields,
         )
 
-    def now(self, lab: Lab) -> Keepsake:
+    def now(self, lab: TrialClient) -> PersonBackup:
         """The same person again."""
-        return Keepsake.of(lab, self.id)
+        return PersonBackup.of(lab, self.id)
 
-    def answer(self, lab: Lab, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
+    def answer(self, lab: TrialClient, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
         """Answers these fields, by id, and all that was answered before too, which might be forgotten otherwise."""
-        wire = Wire({**lab.words, **trying})
+        wire = ApiSpec({**lab.words, **trying})
         body = answers_body(wire.behaviour, {**self._held(wire), **said})
         return lab.send(ANSWERS, path={"userId": self.id}, said=body)
 
-    def put_back(self, lab: Lab) -> list[str]:
+    def put_back(self, lab: TrialClient) -> list[str]:
         """Makes the person what they were. Says what it changed for that, and what is still not as it was."""
         now = self.now(lab)
         told = [
@@ -82,7 +82,7 @@ class Keepsake:
             told.append("an answer of the person was changed, and is put back")
         return told
 
-    def differs(self, lab: Lab) -> list[str]:
+    def differs(self, lab: TrialClient) -> list[str]:
         """What of the person is not as it was."""
         now = self.now(lab)
         parts = {
@@ -93,41 +93,43 @@ class Keepsake:
         }
         return [f"the {part} of the person {self.id}: not as before" for part, differs in parts.items() if differs]
 
-    def lacks_answers_of(self, before: Keepsake) -> bool:
+    def lacks_answers_of(self, before: PersonBackup) -> bool:
         """Whether an answer of then is not there, or is another one."""
         return not set(before.answers or ()) <= set(self.answers or ())
 
-    def put_date_back(self, lab: Lab) -> None:
+    def put_date_back(self, lab: TrialClient) -> None:
         """The archive date as it was. An interrupted try may have used a name that is not known yet."""
         path, said = {"userId": self.id}, {"date": self.date}
         operation, names = "users.set-custom-archived-date", candidates(DATE, lab.wire.behaviour(DATE))
         attempts = (lambda name=name: lab.send(operation, path=path, said=said, trying={DATE: name}) for name in names)
         self._until(lab, attempts, lambda now: now.date == self.date)
 
-    def put_metadata_back(self, lab: Lab) -> None:
+    def put_metadata_back(self, lab: TrialClient) -> None:
         """The whole metadata as it was."""
         lab.send("users.update-metadata", path={"userId": self.id}, said={"metadata": dict(self.metadata)})
 
-    def put_answers_back(self, lab: Lab) -> None:
+    def put_answers_back(self, lab: TrialClient) -> None:
         """All answers as they were, in whichever shape they have to be given."""
         shapes, forms = (candidates(key, lab.wire.behaviour(key)) for key in (SHAPE, VALUE))
         words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
         attempts = (lambda trying=trying: self.answer(lab, {}, trying) for trying in words)
         self._until(lab, attempts, lambda now: not now.lacks_answers_of(self))
 
-    def _until(self, lab: Lab, attempts: Iterable[Callable[[], Sent]], done: Callable[[Keepsake], bool]) -> None:
+    def _until(
+        self, lab: TrialClient, attempts: Iterable[Callable[[], Sent]], done: Callable[[PersonBackup], bool]
+    ) -> None:
         """One attempt after the other, until the person is seen to be as wanted."""
         for attempt in attempts:
             if attempt().accepted and done(self.now(lab)):
                 return
 
-    def _put_rights_back(self, lab: Lab, now: Keepsake) -> None:
+    def _put_rights_back(self, lab: TrialClient, now: PersonBackup) -> None:
         for right in RIGHTS:
             if now.rights[right] is not self.rights[right]:
                 path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
                 lab.send(f"user-access.make-{right}", path=path)
 
-    def _held(self, wire: Wire) -> dict[str, object]:
+    def _held(self, wire: ApiSpec) -> dict[str, object]:
         """The answers by field id, as they would be given again."""
         fields = {normal(field.name): field for field in self.fields}
         pairs = ((fields.get(one.field), one) for one in self.answers or ())

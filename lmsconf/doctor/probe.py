@@ -19,11 +19,11 @@ from lmsconf.doctor.groups import RENAME, Candidate, learn_people, learn_rename
 from lmsconf.doctor.pages import MOST, largest, page_limits
 from lmsconf.doctor.people import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.people import KEYS as PERSON_KEYS
-from lmsconf.doctor.person_backup import DATE, Keepsake
-from lmsconf.doctor.scratch_objects import NotMade, Scratch
+from lmsconf.doctor.person_backup import DATE, PersonBackup
+from lmsconf.doctor.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.targets import TargetLessons
-from lmsconf.doctor.trial_client import Lab
+from lmsconf.doctor.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
@@ -61,7 +61,7 @@ class Probe:
 
     def __init__(
         self,
-        lab: Lab,
+        lab: TrialClient,
         subjects: Subjects,
         *,
         keys: Sequence[str],
@@ -75,9 +75,9 @@ class Probe:
         self._content: str | None = None
         self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
         self._accounts = accounts and self._of_people
-        self._scratch = Scratch(lab, secrets.token_hex(3), settle, accounts=self._accounts)
+        self._scratch = ScratchObjects(lab, secrets.token_hex(3), settle, accounts=self._accounts)
         self._account: str | None = None
-        self._before: Keepsake | None = None
+        self._before: PersonBackup | None = None
         self._leftovers: list[str] | None = None
 
     def run(self) -> Probed:
@@ -181,12 +181,12 @@ class Probe:
             return "the service does not show single people, so nothing could be put back"
         return "no person was named; say --user EMAIL"
 
-    def _remember(self, person: str | None) -> Keepsake | None:
+    def _remember(self, person: str | None) -> PersonBackup | None:
         """What a person is now; None for nobody, and where the service shows no single people."""
         if person is None:
             return None
         try:
-            return Keepsake.of(self._lab, person)
+            return PersonBackup.of(self._lab, person)
         except Rejected:
             return None
 

@@ -85,7 +85,7 @@ def _opened(lines: list[str], line: int, column: int, indent: int, key: str, val
     """Into a mapping in braces: as its first pair; an empty one becomes lines of its own, where it has a line."""
     row, at = lines[line - 1], column - 1
     braces = _EMPTY.match(row, at)
-    if empty and braces and row[: at].strip() == f"{_KEY}:":
+    if empty and braces and row[:at].strip() == f"{_KEY}:":
         lines[line - 1] = row[:at].rstrip() + row[braces.end() :]
         return _inserted(lines, line, indent + _INDENT, key, value)
     pair, rest = f"{key}: {_scalar(value)}", row[at + 1 :]

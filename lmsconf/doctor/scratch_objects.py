@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
-from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.doctor.trial_client import Sent, TrialClient
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content_target.values import TargetRow, target_row
 from lmsconf.kinds.shared.listings import LISTINGS
@@ -63,13 +63,13 @@ class Thing(NamedTuple):
         return f"{self.kind}/{self.name} ({self.id})"
 
 
-class Scratch:
+class ScratchObjects:
     """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show.
 
     accounts: whether accounts may be made, and those of earlier runs deleted.
     """
 
-    def __init__(self, lab: Lab, mark: str, settle: float, *, accounts: bool = False) -> None:
+    def __init__(self, lab: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
         self._lab = lab
         self._kinds = [kind for kind in _PLACES if accounts or kind != USER]
         self._mark = mark

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import Scratch
-from lmsconf.doctor.trial_client import Lab, Sent
+from lmsconf.doctor.scratch_objects import ScratchObjects
+from lmsconf.doctor.trial_client import Sent, TrialClient
 from lmsconf.kinds.content_target.values import TargetRow
 from lmsconf.model.moments import form_of, live_time, wire_time
 from lmsconf.model.values import Json
@@ -31,7 +31,7 @@ _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
 class TargetLessons:
     """One content, one group, one lesson after the other; each begins without an assignment."""
 
-    def __init__(self, lab: Lab, scratch: Scratch, content: str, group: str, now: datetime) -> None:
+    def __init__(self, lab: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
         self._lab, self._scratch, self._content, self._group = lab, scratch, content, group
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.reader import Reader
-from lmsconf.api.spec import Wire
-from lmsconf.api.worker_pool import Crew
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Lesson, Value, Verdict
 from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
@@ -36,15 +36,15 @@ class Sent:
         return not self.accepted and (self.status is None or self.status < _SERVER)
 
 
-class Lab:
+class TrialClient:
     """Calls through a crew of one, so that what is sent last is done last.
 
     words: the dialect as far as it is known.
     """
 
-    def __init__(self, crew: Crew, words: Mapping[str, Value]) -> None:
+    def __init__(self, crew: WorkerPool, words: Mapping[str, Value]) -> None:
         self._crew = crew
-        self.said = Wire(words)
+        self.said = ApiSpec(words)
         self.words = dict(words)
         self.wire = self.said
         self.lessons: list[Lesson] = []
@@ -65,7 +65,7 @@ class Lab:
     ) -> Sent:
         """One writing call with the names that are tried. Raises ApiError only where no call would fare better."""
         try:
-            wire = Wire({**self.words, **trying}) if trying else self.wire
+            wire = ApiSpec({**self.words, **trying}) if trying else self.wire
         except ProblemsFound as clash:
             return self._refused(Sent(False, reason=clash.problems[0].message))
         body = None if wire[operation].body is None else wire.body(operation, **(said or {}))
@@ -111,7 +111,7 @@ class Lab:
         now = self.said.behaviour(key)
         self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
         self.words[key] = value
-        self.wire = Wire(self.words)
+        self.wire = ApiSpec(self.words)
 
     def unknown(self, key: str, reason: str) -> None:
         """Says why something was not learnt."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn, TypeVar, cast
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan, Where
+from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical import canonical, sha256
 from lmsconf.model.unseen import UNSEEN
@@ -182,15 +182,15 @@ def texts(values: Iterable[object]) -> list[Json]:
     return [str(value) for value in values]
 
 
-def where_json(where: Where | None) -> Json:
+def where_json(where: SourceLocation | None) -> Json:
     if where is None:
         return None
     each: dict[str, Json] = {"each": where.each} if where.each else {}
     return {"file": where.file, "line": where.line, "column": where.column, **each}
 
 
-def where_value(at: Reader) -> Where:
-    return Where(at.text("file"), at.number("line"), at.number("column"), at.text_or_nothing("each"))
+def where_value(at: Reader) -> SourceLocation:
+    return SourceLocation(at.text("file"), at.number("line"), at.number("column"), at.text_or_nothing("each"))
 
 
 def problem_json(problem: Problem) -> dict[str, Json]:

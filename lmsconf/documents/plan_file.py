@@ -32,7 +32,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import blockers
 from lmsconf.model.canonical import canonical, sha256
 from lmsconf.model.scope import Selected
-from lmsconf.model.values import Call, Change, Guard, Json, LetGo, Measure, Plan, SettingChange, Unmanaged
+from lmsconf.model.values import Abandoned, Call, Change, Guard, Json, Measure, Plan, SettingChange, Unmanaged
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -212,8 +212,8 @@ def _selection_value(at: Reader) -> Selected:
     return Selected(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
 
 
-def _let_go_value(at: Reader) -> LetGo:
-    return LetGo(address=Address.parse(at.text("address")), absent=at.text("absent"))
+def _let_go_value(at: Reader) -> Abandoned:
+    return Abandoned(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
 def _setting_json(one: SettingChange) -> Json:

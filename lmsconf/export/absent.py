@@ -6,11 +6,11 @@ from typing import cast
 
 from lmsconf.kinds.content_target.values import Assignment, audience_form
 from lmsconf.manifest.edit.yaml_text import inline
-from lmsconf.model.values import Declared, Json, pin_in
+from lmsconf.model.values import DesiredResource, Json, pin_in
 from lmsconf.planner.kind import Kind
 
 
-def absent_line(kind: Kind, one: Declared, workspace: str) -> str:
+def absent_line(kind: Kind, one: DesiredResource, workspace: str) -> str:
     """`absent: {groups: [Sales]}`, to be pasted into a manifest of that workspace."""
     spec = one.spec
     if isinstance(spec, Assignment):

@@ -12,7 +12,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.export.edit_assignments import audience_item, remove_audience, set_on_assignment
 from lmsconf.export.edit_references import rename_choice, rename_everywhere
 from lmsconf.kinds.shared.names import CONTENT_TARGET
@@ -29,7 +29,7 @@ from lmsconf.manifest.edit.lists import (
 )
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
-from lmsconf.manifest.edit.yaml_editor import Manuscript, Refused, become
+from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Drift, FieldDrift, Finding, State
 from lmsconf.model.moments import live_time
@@ -117,14 +117,14 @@ class _Accepting:
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    pages: dict[str, Manuscript] = field(default_factory=dict)
+    pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
     _renames: list[tuple[Finding, FieldDrift, Mapping]] = field(default_factory=list)
 
     def run(self, findings: Iterable[Finding]) -> None:
         """Notes every finding in its file; what is refused is among the problems."""
-        together: defaultdict[Where, list[Finding]] = defaultdict(list)
+        together: defaultdict[SourceLocation, list[Finding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
                 self.problems.append(_nowhere(finding))
@@ -151,7 +151,7 @@ class _Accepting:
                 self.problems.append(refused.problem)
         return found
 
-    def _tried(self, found: list[Finding], source: Where) -> None:
+    def _tried(self, found: list[Finding], source: SourceLocation) -> None:
         try:
             if found[0].state is State.UNDECLARED:
                 for finding in found:
@@ -166,7 +166,7 @@ class _Accepting:
         message = f"{finding.address}: {refused.problem.message}"
         self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
 
-    def _refuse_part(self, found: list[Finding], source: Where) -> None:
+    def _refuse_part(self, found: list[Finding], source: SourceLocation) -> None:
         """One entry may declare several resources: it can be changed for all of them only."""
         here = [one for one in self.manifests.declared if one.source == source]
         first = found[0]
@@ -176,21 +176,21 @@ class _Accepting:
             hint = "Write what differs as an entry of its own, and run it again."
             raise Refused(f"{what}, and they are no longer alike", source, hint)
 
-    def page(self, name: str) -> Manuscript:
+    def page(self, name: str) -> YamlEditor:
         """A manifest by its path in the project."""
         if name not in self.pages:
-            self.pages[name] = Manuscript(name, read_text(self.root / name).encode())
+            self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
         return self.pages[name]
 
-    def _node(self, finding: Finding, source: Where) -> tuple[Manuscript, Node]:
+    def _node(self, finding: Finding, source: SourceLocation) -> tuple[YamlEditor, Node]:
         page = self.page(source.file)
-        node = page.at(Where(source.file, source.line, source.column))
+        node = page.at(SourceLocation(source.file, source.line, source.column))
         if node is None or isinstance(node, Alias):
             raise Refused("it is not written out here", source)
         page.check(node)
         return page, node
 
-    def _drop_absent(self, finding: Finding, source: Where) -> None:
+    def _drop_absent(self, finding: Finding, source: SourceLocation) -> None:
         """What is wanted gone and may stay after all: its entry under `absent` goes."""
         page, node = self._node(finding, source)
         if finding.address.kind == CONTENT_TARGET:
@@ -198,7 +198,7 @@ class _Accepting:
         else:
             _remove(page, node)
 
-    def _take_over(self, finding: Finding, source: Where) -> None:
+    def _take_over(self, finding: Finding, source: SourceLocation) -> None:
         if finding.state is State.RENAMED and finding.live is None:
             raise _unclear(finding, source)
         page, node = self._node(finding, source)
@@ -216,7 +216,7 @@ class _Accepting:
             else:
                 raise Refused("only its name is written here", source)
 
-    def _field(self, page: Manuscript, finding: Finding, entry: Mapping, change: FieldDrift) -> None:
+    def _field(self, page: YamlEditor, finding: Finding, entry: Mapping, change: FieldDrift) -> None:
         head, _, rest = change.path.partition(".")
         if head in ("name", "email") or (head == "choices" and rest):
             self._renames.append((finding, change, entry))
@@ -229,7 +229,7 @@ class _Accepting:
         else:
             set_key(page, entry, head, self._live(change))
 
-    def _under(self, page: Manuscript, node: Node, key: str, change: FieldDrift) -> None:
+    def _under(self, page: YamlEditor, node: Node, key: str, change: FieldDrift) -> None:
         """A person's metadata or answer under one key."""
         if not isinstance(node, Mapping):
             raise Refused("this is no mapping", page.where(node))
@@ -251,7 +251,7 @@ class _Accepting:
 
     def _rename(self, finding: Finding, change: FieldDrift, entry: Mapping) -> None:
         """A name that the workspace changed: here, and wherever manifests speak of it."""
-        page = self.page(cast(Where, finding.source).file)
+        page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
         if change.path in ("name", "email"):
@@ -271,14 +271,14 @@ class _Accepting:
         rename_choice(everywhere, finding.address.name, normal(old), new)
 
 
-def _unclear(finding: Finding, source: Where) -> Refused:
+def _unclear(finding: Finding, source: SourceLocation) -> Refused:
     """Of several that it may be, a person has to say which."""
     names = " and ".join(str(one.address) for one in finding.candidates)
     lines = " or ".join(one.line for one in finding.candidates)
     return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 
-def _remove(page: Manuscript, node: Node) -> None:
+def _remove(page: YamlEditor, node: Node) -> None:
     """Takes an entry out of its section, with the comment that is about it."""
     section = node.parent
     if not isinstance(section, Sequence):
@@ -288,7 +288,7 @@ def _remove(page: Manuscript, node: Node) -> None:
     section.commented = True
 
 
-def _forget(page: Manuscript, entry: Mapping, name: str) -> None:
+def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
     """What was an earlier name is the name again, so it is no earlier one."""
     node = entry.get("previously")
     if not isinstance(node, Sequence):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
 
-from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Drift, Finding, State
@@ -85,7 +85,9 @@ class Project:
             return found
         # A condition that was taken over may ask for a choice that the manifests do not list yet.
         mine = [one for one in after.declared if one.address in wrong]
-        below = {as_it_was(each, draft.renamed) for one in mine for each in self.kinds[one.address.kind].leans_on(one)}
+        below = {
+            as_it_was(each, draft.renamed) for one in mine for each in self.kinds[one.address.kind].dependencies(one)
+        }
         return set(sorted(known & below)[:1])
 
     def _refused(self, findings: Sequence[Finding]) -> set[Address]:
@@ -134,5 +136,5 @@ def on_disk(problem: Problem, draft: Draft) -> Problem:
         if start < source.line <= end:
             same = what == "equal"
             line = old_start + source.line - start if same else min(old_start + 1, old_end, len(old))
-            return replace(problem, source=Where(source.file, line, source.column if same else 0, source.each))
+            return replace(problem, source=SourceLocation(source.file, line, source.column if same else 0, source.each))
     return problem

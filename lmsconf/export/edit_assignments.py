@@ -9,7 +9,7 @@ from lmsconf.kinds.shared.names import EVERYONE, USER
 from lmsconf.manifest.edit.lists import literal, remove_key, set_key
 from lmsconf.manifest.edit.text_buffer import plain_text
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import Manuscript, Refused
+from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Finding
 from lmsconf.model.names import email, normal
@@ -18,7 +18,7 @@ from lmsconf.model.values import Json
 _EVERYONE: Final = "everyone"
 
 
-def set_on_assignment(page: Manuscript, item: Node, key: str, live: Json) -> None:
+def set_on_assignment(page: YamlEditor, item: Node, key: str, live: Json) -> None:
     """What the workspace has under one key of an assignment: beside its audience, or beside its content.
 
     What is said for several audiences at once stays, and the one that differs says so itself.
@@ -39,7 +39,7 @@ def set_on_assignment(page: Manuscript, item: Node, key: str, live: Json) -> Non
         raise Refused("this audience is not written out here", page.where(item))
 
 
-def _set(page: Manuscript, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
+def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
     """No limit is said by leaving the key out, unless a limit is said for all."""
     if live is None and default is None:
         remove_key(page, owner, key)
@@ -47,7 +47,7 @@ def _set(page: Manuscript, owner: Mapping, key: str, live: Json, default: Node |
         set_key(page, owner, key, live)
 
 
-def remove_audience(page: Manuscript, item: Node) -> None:
+def remove_audience(page: YamlEditor, item: Node) -> None:
     """Takes an audience out; with the last one the whole entry goes."""
     audiences, block = item.parent, _block(page, item)
     if not isinstance(audiences, Sequence) or not isinstance(block.parent, Sequence):
@@ -61,7 +61,7 @@ def remove_audience(page: Manuscript, item: Node) -> None:
         block.parent.commented = True
 
 
-def audience_item(page: Manuscript, entry: Node, finding: Finding) -> Node:
+def audience_item(page: YamlEditor, entry: Node, finding: Finding) -> Node:
     """The audience of an entry under `absent` that a finding is about."""
     contents = literal(page, entry.get("content") if isinstance(entry, Mapping) else None, entry)
     if isinstance(contents, Sequence) and len(contents.items) > 1:
@@ -89,7 +89,7 @@ def _audience(said: Json) -> Address:
     return EVERYONE
 
 
-def _block(page: Manuscript, item: Node) -> Mapping:
+def _block(page: YamlEditor, item: Node) -> Mapping:
     """The entry that an audience stands in."""
     block = item.parent.parent if item.parent is not None else None
     if not isinstance(block, Mapping) or (item.becomes is not UNCHANGED and not isinstance(item.becomes, dict)):

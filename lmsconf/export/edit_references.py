@@ -9,7 +9,7 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.manifest.edit.lists import choice
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import Manuscript, become
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, become
 from lmsconf.model.names import email, normal
 
 Trail = tuple[str, ...]
@@ -41,14 +41,14 @@ SPOTS: Final[dict[str, tuple[Trail, ...]]] = {
 """Kind → where manifests name its resources, from the root of a document."""
 
 
-def rename_everywhere(pages: Iterable[Manuscript], kind: str, old: str, new: str) -> None:
+def rename_everywhere(pages: Iterable[YamlEditor], kind: str, old: str, new: str) -> None:
     """Notes the new name wherever the manifests name that resource from another one."""
     same: Callable[[str], str] = email if kind == USER else normal
     for page, node in _reached(pages, SPOTS.get(kind, ())):
         _rename(page, node, old, new, same)
 
 
-def rename_choice(pages: Iterable[Manuscript], field: str, old: str, new: str) -> None:
+def rename_choice(pages: Iterable[YamlEditor], field: str, old: str, new: str) -> None:
     """Notes a choice's new name in the conditions on its field, and in people's answers."""
     pages = list(pages)
     for page, node in _reached(pages, _CONDITIONS):
@@ -63,12 +63,12 @@ def rename_choice(pages: Iterable[Manuscript], field: str, old: str, new: str) -
                 _rename(page, item, old, new, normal)
 
 
-def _rename(page: Manuscript, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
+def _rename(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
     if isinstance(node, Scalar) and same(str(plain_text(node.text))) == same(old):
         become(page, node, raw_text(new))
 
 
-def _reached(pages: Iterable[Manuscript], trails: Iterable[Trail]) -> Iterator[tuple[Manuscript, Node]]:
+def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
     trails = list(trails)
     for page in pages:
         for root in page.roots:

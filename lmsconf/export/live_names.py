@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.roster import Roster, roster
+from lmsconf.kinds.shared.roster import Directory, roster
 from lmsconf.manifest.edit.yaml_text import is_sayable
 from lmsconf.model.address import Address
 from lmsconf.model.names import email, look, normal
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
-from lmsconf.model.values import Absent, Declared, Json
-from lmsconf.planner.context import Planning, Terms
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json
+from lmsconf.planner.context import PlanContext, Terms
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
@@ -35,7 +35,7 @@ class Live:
 
     def __init__(self, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms) -> None:
         plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-        self.planning = Planning(snapshot, plain, terms, lambda _: True)
+        self.planning = PlanContext(snapshot, plain, terms, lambda _: True)
         self.snapshot, self.timezone = snapshot, policy.timezone
         self.owns_assignments = bool(policy.ownership.get(CONTENT_TARGET))
         for each in kinds.values():
@@ -52,7 +52,7 @@ class Live:
         return self.snapshot.of(kind).rows
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> Directory:
         return roster(self.planning)
 
     def is_first(self, kind: str, row: HasName) -> bool:
@@ -124,7 +124,7 @@ def spoken_of(
 ) -> Spoken:
     """What manifests say of a workspace, under whatever name; also what they want gone, and what goes with that."""
     # What is owned and undeclared is the very thing that an export is for.
-    planning = Planning(snapshot, replace(policy, ownership={}), terms, lambda _: True)
+    planning = PlanContext(snapshot, replace(policy, ownership={}), terms, lambda _: True)
     here = [one for one in existing.declared if _is_here(one, policy)]
     gone = [one for one in existing.absent if _is_here(one, policy)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
@@ -140,5 +140,5 @@ def spoken_of(
     return Spoken({kind: frozenset(found) for kind, found in ids.items()}, said, others)
 
 
-def _is_here(one: Declared | Absent, policy: Policy) -> bool:
+def _is_here(one: DesiredResource | DeleteEntry, policy: Policy) -> bool:
     return one.applies_in(policy.workspace)

@@ -62,7 +62,7 @@ def custom_fields(live: Live) -> Said:
     """Every field, with its choices in their order."""
     for row in cast("tuple[FieldRow, ...]", live.rows(CUSTOM_FIELD)):
         body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
-        notes = [] if body else [f'its type {row.type} is none that a manifest knows']
+        notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
         if row.choices:
             names = [normal(choice.name) for choice in row.choices]
             sayable = [name for name in names if names.count(name) == 1 and is_name(name)]
@@ -162,9 +162,7 @@ def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes:
     return Saying(address=address, id=row.id, body={"name": name, **pin, **rest}, notes=tuple(notes))
 
 
-def _people(
-    live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Json], notes: list[str]
-) -> None:
+def _people(live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Json], notes: list[str]) -> None:
     """Puts a list of people into a body. Nobody at all is said of members only: most groups have no manager."""
     if ids is None:
         return

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Final, NamedTuple, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.rows import Saying, Unsaid
 from lmsconf.kinds.shared.names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import is_sayable
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import Shape
-from lmsconf.model.values import Action, Change, Declared, Json, Plan
+from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
 from lmsconf.planner.kind import Entry, Kind
 from lmsconf.planner.plan import OWNED, Manifests
 
@@ -44,10 +44,10 @@ class _Spot:
 
     number: int
 
-    def at(self, *path: str | int) -> Where:
-        return Where(f"{_OURS}{path[0] if path else _WHOLE}", self.number)
+    def at(self, *path: str | int) -> SourceLocation:
+        return SourceLocation(f"{_OURS}{path[0] if path else _WHOLE}", self.number)
 
-    def find(self, text: str, *path: str | int) -> Where:
+    def find(self, text: str, *path: str | int) -> SourceLocation:
         return self.at(*path)
 
 
@@ -87,8 +87,8 @@ class Trial:
     def _shape(self, kind: str) -> Shape:
         return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
 
-    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[Declared], list[Fault]]:
-        declared: list[Declared] = []
+    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[DesiredResource], list[Fault]]:
+        declared: list[DesiredResource] = []
         problems: list[Problem] = []
         for number, one in enumerate(sayings):
             entry = Entry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
@@ -97,7 +97,9 @@ class Trial:
         problems.extend(cross.problems(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, sayings))
 
-    def _planned(self, sayings: Sequence[Saying], declared: Sequence[Declared]) -> tuple[Plan | None, list[Fault]]:
+    def _planned(
+        self, sayings: Sequence[Saying], declared: Sequence[DesiredResource]
+    ) -> tuple[Plan | None, list[Fault]]:
         """The plan, and what of the sayings it would change. Raises ProblemsFound for errors that are not theirs."""
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
         try:

@@ -30,9 +30,7 @@ class Locked(LmsconfError):
 
 
 @contextmanager
-def locked(
-    root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> Iterator[None]:
+def locked(root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Iterator[None]:
     """Nobody else gets this workspace of this project while it lasts. Raises Locked, which says who has it."""
     path = made(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
     try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024
@@ -23,12 +23,12 @@ _ENDINGS: Final = (".yaml", ".yml")
 class Unreadable(Exception):
     """A file, or a folder, that gives no text; `problem` says why."""
 
-    def __init__(self, code: str, message: str, *, source: Where, hint: str | None = None) -> None:
+    def __init__(self, code: str, message: str, *, source: SourceLocation, hint: str | None = None) -> None:
         super().__init__(message)
         self.problem = Problem(code=code, message=message, hint=hint, source=source)
 
 
-class Shelf:
+class FileSet:
     """Reads the files of one project, each path as seen from its root, and remembers what was read."""
 
     def __init__(self, root: Path, drafts: Mapping[str, bytes] | None = None) -> None:
@@ -56,13 +56,15 @@ class Shelf:
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
-            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=Where(self.name(paths[0])))
+            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.name(paths[0])))
 
     def _text(self, path: Path, limit: int, together: int) -> str:
         name = self.name(path)
         data = self._drafts[name] if name in self._drafts else self._bytes(path, name, limit, together)
         if len(self._digests) >= FILES_LIMIT:
-            raise Unreadable("manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=Where(name))
+            raise Unreadable(
+                "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
+            )
         self._digests[name] = hashlib.sha256(data).hexdigest()
         try:
             return data.decode("utf-8-sig")
@@ -70,7 +72,9 @@ class Shelf:
             before = data[: error.start]
             line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
             message, hint = "this is not UTF-8 text", "Save the file as UTF-8."
-            raise Unreadable("manifest/encoding", message, hint=hint, source=Where(name, line, column)) from error
+            raise Unreadable(
+                "manifest/encoding", message, hint=hint, source=SourceLocation(name, line, column)
+            ) from error
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
         """What the file holds. It is asked for one byte more than it may have, since its size is only a promise."""
@@ -78,18 +82,22 @@ class Shelf:
             # Without waiting: a pipe would keep a reader until somebody writes.
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise Unreadable("manifest/unreadable", "is a pipe or a device, not a file", source=Where(name))
+                    raise Unreadable(
+                        "manifest/unreadable", "is a pipe or a device, not a file", source=SourceLocation(name)
+                    )
                 data = file.read(limit + 1)
         except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=Where(name)) from error
+            raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=SourceLocation(name)) from error
         if len(data) > limit:
-            raise Unreadable("manifest/too-large", f"larger than {_mib(limit)}", hint=_SPLIT, source=Where(name))
+            raise Unreadable(
+                "manifest/too-large", f"larger than {_mib(limit)}", hint=_SPLIT, source=SourceLocation(name)
+            )
         self._left[together] -= len(data)
         if self._left[together] < 0:
             what = "CSV files" if together == TABLES_LIMIT else "manifests"
             message = f"with this file the {what} are larger than {_mib(together)}"
-            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=Where(name))
+            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
         return data
 
     def holds(self, path: Path) -> bool:
@@ -125,7 +133,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def manifest_files(folder: Path, shelf: Shelf) -> list[Path]:
+def manifest_files(folder: Path, shelf: FileSet) -> list[Path]:
     """All manifests below a folder, sorted by path. Raises Unreadable where there is no folder.
 
     What cannot be walked into is among them, so that reading it says why: nothing that may declare something is passed
@@ -133,10 +141,10 @@ def manifest_files(folder: Path, shelf: Shelf) -> list[Path]:
     """
     if not folder.is_dir():
         message = "is not a folder" if folder.exists() else "there is no such folder"
-        raise Unreadable("manifest/no-folder", message, hint=_NAMED, source=Where(shelf.name(folder)))
+        raise Unreadable("manifest/no-folder", message, hint=_NAMED, source=SourceLocation(shelf.name(folder)))
     if not shelf.holds(folder):
         message = "lies outside the project"
-        raise Unreadable("manifest/outside", message, hint=_NAMED, source=Where(shelf.name(folder)))
+        raise Unreadable("manifest/outside", message, hint=_NAMED, source=SourceLocation(shelf.name(folder)))
     # Where the manifests lie beside the project file, that is still none of them.
     return sorted((path for path in _below(folder) if shelf.name(path) != PROJECT_FILE), key=shelf.name)
 
@@ -144,9 +152,9 @@ def manifest_files(folder: Path, shelf: Shelf) -> list[Path]:
 _NAMED: Final = "`manifests:` in the project file names the folder with the manifests, inside the project."
 
 
-def manifest_text(path: Path, shelf: Shelf) -> str:
+def manifest_text(path: Path, shelf: FileSet) -> str:
     """The text of one of those. Raises Unreadable, for links that lead out of the project too."""
-    where = Where(shelf.name(path))
+    where = SourceLocation(shelf.name(path))
     if path.is_dir():
         return _refuse_folder(path, where)
     if not shelf.holds(path):
@@ -155,7 +163,7 @@ def manifest_text(path: Path, shelf: Shelf) -> str:
     return shelf.text(path)
 
 
-def _refuse_folder(path: Path, where: Where) -> NoReturn:
+def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
     """Says why a folder was not walked into."""
     if path.is_symlink():
         message = "is a link to a folder, and such links are not followed"

@@ -10,13 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Severity, Where, shown
+from lmsconf.errors import Problem, Severity, SourceLocation, shown
 from lmsconf.manifest.expand.expander import Expander
 from lmsconf.manifest.expand.for_each import Entry, Writer
 from lmsconf.manifest.expand.people import people_trails
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.expand.variables import Exhausted, Variables
-from lmsconf.manifest.file_set import Shelf, Unreadable, manifest_files, manifest_text
+from lmsconf.manifest.file_set import FileSet, Unreadable, manifest_files, manifest_text
 from lmsconf.manifest.schemas import (
     ABSENT,
     absent_entry_schema,
@@ -34,7 +34,7 @@ from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, settle
 from lmsconf.manifest.yaml.scalars import OPENS
 from lmsconf.model.address import Address
 from lmsconf.model.names import did_you_mean
-from lmsconf.model.values import Absent, Declared, Json
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
@@ -62,7 +62,7 @@ def load(
     variables: what `$(name)` stands for. workspaces: those that an entry may name; left out, any. keep: hears what
     each entry says once everything is written out. drafts: by path, what files hold whatever is on the disk.
     """
-    loading = _Loading(Shelf(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
+    loading = _Loading(FileSet(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
     loading.run(folder)
     told = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
@@ -76,7 +76,7 @@ def load(
 
 def _ordered(told: Iterable[Problem]) -> list[Problem]:
     """The problems in the order of the files; of too many the first, and that there are more."""
-    ordered = sorted(told, key=lambda problem: (problem.source or Where(""), problem.message))
+    ordered = sorted(told, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
     return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
@@ -130,14 +130,14 @@ _Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
 class _Loading:
     """One run: what was declared so far, and what was wrong."""
 
-    shelf: Shelf
+    shelf: FileSet
     kinds: Mapping[str, Kind]
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
     keep: Keep | None
-    declared: list[Declared] = field(default_factory=list)
-    absent: list[Absent] = field(default_factory=list)
+    declared: list[DesiredResource] = field(default_factory=list)
+    absent: list[DeleteEntry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     _errors: int = 0
     _counted: int = 0
@@ -313,7 +313,7 @@ def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] |
                 )
 
 
-def _too_many(source: Where | None) -> Problem:
+def _too_many(source: SourceLocation | None) -> Problem:
     message = f"the manifests have more than {ENOUGH:,} errors; the others are not told"
     return Problem(code="manifest/too-many-problems", message=message, source=source)
 
@@ -323,7 +323,7 @@ def _nothing(folder: str) -> Problem:
         code="manifest/nothing",
         message="there is no manifest here",
         hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
-        source=Where(folder),
+        source=SourceLocation(folder),
     )
 
 
@@ -340,5 +340,5 @@ def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",
         hint=f"Write what shall be, under one of {sections}, {ABSENT}.",
-        source=Where(files[0], 1, 1) if is_one else Where(files[0]),
+        source=SourceLocation(files[0], 1, 1) if is_one else SourceLocation(files[0]),
     )

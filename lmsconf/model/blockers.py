@@ -8,7 +8,7 @@ from enum import StrEnum
 from shlex import quote
 from typing import Final
 
-from lmsconf.errors import Exit, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.values import Guard, Plan
 
 LOCK_OUT: Final = "refusal/lock-out"
@@ -58,7 +58,7 @@ def refuse_blocked(plan: Plan) -> None:
     certain = [problem for problem in plan.all_problems if is_blocking(problem)]
     guards = [_as_problem(plan, one) for one in blockers(plan) if one.allow is not None]
     if certain or guards:
-        raise ProblemsFound([*certain, *guards], exit=Exit.STOPPED)
+        raise ProblemsFound([*certain, *guards], exit=ExitCode.BLOCKED)
 
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:

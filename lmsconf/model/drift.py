@@ -17,7 +17,7 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
-from lmsconf.errors import Exit, Problem, Where
+from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.candidates import Candidate
 from lmsconf.model.values import Json, Unmanaged
@@ -58,7 +58,7 @@ class Ignore:
     pattern: str
     reason: str
     until: date | None
-    source: Where
+    source: SourceLocation
 
     def holds(self, today: date) -> bool:
         """Whether it still says what does not count."""
@@ -90,7 +90,7 @@ class Managed(NamedTuple):
     """A resource that the manifests declare for this workspace, and where."""
 
     address: Address
-    source: Where
+    source: SourceLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Finding:
     state: State
     id: RemoteId | None = None
     about: Mapping[str, Json] | None = None
-    source: Where | None = None
+    source: SourceLocation | None = None
     declared: Json = None
     live: Json = None
     fields: tuple[FieldDrift, ...] = ()
@@ -189,9 +189,9 @@ class Drift:
         return sum(finding.state is state for finding in self.findings)
 
     @property
-    def exit(self) -> Exit:
+    def exit(self) -> ExitCode:
         """What the report comes to: an error where something could not be compared, else whether there is drift."""
-        codes = [Exit.CHANGES] if self.findings else []
+        codes = [ExitCode.CHANGES] if self.findings else []
         if any(problem.is_error for problem in self.problems):
-            codes.append(Exit.ERROR)
-        return Exit.worst(codes)
+            codes.append(ExitCode.ERROR)
+        return ExitCode.worst(codes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta, tzinfo
 from typing import Final
 
-from lmsconf.errors import UsageError, Where
+from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.values import Json
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
@@ -73,7 +73,7 @@ class Consent:
     number: int | None
     reason: str | None = None
     until: date | None = None
-    source: Where | None = None
+    source: SourceLocation | None = None
 
 
 def consents(texts: Iterable[str]) -> tuple[Consent, ...]:

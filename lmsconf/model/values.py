@@ -1,12 +1,12 @@
 """The values that flow from manifests to calls. All are frozen; None means "not said", empty means empty.
 
-    Declared, Absent       what a manifest says of one resource
-    FieldChange, Change    how that differs from the workspace, for people
-    Step                   one API call as data, with names where ids will go
-    Call                   a Step with its place in the order
-    Plan                   changes + calls + all that a reviewer must know
-    Outcome                what became of one Call
-    ApplyReport            the outcomes, and whether the workspace now is as planned
+Declared, Absent       what a manifest says of one resource
+FieldChange, Change    how that differs from the workspace, for people
+Step                   one API call as data, with names where ids will go
+Call                   a Step with its place in the order
+Plan                   changes + calls + all that a reviewer must know
+Outcome                what became of one Call
+ApplyReport            the outcomes, and whether the workspace now is as planned
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.candidates import PossibleRename
 from lmsconf.model.scope import EVERYTHING, Selected, Verified
@@ -25,13 +25,13 @@ from lmsconf.model.scope import EVERYTHING, Selected, Verified
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
-class Places(Protocol):
+class SourceMap(Protocol):
     """Where the parts of a manifest entry stand."""
 
-    def at(self, *path: str | int) -> Where:
+    def at(self, *path: str | int) -> SourceLocation:
         """The place of the value at `path` below the entry, or the nearest one above it that has a place."""
 
-    def find(self, text: str, *path: str | int) -> Where:
+    def find(self, text: str, *path: str | int) -> SourceLocation:
         """The place of the list item that reads `text` at or below `path`; of `path` itself if there is none."""
 
 
@@ -44,12 +44,12 @@ class _Entry:
 
     address: Address
     spec: object
-    places: Places
+    places: SourceMap
     pins: Mapping[str, str] = field(default_factory=dict)
     only_in: frozenset[str] | None = None
 
     @property
-    def source(self) -> Where:
+    def source(self) -> SourceLocation:
         return self.places.at()
 
     def applies_in(self, workspace: str) -> bool:
@@ -68,7 +68,7 @@ def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared(_Entry):
+class DesiredResource(_Entry):
     """One resource as a manifest declares it."""
 
     previously: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Declared(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absent(_Entry):
+class DeleteEntry(_Entry):
     """One resource that a manifest wants gone. until: the last day on which the entry may be needed."""
 
     until: date | None = None
@@ -146,7 +146,7 @@ class Change:
     action: Action
     id: RemoteId | None
     about: Mapping[str, Json] | None
-    source: Where | None
+    source: SourceLocation | None
     before: Json
     after: Json
     fields: tuple[FieldChange, ...]
@@ -183,7 +183,7 @@ class Step:
     body: object = None
     makes: frozenset[Ref] = frozenset()
     uses: frozenset[Ref] = frozenset()
-    frees: frozenset[Ref] = frozenset()
+    releases: frozenset[Ref] = frozenset()
     ends: frozenset[Ref] = frozenset()
     avoids: frozenset[Ref] = frozenset()
     may_be_refused: bool = False
@@ -267,7 +267,7 @@ class Unmanaged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo:
+class Abandoned:
     """A live resource that the base declared and no manifest speaks of any more, so that it stays.
 
     absent: the line that would delete it.
@@ -329,7 +329,7 @@ class Plan:
     left_out: tuple[Address, ...] = ()
     measures: tuple[Measure, ...] = ()
     base: str | None = None
-    let_go: tuple[LetGo, ...] = ()
+    let_go: tuple[Abandoned, ...] = ()
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
     renames: tuple[PossibleRename, ...] = field(default=(), compare=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lmsconf.planner.context import Sides
+from lmsconf.planner.context import BeforeAfter
 from lmsconf.planner.diff import Keyed
 
 
-def additions_only(sides: Sides) -> Sides:
+def additions_only(sides: BeforeAfter) -> BeforeAfter:
     """The same sides, where `after` only adds to lists of people and of choices."""
     before, after = sides.before or {}, sides.after or {}
     return replace(sides, after={key: _added(before[key], value) for key, value in after.items()})

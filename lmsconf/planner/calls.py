@@ -9,13 +9,13 @@ from dataclasses import replace
 from lmsconf.errors import Severity
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.values import Call, Step
-from lmsconf.planner.context import Planning
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.ordering import Circle, needs, order
 
 Work = Sequence[tuple[Address, Sequence[Step]]]
 
 
-def arrange(planning: Planning, work: Work, kinds: Sequence[str]) -> tuple[Call, ...]:
+def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Call, ...]:
     """The calls of all resources in one order. What cannot be ordered or referred to becomes a problem."""
     rank = {kind: position for position, kind in enumerate(kinds)}
     owners = [address for address, steps in work for _ in steps]
@@ -47,12 +47,12 @@ def _phase(step: Step, before: set[int]) -> int:
     return 2 if step.revokes else 1
 
 
-def _cut(planning: Planning, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
+def _cut(planning: PlanContext, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
     """Has the calls of a circle made at once that would only better have waited. False: there are none."""
     cut = False
     for position in circle:
         avoided = steps[position].avoids
-        leaning = {owners[other] for other in circle if steps[other].frees & avoided}
+        leaning = {owners[other] for other in circle if steps[other].releases & avoided}
         if leaning:
             steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
             _foretell(planning, owners[position], leaning)
@@ -60,7 +60,7 @@ def _cut(planning: Planning, owners: Sequence[Address], steps: list[Step], circl
     return cut
 
 
-def _foretell(planning: Planning, owner: Address, leaning: Collection[Address]) -> None:
+def _foretell(planning: PlanContext, owner: Address, leaning: Collection[Address]) -> None:
     planning.problem(
         "refusal/in-use",
         f"{owner}: may be refused, because it is changed while it is in use; it is named by "
@@ -72,7 +72,7 @@ def _foretell(planning: Planning, owner: Address, leaning: Collection[Address]) 
     )
 
 
-def _call(planning: Planning, name: str, address: Address, step: Step, before: list[str]) -> Call:
+def _call(planning: PlanContext, name: str, address: Address, step: Step, before: list[str]) -> Call:
     method, path = planning.terms.request(step.operation, step.path)
     return Call(
         id=name,
@@ -88,7 +88,7 @@ def _call(planning: Planning, name: str, address: Address, step: Step, before: l
     )
 
 
-def _check_refs(planning: Planning, owners: Sequence[Address], steps: Sequence[Step]) -> None:
+def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequence[Step]) -> None:
     """A call may only stand on an id to come when a call of this plan makes it."""
     made = {ref for step in steps for ref in step.makes}
     # What has an error of its own is not planned for that reason, which is told already.
@@ -115,7 +115,7 @@ def refs_in(*values: object) -> Iterator[Ref]:
             yield from refs_in(*value)
 
 
-def _report_circle(planning: Planning, members: Sequence[Address]) -> None:
+def _report_circle(planning: PlanContext, members: Sequence[Address]) -> None:
     names = ", ".join(dict.fromkeys(str(address) for address in members))
     planning.problem(
         "plan/circle",

@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
-from lmsconf.model.values import Absent, Action, Declared, Json, Measure, Step, Undo
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Measure, Step, Undo
 
 VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
@@ -35,7 +35,7 @@ class Terms(Protocol):
         ...
 
 
-class Book:
+class NameRegistry:
     """Names and ids as they will be once the plan is carried out: the one bridge between the two.
 
     Things that will be created have a name and no id yet; `ref` gives a Ref for them.
@@ -46,17 +46,17 @@ class Book:
         self._names: dict[tuple[str, str], str] = {}
         self._shared: dict[tuple[str, str], list[str]] = {}
 
-    def know(self, kind: str, name: str, id: RemoteId | None) -> None:
+    def register(self, kind: str, name: str, id: RemoteId | None) -> None:
         """A thing goes by that name; without an id it is still to be created."""
         self._ids[kind, name] = id
         if id is not None:
             self._names[kind, id] = name
 
-    def recall(self, kind: str, name: str, id: RemoteId) -> None:
+    def alias(self, kind: str, name: str, id: RemoteId) -> None:
         """A live thing shows as that name, which nothing can refer to: it leaves, or shares its name."""
         self._names[kind, id] = name
 
-    def share(self, kind: str, name: str, id: RemoteId) -> None:
+    def register_duplicate(self, kind: str, name: str, id: RemoteId) -> None:
         """One more live thing of a name that something has already: it shows with its id."""
         holder = self._ids[kind, name]
         self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
@@ -88,7 +88,7 @@ class Book:
 class Match:
     """A declaration and the live thing it speaks of; None: it is to be created."""
 
-    declared: Declared
+    declared: DesiredResource
     row: HasName | None
 
     @property
@@ -97,12 +97,12 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class Deletion:
     """A live thing that will be deleted: said under `absent`, owned and not declared, or gone `with_` its group."""
 
     address: Address
     row: HasName
-    absent: Absent | None
+    absent: DeleteEntry | None
     with_: Address | None = None
 
 
@@ -114,18 +114,18 @@ class Undeclared(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Identified:
+class MatchResult:
     """What is what within one kind."""
 
     matches: list[Match] = field(default_factory=list)
-    gone: list[Gone] = field(default_factory=list)
+    gone: list[Deletion] = field(default_factory=list)
     unmanaged: list[Undeclared] = field(default_factory=list)
     left_alone: int = 0
     live: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class BeforeAfter:
     """A resource seen from both sides, in forms that hold only what the manifest speaks of.
 
     sizes: how many the live list under each key holds, for the guards' shares.
@@ -174,10 +174,10 @@ class Effect:
     row: HasName
     with_: Address
     reason: str
-    sides: Sides
+    sides: BeforeAfter
 
 
-class Planning:
+class PlanContext:
     """The state of one planning: inputs, what the kinds found out for each other, and problems on the way.
 
     gone      what will be deleted
@@ -192,7 +192,7 @@ class Planning:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, terms: Terms, chosen: Callable[[Address], bool]) -> None:
         self.snapshot, self.policy, self.terms, self.chosen = snapshot, policy, terms, chosen
-        self.book = Book()
+        self.book = NameRegistry()
         self.problems: list[Problem] = []
         self.gone: set[Address] = set()
         self.kept: defaultdict[Ref, list[Address]] = defaultdict(list)
@@ -209,7 +209,7 @@ class Planning:
         message: str,
         *,
         hint: str | None = None,
-        at: Where | None = None,
+        at: SourceLocation | None = None,
         address: Address | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
@@ -244,50 +244,52 @@ class Planner(Protocol):
         """Whether it only ties others together, so that deleting one is a removal and not a deletion."""
         ...
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """Which declaration speaks of which live thing. Tells the book every name as it will be."""
         ...
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Both sides of a declared resource; None when a problem was found that leaves nothing to compare."""
         ...
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """What a resource that goes holds; `after` is None."""
         ...
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Called once when all kinds are compared: notes for other kinds what leans on what."""
         ...
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """What a difference between the sides of a live resource is: an update, or a replacement."""
         ...
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """The calls that lead from `before` to `after`."""
         ...
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """The calls that delete it."""
         ...
 
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """What else must be there for it."""
         ...
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """How much of the change a later plan can take back. Asked when every kind has concluded."""
         ...
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The ids that the answer to a call teaches."""
         ...
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """What a live resource holds, as far as it was read."""
         ...
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
         """By what a resource may be another one under a new name; None where a name cannot change unseen."""
         ...

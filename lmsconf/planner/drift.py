@@ -15,7 +15,7 @@ from lmsconf.model.candidates import Candidate, PossibleRename
 from lmsconf.model.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
 from lmsconf.model.names import exactly, fits
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Action, Change, Declared, FieldChange, Plan
+from lmsconf.model.values import Action, Change, DesiredResource, FieldChange, Plan
 from lmsconf.planner.renames import CLOSE, POSSIBLE
 
 TAKE_OVER: Final = "export --into"
@@ -57,7 +57,7 @@ class Evidence:
 def make_drift(
     plan: Plan,
     snapshot: Snapshot,
-    declared: Sequence[Declared],
+    declared: Sequence[DesiredResource],
     evidence: Evidence,
     *,
     ignores: Sequence[Ignore] = (),
@@ -263,7 +263,7 @@ def _turned(change: FieldChange) -> FieldDrift:
 
 
 def _coverage(
-    plan: Plan, snapshot: Snapshot, declared: Sequence[Declared], lost: AbstractSet[str | None]
+    plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource], lost: AbstractSet[str | None]
 ) -> Iterator[Coverage]:
     """The managed share of each kind that was read and that somebody may want to be managed."""
     alone = {group.kind: group.left_alone for group in plan.unmanaged}
@@ -282,7 +282,7 @@ def _coverage(
         )
 
 
-def _kinds(plan: Plan, declared: Sequence[Declared]) -> list[str]:
+def _kinds(plan: Plan, declared: Sequence[DesiredResource]) -> list[str]:
     """The kinds that the manifests declare, change or list as unmanaged. Undeclared people are nobody's business."""
     named = [one.address.kind for one in declared]
     return sorted({*named, *(one.address.kind for one in plan.changes), *(one.kind for one in plan.unmanaged)})

@@ -35,7 +35,7 @@ _LOSSES: Final = {
 _UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
 
 
-def judge(
+def evaluate_guards(
     measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
 ) -> tuple[Guard, ...]:
     """How a plan stands to each guard that is on.

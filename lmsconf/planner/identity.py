@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import look, nearest, normal, quoted, skeleton, strangers
 from lmsconf.model.snapshot import HasName
@@ -23,7 +23,7 @@ class Claim:
     pin: RemoteId | None
     previously: tuple[str, ...]
     label: str
-    source: Where
+    source: SourceLocation
     address: str
 
 
@@ -152,7 +152,7 @@ class _Matching(Generic[L]):
             done.update(path)
             if not path:
                 continue
-            ids = ", ".join(f'{self.claims[i].label} `id: {quoted(self._other(path, i).id)}`' for i in path)
+            ids = ", ".join(f"{self.claims[i].label} `id: {quoted(self._other(path, i).id)}`" for i in path)
             for index in path:
                 self._problem(
                     index,

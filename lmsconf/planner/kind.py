@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from lmsconf.errors import Problem
-from lmsconf.model.values import Absent, Declared, Json, Places
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
 from lmsconf.planner.context import Planner
 
 
@@ -20,7 +20,7 @@ class Entry:
     """
 
     body: Mapping[str, Json]
-    places: Places
+    places: SourceMap
     timezone: tzinfo | None
     report: Callable[[Problem], None]
 
@@ -42,14 +42,16 @@ class Kind(Planner, Protocol):
     @property
     def absent_schema(self) -> Mapping[str, Json]: ...
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """The declarations of one manifest entry."""
         ...
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """What one entry under `absent` wants gone."""
         ...
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """What can be wrong between declarations, without the workspace; `everything` maps kind to declarations."""
         ...

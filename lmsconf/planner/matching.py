@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.names import fits, matches, normal, quoted, skeleton
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Declared
-from lmsconf.planner.context import Gone, Identified, Match, Planning, Undeclared
+from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Undeclared
 from lmsconf.planner.identity import Claim, Found, find
 
 _DOUBTFUL: Final = "declared and in doubt"
@@ -20,8 +20,8 @@ _RENAMED: Final = "old names and new ones"
 
 
 def identify_named(
-    planning: Planning, kind: str, noun: str, declared: Sequence[Declared], absent: Sequence[Absent]
-) -> Identified:
+    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+) -> MatchResult:
     """Matches declarations with the live resources of a kind, and tells the book every name as it will be."""
     listing = planning.snapshot.of(kind)
     out, found = match_declared(planning, kind, noun, declared, listing.rows)
@@ -35,13 +35,13 @@ def identify_named(
 
 
 def match_declared(
-    planning: Planning, kind: str, noun: str, declared: Sequence[Declared], rows: Sequence[HasName]
-) -> tuple[Identified, Found[HasName]]:
+    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], rows: Sequence[HasName]
+) -> tuple[MatchResult, Found[HasName]]:
     """Which declaration speaks of which live resource; problems are told, and the book knows what is declared."""
     incomplete = planning.snapshot.of(kind).incomplete
     found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
     planning.problems.extend(found.problems)
-    out = Identified(live=len(rows))
+    out = MatchResult(live=len(rows))
     for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
         if position not in found.broken:
             out.matches.append(Match(declared=one, row=row))
@@ -49,21 +49,21 @@ def match_declared(
             _doubtful(planning).add(one.address)
         if row is not None and normal(row.name) != one.address.name:
             _renamed(planning)[Address.of(kind, normal(row.name))] = one.address
-        planning.book.know(kind, one.address.name, None if row is None else row.id)
+        planning.book.register(kind, one.address.name, None if row is None else row.id)
     return out, found
 
 
-def _doubtful(planning: Planning) -> set[Address]:
+def _doubtful(planning: PlanContext) -> set[Address]:
     """What is declared, and has an error because of which nobody knows what is live of it."""
     return cast("set[Address]", planning.notes.setdefault(_DOUBTFUL, set()))
 
 
-def _renamed(planning: Planning) -> dict[Address, Address]:
+def _renamed(planning: PlanContext) -> dict[Address, Address]:
     """For each live thing that the manifests rename: how it goes now, and how it will."""
     return cast("dict[Address, Address]", planning.notes.setdefault(_RENAMED, {}))
 
 
-def is_in_doubt(planning: Planning, named: Address, by: Address, at: Where) -> bool:
+def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
     """Whether what a declaration names cannot be told from another, or has an error of its own.
 
     Its own error says all there is to say; where that is not told, or there is none, this tells one.
@@ -91,7 +91,7 @@ def is_in_doubt(planning: Planning, named: Address, by: Address, at: Where) -> b
     return True
 
 
-def fate_of(planning: Planning, named: Address, near: str | None) -> tuple[str, str | None]:
+def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
     """What becomes of something that nothing will go by, and what to write instead. near: what it looks like."""
     new = _renamed(planning).get(named)
     if new is not None:
@@ -105,7 +105,7 @@ def fate_of(planning: Planning, named: Address, near: str | None) -> tuple[str, 
     return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
 
 
-def _claim(planning: Planning, one: Declared) -> Claim:
+def _claim(planning: PlanContext, one: DesiredResource) -> Claim:
     return Claim(
         name=one.address.name,
         pin=one.pin(planning.policy.workspace),
@@ -117,10 +117,10 @@ def _claim(planning: Planning, one: Declared) -> Claim:
 
 
 def _take_absent(
-    planning: Planning,
+    planning: PlanContext,
     kind: str,
-    out: Identified,
-    absent: Sequence[Absent],
+    out: MatchResult,
+    absent: Sequence[DeleteEntry],
     free: Sequence[HasName],
     claimed: set[str],
 ) -> list[HasName]:
@@ -160,14 +160,14 @@ def _take_absent(
             )
         elif rows and rows[0].id not in going:
             going.add(rows[0].id)
-            out.gone.append(Gone(address=one.address, row=rows[0], absent=one))
+            out.gone.append(Deletion(address=one.address, row=rows[0], absent=one))
         elif not rows:
             free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
             nothing_to_do(planning, one, alike(one.address.name, free_names))
     return [row for row in free if row.id not in going]
 
 
-def _other_name(planning: Planning, one: Absent, pinned: HasName, named: Sequence[HasName]) -> None:
+def _other_name(planning: PlanContext, one: DeleteEntry, pinned: HasName, named: Sequence[HasName]) -> None:
     """An entry whose id and name mean different things deletes neither."""
     name = one.address.name
     planning.problem(
@@ -180,7 +180,7 @@ def _other_name(planning: Planning, one: Absent, pinned: HasName, named: Sequenc
     )
 
 
-def _other_id(planning: Planning, one: Absent, pin: str, named: Sequence[HasName]) -> None:
+def _other_id(planning: PlanContext, one: DeleteEntry, pin: str, named: Sequence[HasName]) -> None:
     """Once a twin is deleted by its id, this is how its entry looks, so it cannot be an error."""
     planning.problem(
         "absent/other-id",
@@ -197,7 +197,7 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
     return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
 
 
-def hint_on_missing(planning: Planning, kind: str, near: str | None, otherwise: str) -> str:
+def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
     """What to say of something that is not live: what is near, or that it may be live beyond what was read.
 
     otherwise: the way out where nothing is near.
@@ -214,7 +214,7 @@ def alike(name: str, names: Iterable[str]) -> str | None:
     return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
 
 
-def nothing_to_do(planning: Planning, one: Absent, stays: str | None = None) -> None:
+def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = None) -> None:
     """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows.
 
     stays: the name of something that is live, and that the entry may have meant.
@@ -249,7 +249,7 @@ def nothing_to_do(planning: Planning, one: Absent, stays: str | None = None) -> 
     )
 
 
-def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasName]) -> None:
+def _settle(planning: PlanContext, kind: str, out: MatchResult, rows: Sequence[HasName]) -> None:
     """Sorts what no entry speaks of into owned, left alone and unmanaged."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
@@ -260,25 +260,25 @@ def _settle(planning: Planning, kind: str, out: Identified, rows: Sequence[HasNa
         if matches(str(address), policy.leave_alone):
             out.left_alone += 1
         elif not policy.only and matches(name, policy.ownership.get(kind, ())):
-            out.gone.append(Gone(address=address, row=row, absent=None))
+            out.gone.append(Deletion(address=address, row=row, absent=None))
             owned[name].append(row)
             continue
         else:
             out.unmanaged.append(Undeclared(address, row))
         if not planning.book.has(kind, name):
-            planning.book.know(kind, name, row.id)
+            planning.book.register(kind, name, row.id)
         elif name in declared:
-            planning.book.recall(kind, f"{name} (id {row.id})", row.id)
+            planning.book.alias(kind, f"{name} (id {row.id})", row.id)
         else:
-            planning.book.share(kind, name, row.id)
+            planning.book.register_duplicate(kind, name, row.id)
     for gone in out.gone:
-        planning.book.recall(kind, normal(gone.row.name), gone.row.id)
+        planning.book.alias(kind, normal(gone.row.name), gone.row.id)
     for name, twins in owned.items():
         if len(twins) > 1:
             _refuse_twins(planning, Address.of(kind, name), twins)
 
 
-def _refuse_twins(planning: Planning, address: Address, twins: Sequence[HasName]) -> None:
+def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasName]) -> None:
     """Of several by one name nobody said which goes. The plan shows them, and an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
@@ -289,7 +289,7 @@ def _refuse_twins(planning: Planning, address: Address, twins: Sequence[HasName]
     )
 
 
-def refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -> None:
+def refuse_taken(planning: PlanContext, out: MatchResult, rows: Sequence[HasName]) -> None:
     """A name cannot be taken from a live resource that keeps it: two would go by it, and neither could be named."""
     additive = planning.policy.additive
     moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
@@ -311,13 +311,13 @@ def refuse_taken(planning: Planning, out: Identified, rows: Sequence[HasName]) -
             )
 
 
-def _moves(planning: Planning, match: Match) -> bool:
+def _moves(planning: PlanContext, match: Match) -> bool:
     """Whether this plan gives a live resource another name."""
     row = match.row
     return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
 
 
-def _refuse_deletions(planning: Planning, noun: str, out: Identified, why: str) -> None:
+def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult, why: str) -> None:
     for gone in out.gone:
         planning.problem(
             "read/incomplete",

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Change, Measure
-from lmsconf.planner.context import Identified, Sides
+from lmsconf.planner.context import BeforeAfter, MatchResult
 from lmsconf.planner.kind import Kind
 
 
 def measure(
     kinds: Mapping[str, Kind],
-    changes: Sequence[tuple[Change, Sides]],
-    found: Mapping[str, Identified],
+    changes: Sequence[tuple[Change, BeforeAfter]],
+    found: Mapping[str, MatchResult],
     calls: Sequence[Call],
     counted: Sequence[Measure],
     likely: Sequence[Address],
@@ -36,7 +36,7 @@ def measure(
 
 
 def _deleted(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
     """By kind: what is deleted of what is live. Kinds whose deletion is a removal count there."""
     gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
@@ -46,7 +46,7 @@ def _deleted(
 
 
 def _updated(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
     """By kind: what is changed in place of what is live."""
     changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
@@ -54,7 +54,7 @@ def _updated(
         yield Measure(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
 
 
-def _removed(change: Change, sides: Sides) -> Iterator[Measure]:
+def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
     """What is taken out of the lists of a resource that stays, or leaves with one that goes."""
     if change.action is Action.DELETE:
         for key, size in sides.sizes.items():
@@ -67,7 +67,7 @@ def _removed(change: Change, sides: Sides) -> Iterator[Measure]:
 
 
 def _lost(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, Sides]], found: Mapping[str, Identified]
+    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
     """Single values that resources lose, by kind and key: how many do, of all that are live."""
     lost = Counter(

@@ -29,7 +29,7 @@ def needs(steps: Sequence[Step]) -> list[set[int]]:
     for position, step in enumerate(steps):
         for ref in step.makes:
             makers[ref].append(position)
-        for ref in step.frees:
+        for ref in step.releases:
             freers[ref].append(position)
     out: list[set[int]] = []
     for position, step in enumerate(steps):

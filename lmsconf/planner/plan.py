@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical import sha256
@@ -18,12 +18,12 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.rows import row_json
 from lmsconf.model.scope import Selected
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Absent, Action, Change, Declared, Plan, Step, Unmanaged
+from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan, Step, Unmanaged
 from lmsconf.planner.additive import additions_only
 from lmsconf.planner.calls import arrange
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Terms
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Terms
 from lmsconf.planner.diff import differences
-from lmsconf.planner.guards import judge, protected
+from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.measures import measure
 from lmsconf.planner.renames import possible_renames
@@ -40,8 +40,8 @@ OWNED = "it is owned, and no manifest declares it"
 class Manifests:
     """What the manifests say, with the digest of all the files that said it."""
 
-    declared: tuple[Declared, ...] = ()
-    absent: tuple[Absent, ...] = ()
+    declared: tuple[DesiredResource, ...] = ()
+    absent: tuple[DeleteEntry, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     digest: str = ""
@@ -52,8 +52,8 @@ class Item:
     """One resource that changes, on its way to being a Change and its calls."""
 
     address: Address
-    subject: Match | Gone | Effect
-    sides: Sides
+    subject: Match | Deletion | Effect
+    sides: BeforeAfter
     action: Action
     steps: list[Step] = field(default_factory=list)
     change: Change | None = None
@@ -73,8 +73,8 @@ def make_plan(
     here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     gone = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, here, policy)
-    planning = Planning(snapshot, policy, terms, selection)
-    found: dict[str, Identified] = {}
+    planning = PlanContext(snapshot, policy, terms, selection)
+    found: dict[str, MatchResult] = {}
     items: list[Item] = []
     left_out: list[Address] = []
     for name, kind in kinds.items():
@@ -84,7 +84,7 @@ def make_plan(
         items.extend(_items(kind, planning, found[name], left_out))
         _refuse_what_goes_along(planning, selection, found[name])
     for name, identified in found.items():
-        kinds[name].conclude(planning, identified)
+        kinds[name].finalize(planning, identified)
     items = _with_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
         planning.problems.extend(selection.problems(_known(here, gone, found, snapshot)))
@@ -96,7 +96,7 @@ def make_plan(
     arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
     problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*here, *gone])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
-        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or Where("")))
+        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     changes = tuple(_change(kinds[item.address.kind], planning, item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames = possible_renames(kinds, planning, sides, found)
@@ -115,7 +115,7 @@ def make_plan(
         timezone=policy.timezone_name,
         changes=changes,
         calls=arranged,
-        guards=judge(measures, policy.guards, policy.consents),
+        guards=evaluate_guards(measures, policy.guards, policy.consents),
         expires_at=utc_text(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.normalised(),
         unmanaged=tuple(_unmanaged(found)),
@@ -127,7 +127,7 @@ def make_plan(
     )
 
 
-def outlived(absent: Iterable[Absent], policy: Policy) -> Iterator[Problem]:
+def outlived(absent: Iterable[DeleteEntry], policy: Policy) -> Iterator[Problem]:
     """Entries under `absent` that are still there after the day that they name."""
     for one in absent:
         here = one.applies_in(policy.workspace)
@@ -141,14 +141,14 @@ def outlived(absent: Iterable[Absent], policy: Policy) -> Iterator[Problem]:
             )
 
 
-def left_alone(declared: Iterable[Declared], policy: Policy) -> Iterator[Problem]:
+def left_alone(declared: Iterable[DesiredResource], policy: Policy) -> Iterator[Problem]:
     """Declarations of what the project file leaves alone."""
     for one in declared:
         if one.applies_in(policy.workspace) and matches(str(one.address), policy.leave_alone):
             yield _left_alone(one, one.address)
 
 
-def _renamed_though_left_alone(found: Iterable[Identified], policy: Policy) -> Iterator[Problem]:
+def _renamed_though_left_alone(found: Iterable[MatchResult], policy: Policy) -> Iterator[Problem]:
     """Declarations of something live that is left alone by the name that it has now."""
     for match in (match for identified in found for match in identified.matches):
         if match.row is not None and normal(match.row.name) != match.address.name:
@@ -157,7 +157,7 @@ def _renamed_though_left_alone(found: Iterable[Identified], policy: Policy) -> I
                 yield _left_alone(match.declared, now)
 
 
-def _left_alone(declared: Declared, name: Address) -> Problem:
+def _left_alone(declared: DesiredResource, name: Address) -> Problem:
     return Problem(
         code="identity/left-alone",
         message=f"{declared.address}: it is declared, and `leave_alone` of the project file fits {name}",
@@ -167,7 +167,7 @@ def _left_alone(declared: Declared, name: Address) -> Problem:
     )
 
 
-def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Address]) -> list[Item]:
+def _items(kind: Kind, planning: PlanContext, found: MatchResult, left_out: list[Address]) -> list[Item]:
     """The resources of one kind that change, by address."""
     out: list[Item] = []
     for match in found.matches:
@@ -191,13 +191,13 @@ def _items(kind: Kind, planning: Planning, found: Identified, left_out: list[Add
         if planning.policy.additive:
             left_out.append(gone.address)
             continue
-        sides = kind.farewell(planning, gone)
+        sides = kind.state_before_delete(planning, gone)
         out.append(Item(address=gone.address, subject=gone, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
 
 
 def _with_effects(
-    planning: Planning, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
+    planning: PlanContext, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
 ) -> list[Item]:
     """The items with what the service itself changes because of them, each in its place.
 
@@ -217,14 +217,14 @@ def _with_effects(
     return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
 
 
-def _refuse_what_goes_along(planning: Planning, selection: Selection, found: Identified) -> None:
+def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult) -> None:
     """What goes with a group cannot stay without it."""
     for gone in found.gone:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
             _refuse_alone(planning, gone.with_, gone.address)
 
 
-def _refuse_both(planning: Planning, effect: Effect) -> None:
+def _refuse_both(planning: PlanContext, effect: Effect) -> None:
     before, after = effect.sides.before or {}, effect.sides.after or {}
     keys = " and ".join(key for key in before if before[key] != after.get(key))
     planning.problem(
@@ -235,7 +235,7 @@ def _refuse_both(planning: Planning, effect: Effect) -> None:
     )
 
 
-def _refuse_alone(planning: Planning, cause: Address, along: Address) -> None:
+def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None:
     planning.problem(
         "select/goes-along",
         f"{cause}: {along} goes with it, and --except leaves that out",
@@ -245,7 +245,7 @@ def _refuse_alone(planning: Planning, cause: Address, along: Address) -> None:
 
 
 def _refuse_names_to_come(
-    kinds: Mapping[str, Kind], planning: Planning, items: Sequence[Item], found: Mapping[str, Identified]
+    kinds: Mapping[str, Kind], planning: PlanContext, items: Sequence[Item], found: Mapping[str, MatchResult]
 ) -> None:
     """Nothing can be planned on a new name of something whose renaming is left out."""
     waiting = {
@@ -258,7 +258,7 @@ def _refuse_names_to_come(
     }
     for item in items if waiting else ():
         if isinstance(item.subject, Match):
-            for other in kinds[item.address.kind].leans_on(item.subject.declared):
+            for other in kinds[item.address.kind].dependencies(item.subject.declared):
                 if other in waiting:
                     planning.problem(
                         "reference/not-renamed",
@@ -269,18 +269,18 @@ def _refuse_names_to_come(
                     )
 
 
-def _steps(kind: Kind, planning: Planning, item: Item) -> list[Step]:
+def _steps(kind: Kind, planning: PlanContext, item: Item) -> list[Step]:
     if isinstance(item.subject, Effect):
         return []
-    if isinstance(item.subject, Gone):
-        return kind.delete_steps(planning, item.subject)
+    if isinstance(item.subject, Deletion):
+        return kind.plan_delete(planning, item.subject)
     return kind.steps(planning, item.subject, item.sides)
 
 
-def _change(kind: Kind, planning: Planning, item: Item) -> Change:
+def _change(kind: Kind, planning: PlanContext, item: Item) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
-    absent = subject.absent if isinstance(subject, Gone) else None
+    absent = subject.absent if isinstance(subject, Deletion) else None
     source = declared.source if declared else absent.source if absent else None
     both = sides.before is not None and sides.after is not None
     return Change(
@@ -299,7 +299,7 @@ def _change(kind: Kind, planning: Planning, item: Item) -> Change:
     )
 
 
-def _reason(subject: Match | Gone | Effect) -> str | None:
+def _reason(subject: Match | Deletion | Effect) -> str | None:
     """Why something goes, or changes, that no manifest names."""
     if isinstance(subject, Effect):
         return subject.reason
@@ -331,14 +331,14 @@ def _fingerprint(item: Item) -> str:
     return NOT_LIVE if item.subject.row is None else sha256(row_json(item.subject.row))
 
 
-def _relevant(planning: Planning, selection: Selection) -> Iterator[Problem]:
+def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:
     """Problems of what is planned; those of a resource that is not chosen wait until it is."""
     for problem in planning.problems:
         if problem.address is None or selection(Address.parse(problem.address)):
             yield problem
 
 
-def _placed(problems: Iterable[Problem], entries: Iterable[Declared | Absent]) -> Iterator[Problem]:
+def _placed(problems: Iterable[Problem], entries: Iterable[DesiredResource | DeleteEntry]) -> Iterator[Problem]:
     """What is known of a resource only as a whole stands where its entry does."""
     places = {str(one.address): one.source for one in entries}
     for problem in problems:
@@ -347,7 +347,7 @@ def _placed(problems: Iterable[Problem], entries: Iterable[Declared | Absent]) -
 
 
 def _known(
-    here: Sequence[Declared], gone: Sequence[Absent], found: Mapping[str, Identified], snapshot: Snapshot
+    here: Sequence[DesiredResource], gone: Sequence[DeleteEntry], found: Mapping[str, MatchResult], snapshot: Snapshot
 ) -> Iterator[Address]:
     """All that is declared, absent or live, also what is only counted."""
     yield from (one.address for one in here)
@@ -358,7 +358,7 @@ def _known(
         yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
 
-def _unmanaged(found: Mapping[str, Identified]) -> Iterator[Unmanaged]:
+def _unmanaged(found: Mapping[str, MatchResult]) -> Iterator[Unmanaged]:
     for kind, identified in found.items():
         if identified.unmanaged or identified.left_alone:
             addresses = sorted(one.address for one in identified.unmanaged)

@@ -19,7 +19,7 @@ from lmsconf.model.candidates import Candidate, PossibleRename
 from lmsconf.model.names import nearest, normal, quoted
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import Action, Change, Json
-from lmsconf.planner.context import Identified, NewParts, Planning, Sides, Similarity, Undeclared
+from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, Undeclared
 from lmsconf.planner.kind import Kind
 
 POSSIBLE: Final = "guard/possible-rename"
@@ -47,13 +47,13 @@ def comparable(unmanaged: Iterable[Undeclared], policy: Policy) -> list[Undeclar
 
 def possible_renames(
     kinds: Mapping[str, Kind],
-    planning: Planning,
-    changes: Sequence[tuple[Change, Sides]],
-    found: Mapping[str, Identified],
+    planning: PlanContext,
+    changes: Sequence[tuple[Change, BeforeAfter]],
+    found: Mapping[str, MatchResult],
 ) -> Renames:
     """For each resource and each choice that would be created, the live ones that it may be under a new name."""
     out = Renames()
-    by_kind: defaultdict[str, list[tuple[Change, Sides]]] = defaultdict(list)
+    by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
     for change, sides in changes:
         by_kind[change.address.kind].append((change, sides))
     for name, mine in by_kind.items():
@@ -77,7 +77,7 @@ class _Comparing:
     """The comparison within one kind."""
 
     def __init__(
-        self, kind: Kind, planning: Planning, changes: Sequence[tuple[Change, Sides]], found: Identified
+        self, kind: Kind, planning: PlanContext, changes: Sequence[tuple[Change, BeforeAfter]], found: MatchResult
     ) -> None:
         self.kind, self.planning, self.changes, self.found = kind, planning, changes, found
         self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)

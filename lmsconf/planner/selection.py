@@ -8,14 +8,14 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import fits
 from lmsconf.model.policy import Policy
-from lmsconf.model.values import Declared
+from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import Planner
 
 
 class Selection:
     """Says of every address whether it is planned. Without `--only` and `--except`, all are."""
 
-    def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[Declared], policy: Policy) -> None:
+    def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[DesiredResource], policy: Policy) -> None:
         self._only, self._excluded = policy.only, policy.excluded
         self._needed: set[Address] = set()
         here = {one.address: one for one in declared}
@@ -23,13 +23,13 @@ class Selection:
         if self._only:
             self._add_needs(kinds, here)
 
-    def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, Declared]) -> None:
+    def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, DesiredResource]) -> None:
         todo = list(_meant(declared, self._only))
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
                 self._needed.add(address)
-                todo.extend(kinds[address.kind].leans_on(declared[address]))
+                todo.extend(kinds[address.kind].dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
         """Whether it is planned."""
@@ -61,7 +61,7 @@ def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> fr
     return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
 
 
-def _meant(declared: Mapping[Address, Declared], patterns: Iterable[str]) -> frozenset[Address]:
+def _meant(declared: Mapping[Address, DesiredResource], patterns: Iterable[str]) -> frozenset[Address]:
     """What patterns fit: by address, or by an earlier one, by which it may still be live, where none fits otherwise."""
     found: set[Address] = set()
     for pattern in patterns:
@@ -70,7 +70,7 @@ def _meant(declared: Mapping[Address, Declared], patterns: Iterable[str]) -> fro
     return frozenset(found)
 
 
-def _were(one: Declared) -> Iterator[Address]:
+def _were(one: DesiredResource) -> Iterator[Address]:
     return (Address.of(one.address.kind, name) for name in one.previously)
 
 

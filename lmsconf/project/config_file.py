@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, Where, shown
-from lmsconf.manifest.file_set import PROJECT_FILE, Shelf, Unreadable
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, shown
+from lmsconf.manifest.file_set import PROJECT_FILE, FileSet, Unreadable
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.manifest.yaml.files import read
@@ -71,9 +71,9 @@ class Project:
             found |= self.part(*cast("tuple[str, ...]", path), key)
         return found
 
-    def places_of(self, key: str, workspace: str) -> dict[str, Where]:
+    def places_of(self, key: str, workspace: str) -> dict[str, SourceLocation]:
         """Where each key of a merged mapping stands."""
-        found: dict[str, Where] = {}
+        found: dict[str, SourceLocation] = {}
         for path, said in self.layers(workspace):
             found |= {name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", said.get(key, {}))}
         return found
@@ -155,16 +155,18 @@ def read_project(root: Path) -> Project:
     path = root / FILE
     if path.is_symlink():
         message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
-        raise ProblemsFound([_problem("project/link", message, Where(FILE), hint=hint)])
+        raise ProblemsFound([_problem("project/link", message, SourceLocation(FILE), hint=hint)])
     if not path.is_file():
         raise ProblemsFound([_no_file(root)])
     try:
-        text = Shelf(root).text(path)
+        text = FileSet(root).text(path)
     except Unreadable as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable
     reading = read(FILE, text)
     if not reading.documents and not reading.problems:
-        raise ProblemsFound([_problem("project/empty", "the project file is empty", Where(FILE), hint=_NO_FILE_HINT)])
+        raise ProblemsFound(
+            [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_NO_FILE_HINT)]
+        )
     found = list(reading.problems)
     for extra in reading.documents[1:]:
         where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
@@ -183,7 +185,7 @@ def read_project(root: Path) -> Project:
             project = Project(document.value, places)
             found += _meaning(project, root)
     if found or project is None:
-        raise ProblemsFound(sorted(found, key=lambda problem: problem.source or Where("")))
+        raise ProblemsFound(sorted(found, key=lambda problem: problem.source or SourceLocation("")))
     return project
 
 
@@ -278,7 +280,7 @@ def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iter
             yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
 
 
-def _no_address(key: str, pattern: str, right: str, where: Where) -> Problem:
+def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
     kinds = ", ".join(_ADDRESSED.values())
     hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
     return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
@@ -348,7 +350,7 @@ def _share(said: Json) -> float | None:
     return float(said.removesuffix("%")) / 100 if isinstance(said, str) else float(cast(float, said))
 
 
-def _expired(guard: str, number: Json, until: date, where: Where) -> Problem:
+def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Problem:
     return Problem(
         code="project/consent-expired",
         message=f"allow: {guard}: {number} held until {until} and is ignored",
@@ -364,5 +366,5 @@ def _no_file(root: Path) -> Problem:
     return Problem(code="project/missing", message=f"there is no {FILE} in {root}", hint=hint)
 
 
-def _problem(code: str, message: str, where: Where, *, hint: str | None = None) -> Problem:
+def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None = None) -> Problem:
     return Problem(code=code, message=message, hint=hint, source=where)

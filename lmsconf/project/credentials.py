@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lmsconf.errors import LmsconfError, Problem, Severity, Where, shown
+from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shown
 from lmsconf.project.approvals import Approvals, Ask
 from lmsconf.support.redaction import keep_secret
 from lmsconf.support.url_rules import bare_token, token_problem
@@ -91,7 +91,7 @@ class EnvToken:
         hint = f"Set it to the token alone, in one line: {self.name}=…"
         return _usable(self.found.reveal(), f"the environment variable {self.name}", hint)
 
-    def warning(self, source: Where) -> Problem | None:
+    def warning(self, source: SourceLocation) -> Problem | None:
         """Nothing about a variable is worth a warning."""
         return None
 
@@ -116,7 +116,7 @@ class FileToken:
             raise NoToken(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
         return _usable(text, f"the file {self.path}", _FILE_HINT)
 
-    def warning(self, source: Where) -> Problem | None:
+    def warning(self, source: SourceLocation) -> Problem | None:
         """That others on this machine can read the file, if they can."""
         if not self._allowed(Path(os.path.realpath(self.path))):
             return None
@@ -163,7 +163,7 @@ class CommandToken:
             raise NoToken(message, hint=_COMMAND_HINT)
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
 
-    def warning(self, source: Where) -> Problem | None:
+    def warning(self, source: SourceLocation) -> Problem | None:
         """Nothing about a command is worth a warning."""
         return None
 

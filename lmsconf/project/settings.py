@@ -9,7 +9,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, UsageError, Where, shown
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
 from lmsconf.model.drift import Ignore
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
@@ -34,7 +34,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class WorkspaceConfig:
     """The workspace that was chosen. `token` is a place to look, not the token itself.
 
     database: where the embedded workspace keeps its tables; None in memory, and for every other workspace.
@@ -79,7 +79,7 @@ class Settings:
 
     root: Path
     manifests: Path
-    workspace: Workspace
+    workspace: WorkspaceConfig
     workspaces: tuple[str, ...]
     policy: Policy
     dialect: Mapping[str, str | int]
@@ -88,7 +88,7 @@ class Settings:
     lock: LockTerms | None
     problems: tuple[Problem, ...]
     destination: Destination
-    dialect_at: Mapping[str, Where] = field(default_factory=dict)
+    dialect_at: Mapping[str, SourceLocation] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
     hosts: tuple[str, ...] | None = None
 
@@ -163,7 +163,7 @@ def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> No
             )
 
 
-def _from_environment(root: Path, environ: Mapping[str, str]) -> Workspace | None:
+def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig | None:
     """The workspace that LMSCONF_URL names. Nothing of the file's workspaces is used for it, least of all a token."""
     url = environ.get("LMSCONF_URL")
     if not url:
@@ -172,14 +172,14 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> Workspace | Non
         raise ProblemsFound([Problem(code="project/url", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
     if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
         raise ProblemsFound([Problem(code="project/outside", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
-    return Workspace(
+    return WorkspaceConfig(
         name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
     )
 
 
 def _from_file(
     project: Project, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
-) -> Workspace:
+) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
     said = project.part("workspaces", name)
     url, seed, token = str(said["url"]), said.get("seed"), said.get("token")
@@ -188,7 +188,7 @@ def _from_file(
         found = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
         found = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
-    return Workspace(
+    return WorkspaceConfig(
         name=name,
         url=url,
         token=found,
@@ -229,7 +229,7 @@ def _database(url: str, root: Path) -> Path | None:
     return root / path if url.startswith(_SANDBOX) and path else None
 
 
-def _warnings(project: Project, chosen: Workspace) -> list[Problem]:
+def _warnings(project: Project, chosen: WorkspaceConfig) -> list[Problem]:
     if chosen.token is None:
         return []
     warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, UsageError, Where, shown
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
 from lmsconf.model.values import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, Project
 
@@ -32,7 +32,7 @@ class Destination:
     url: str | None = None
     token: Mapping[str, Json] | None = None
     dialect: Mapping[str, Json] = field(default_factory=dict)
-    places: Mapping[str, Where] = field(default_factory=dict, compare=False)
+    places: Mapping[str, SourceLocation] = field(default_factory=dict, compare=False)
     programs: tuple[str, ...] = ()
 
 

@@ -10,14 +10,14 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.render.change_summary import worst_first
 from lmsconf.render.escape import safe
 from lmsconf.render.markdown.plan import fitted, paragraphs, problem_section
-from lmsconf.render.size_budget import WHOLE, Budget
+from lmsconf.render.size_budget import WHOLE, SizeLimit
 
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA: Final = re.compile(r"[%\r\n]")
 _PROPERTY: Final = re.compile(r"[%\r\n:,]")
 
 
-def problems_markdown(problems: Sequence[Problem], *, limit: Budget = WHOLE) -> str:
+def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = WHOLE) -> str:
     """A comment in the place of a plan that could not be made. Its first line is that of the plan's comment."""
     marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
     head = paragraphs(marker, "### lmsconf: no plan")

@@ -1,9 +1,9 @@
 """What markdown and html share: changes in the order of their risk, and key by key. Nothing is escaped yet.
 
-    Risk, by_risk   deletions first, then what is taken away, then the rest
-    Told, told      one key of a resource in words: values that come and values that go
-    differs         the same for a finding of a drift report
-    tally           how much happens to each kind
+Risk, by_risk   deletions first, then what is taken away, then the rest
+Told, told      one key of a resource in words: values that come and values that go
+differs         the same for a finding of a drift report
+tally           how much happens to each kind
 """
 
 from __future__ import annotations

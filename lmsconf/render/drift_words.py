@@ -93,9 +93,7 @@ def field(one: FieldDrift) -> str:
     """`mandatory: the manifests say true, the workspace has false`, or for a list how much is missing and extra."""
     if one.missing or one.extra:
         return f"{one.path}: {_counts(one)}"
-    return (
-        f"{one.path}: the manifests say {phrases.quoted(one.declared)}, the workspace has {phrases.quoted(one.live)}"
-    )
+    return f"{one.path}: the manifests say {phrases.quoted(one.declared)}, the workspace has {phrases.quoted(one.live)}"
 
 
 def _counts(one: FieldDrift) -> str:

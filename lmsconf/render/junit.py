@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Drift, Finding
 from lmsconf.render import drift_words, phrases
@@ -87,9 +87,7 @@ def _told(finding: Finding) -> Iterator[str]:
 
 
 def _skipped(finding: Finding, message: str) -> _Case:
-    return _Case(
-        kind=finding.address.kind, name=phrases.title(finding.address), outcome="skipped", message=message
-    )
+    return _Case(kind=finding.address.kind, name=phrases.title(finding.address), outcome="skipped", message=message)
 
 
 def _error(problem: Problem, at: Address | None) -> _Case:
@@ -103,7 +101,7 @@ def _error(problem: Problem, at: Address | None) -> _Case:
     )
 
 
-def _place(source: Where | None) -> Iterator[str]:
+def _place(source: SourceLocation | None) -> Iterator[str]:
     if source is not None:
         yield str(source)
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmsconf.errors import Exit, Problem, Severity
+from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address, unescape
 from lmsconf.model.recorded_run import RecordedCall
 from lmsconf.model.scope import Verify, skipped
@@ -323,7 +323,7 @@ def ending(report: ApplyReport) -> str:
     return f"Apply ended, and the workspace is not as planned: {told}."
 
 
-_MAY_HAVE_ACTED = (Exit.PARTIAL, Exit.INTERRUPTED, Exit.TERMINATED)
+_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 """With what a run exits that changed something, may have, or was cut short before that could be told."""
 
 

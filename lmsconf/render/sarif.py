@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from lmsconf import __version__
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.canonical import sha256
 from lmsconf.model.drift import Drift, Finding, Ignored, State
 from lmsconf.model.values import Json
@@ -22,7 +22,7 @@ from lmsconf.render.escape import safe
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
 FINGERPRINT: Final = "lmsconfAddress/v1"
-PROJECT: Final = Where("lmsconf.yaml", 1, 1)
+PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """Where a finding is shown that no manifest speaks of: the project file says what is owned."""
 
 _LEVELS: Final = {
@@ -128,7 +128,7 @@ def _notification(problem: Problem) -> Json:
     return said if problem.source is None else {**said, "locations": [_location(problem.source)]}
 
 
-def _location(source: Where, address: str | None = None) -> Json:
+def _location(source: SourceLocation, address: str | None = None) -> Json:
     at: dict[str, Json] = {"artifactLocation": {"uri": _uri(source.file), "uriBaseId": ROOT}}
     if source.line:
         at["region"] = {"startLine": source.line, **({"startColumn": source.column} if source.column else {})}

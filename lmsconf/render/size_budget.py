@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 Rung: TypeAlias = Callable[[], str]
 
 
-class Budget(NamedTuple):
+class SizeLimit(NamedTuple):
     """How long a comment may be at one place, in bytes; folds: whether it renders what can be folded up."""
 
     size: int | None
@@ -20,12 +20,12 @@ class Budget(NamedTuple):
 
 
 BUDGETS = {
-    "github": Budget(65_536),
-    "gitlab": Budget(1_000_000),
-    "azure": Budget(150_000),
-    "bitbucket": Budget(32_767, folds=False),
-    "summary": Budget(1_048_576),
-    "none": Budget(None),
+    "github": SizeLimit(65_536),
+    "gitlab": SizeLimit(1_000_000),
+    "azure": SizeLimit(150_000),
+    "bitbucket": SizeLimit(32_767, folds=False),
+    "summary": SizeLimit(1_048_576),
+    "none": SizeLimit(None),
 }
 """Place → its limit. They count characters in several ways; none counts more of them than a text has bytes."""
 
@@ -38,7 +38,7 @@ _PATIENCE = 50
 """So many entries that find no room, one after the other, and the rest of a round is not tried."""
 
 
-def budget(text: str) -> Budget:
+def budget(text: str) -> SizeLimit:
     """The budget that a word or a number of bytes names. Raises ValueError."""
     if text in BUDGETS:
         return BUDGETS[text]
@@ -46,7 +46,7 @@ def budget(text: str) -> Budget:
         raise ValueError(f"{text!r} is neither a number of bytes nor one of {', '.join(BUDGETS)}")
     if int(text) < LEAST:
         raise ValueError(f"{text} bytes are too few for a summary; give {LEAST:,} or more")
-    return Budget(int(text))
+    return SizeLimit(int(text))
 
 
 def size(text: str) -> int:

@@ -13,7 +13,7 @@ from lmsconf.sandbox.api_refusal import Refusal
 from lmsconf.sandbox.fixtures_rows import INSERT_CONTENT, INSERT_PERSON, content_row, order_details, person_row
 from lmsconf.sandbox.handlers import custom_fields, orders, smart_groups
 from lmsconf.sandbox.handlers.targets import EVERYONE, USER, assign
-from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Desk, Json, Request
+from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value
 from lmsconf.sandbox.validation import Entry, Wrong, flag, instant, listed, mapping, mappings, text_of, texts
 
@@ -31,7 +31,7 @@ _FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOpti
 class Planting:
     """A workspace being filled, section by section. What is wrong is gathered in `problems`; entries go on."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: RequestContext) -> None:
         self.problems: list[str] = []
         self._desk = desk
         self._ledger = desk.ledger

@@ -9,7 +9,7 @@ from typing import Final
 from lmsconf.sandbox.fixtures import Planting
 from lmsconf.sandbox.handlers.standing import APPROVED, STATES
 from lmsconf.sandbox.request_context import Json
-from lmsconf.sandbox.store import Ledger, Value
+from lmsconf.sandbox.store import Repository, Value
 from lmsconf.sandbox.validation import Entry, Wrong, flag, instant, mappings, text_of, whole
 
 _EVENT_KEYS: Final = frozenset(("status", "at", "revision", "mandatory", "manually"))
@@ -17,7 +17,7 @@ _ATTACHMENT_KEYS: Final = frozenset(("url", "name", "created"))
 _Rows = list[Sequence[Value]]
 
 
-def participations(planting: Planting, ledger: Ledger, entries: Sequence[Entry]) -> None:
+def participations(planting: Planting, ledger: Repository, entries: Sequence[Entry]) -> None:
     """Stores participations. Each has the events that it names, or one that says where it stands."""
     rows: _Rows = []
     events: _Rows = []
@@ -44,7 +44,7 @@ def participations(planting: Planting, ledger: Ledger, entries: Sequence[Entry])
     )
 
 
-def certificates(planting: Planting, ledger: Ledger, entries: Sequence[Entry]) -> None:
+def certificates(planting: Planting, ledger: Repository, entries: Sequence[Entry]) -> None:
     """Stores certificates."""
     rows: _Rows = []
     taken: set[tuple[str, str]] = set()
@@ -104,6 +104,6 @@ def _state(entry: Entry, key: str) -> str:
     return state
 
 
-def _or_now(ledger: Ledger, entry: Entry, key: str) -> int:
+def _or_now(ledger: Repository, entry: Entry, key: str) -> int:
     found = instant(entry, key)
     return ledger.now() if found is None else found

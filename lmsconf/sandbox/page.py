@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from lmsconf.sandbox.service import Logged, Service
-from lmsconf.sandbox.store import Ledger, Value
+from lmsconf.sandbox.store import Repository, Value
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
@@ -63,7 +63,7 @@ def page(service: Service) -> str:
     )
 
 
-def _section(ledger: Ledger, title: str, headings: Sequence[str], query: str) -> str:
+def _section(ledger: Repository, title: str, headings: Sequence[str], query: str) -> str:
     """One table of the workspace: its first rows, and how many there are."""
     count = ledger.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
     rows = ledger.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")

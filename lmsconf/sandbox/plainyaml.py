@@ -10,7 +10,7 @@ from typing import cast
 
 import yaml
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Where
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 
 try:
     from yaml import CBaseLoader as _Parser
@@ -32,7 +32,7 @@ def read(path: Path, what: str) -> object:
         raise ProblemsFound([problem(what, str(path), "it is not UTF-8")]) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = Where(str(path), mark.line + 1, mark.column + 1) if mark else Where(str(path))
+        place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
         raise ProblemsFound([Problem(code=f"{what}/yaml", message=str(error.problem), source=place)]) from error
     except yaml.YAMLError as error:
         raise ProblemsFound([problem(what, str(path), str(error))]) from error
@@ -44,7 +44,7 @@ def read(path: Path, what: str) -> object:
 def problem(what: str, file: str, message: str) -> Problem:
     """Something that is wrong in a file of that sort."""
     hint = f"Correct the {what} and run again."
-    return Problem(code=f"{what}/invalid", message=message, source=Where(file), hint=hint)
+    return Problem(code=f"{what}/invalid", message=message, source=SourceLocation(file), hint=hint)
 
 
 def _documents(text: str) -> list[object]:

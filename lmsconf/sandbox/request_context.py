@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
-from lmsconf.sandbox.store import Ledger, ids_text
+from lmsconf.sandbox.store import Repository, ids_text
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
@@ -68,10 +68,10 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RequestContext:
     """The open transaction, and how the workspace behaves where the specification leaves that open."""
 
-    ledger: Ledger
+    ledger: Repository
     behaviour: Callable[[str], str]
 
     def page(self, request: Request, cap: int | None = None) -> Page:
@@ -111,5 +111,5 @@ class Desk:
         return ids
 
 
-Handler: TypeAlias = "Callable[[Desk, Request], Json]"
+Handler: TypeAlias = "Callable[[RequestContext, Request], Json]"
 """Carries out one operation. None: done, and there is nothing to say."""

@@ -25,13 +25,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox import fixtures_learning
 from lmsconf.sandbox.fixtures import Planting
 from lmsconf.sandbox.plainyaml import problem, read
-from lmsconf.sandbox.request_context import Desk
-from lmsconf.sandbox.store import Ledger
+from lmsconf.sandbox.request_context import RequestContext
+from lmsconf.sandbox.store import Repository
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(
@@ -71,11 +71,13 @@ def load(path: Path) -> Mapping[str, object]:
     return found
 
 
-def plant(ledger: Ledger, values: Mapping[str, object], *, source: str = "seed", wire: Wire | None = None) -> None:
+def plant(
+    ledger: Repository, values: Mapping[str, object], *, source: str = "seed", wire: ApiSpec | None = None
+) -> None:
     """Fills an empty workspace. Raises ProblemsFound with everything that is wrong, and then it stays empty."""
     problems = list(_misshapen(values))
     if not problems:
-        planting = Planting(Desk(ledger, (wire or Wire.default()).behaviour))
+        planting = Planting(RequestContext(ledger, (wire or ApiSpec.default()).behaviour))
         with ledger.in_bulk():
             # A section comes after those that it names things of.
             planting.custom_fields(_section(values, "custom_fields"))

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from lmsconf.api.spec import Operation, Wire
+from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.api_refusal import Refusal, unauthorized
 from lmsconf.sandbox.checks import Checker
 from lmsconf.sandbox.faults import Fault, Faults, Lost
 from lmsconf.sandbox.handlers import HANDLERS
 from lmsconf.sandbox.handlers.accounts import archive_due, is_archiving_due
 from lmsconf.sandbox.keys import Keyring
-from lmsconf.sandbox.request_context import Desk, Json
-from lmsconf.sandbox.store import IN_MEMORY, Ledger, Store
+from lmsconf.sandbox.request_context import Json, RequestContext
+from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "
@@ -71,7 +71,7 @@ class Service:
         self,
         path: str | Path = IN_MEMORY,
         *,
-        wire: Wire | None = None,
+        wire: ApiSpec | None = None,
         token: str = "sandbox",  # noqa: S107  the embedded workspace keeps no secret
         clock: Callable[[], float] = time.time,
         ids: Callable[[str], str] | None = None,
@@ -79,7 +79,7 @@ class Service:
         faults: Faults | None = None,
         on_log: Callable[[Logged], None] | None = None,
     ) -> None:
-        self.wire = wire or Wire.default()
+        self.wire = wire or ApiSpec.default()
         self.log: list[Logged] = []
         self.store = Store(path, clock=clock, ids=ids)
         self.keys = Keyring(token)
@@ -130,13 +130,13 @@ class Service:
             content_type = asked.headers.get("content-type", "")
             request = self._checker(operation).check(parameters, asked.query, content_type, asked.body)
             with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
-                done = HANDLERS[operation.id](Desk(ledger, self.wire.behaviour), request)
+                done = HANDLERS[operation.id](RequestContext(ledger, self.wire.behaviour), request)
             return _said(cast(Json, operation.heard.to_wire(done)))
         except Refusal as refusal:
             return _refused(refusal)
 
     @contextmanager
-    def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Ledger]:
+    def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
         """One transaction for it; what is refused half-way leaves no trace. Archive dates that came are kept first."""
         if stale:
             with self.store.reading_at(_BEFORE) as ledger:

@@ -37,7 +37,7 @@ _OWNERS: Final = {
 """Prefix of a generated id → the table whose ids begin with it."""
 
 
-class Ledger:
+class Repository:
     """One open transaction: rows in, rows out, new ids, and the time."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Ledger:
         self._ids = ids
         self._derived: dict[object, tuple[tuple[int, int], object]] = {}
 
-    def derived(self, make: Callable[[Ledger], T]) -> T:
+    def derived(self, make: Callable[[Repository], T]) -> T:
         """What `make` makes of this workspace, made anew only after something was written, by whomever."""
         stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
         if make not in self._derived or self._derived[make][0] != stamp:
@@ -144,7 +144,7 @@ class Store:
         self.path = str(path)
         self._lock = threading.RLock()
         self._connection = _open(self.path)
-        self._ledger = Ledger(self._connection, clock, ids)
+        self._ledger = Repository(self._connection, clock, ids)
         self._clock = clock
         self._kept: dict[str, sqlite3.Connection] = {}
         self._closer = weakref.finalize(self, self._connection.close)
@@ -164,7 +164,7 @@ class Store:
                     ledger.run(statement)
 
     @contextmanager
-    def writing(self) -> Iterator[Ledger]:
+    def writing(self) -> Iterator[Repository]:
         """A transaction that may change the workspace; nobody else changes it meanwhile."""
         with self._lock:
             try:
@@ -175,7 +175,7 @@ class Store:
                 raise
 
     @contextmanager
-    def reading(self) -> Iterator[Ledger]:
+    def reading(self) -> Iterator[Repository]:
         """A transaction that sees the workspace as it was when it began."""
         with self._lock, _transaction(self._connection, "BEGIN"):
             yield self._ledger
@@ -198,12 +198,12 @@ class Store:
             self._ledger.forget_derived()
 
     @contextmanager
-    def reading_at(self, name: str) -> Iterator[Ledger]:
+    def reading_at(self, name: str) -> Iterator[Repository]:
         """A transaction that sees the workspace as it was at a checkpoint; as it is where there is no such one."""
         with self._lock:
             connection = self._kept.get(name, self._connection)
             with _transaction(connection, "BEGIN"):
-                yield Ledger(connection, self._clock, None)
+                yield Repository(connection, self._clock, None)
 
     def close(self) -> None:
         """Lets go of the file. What was in memory is gone, and so are the checkpoints."""

@@ -15,9 +15,9 @@ from lmsconf.kinds.shared.said import Said
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Absent, Change, Declared, Json, LetGo, Origin, Plan
-from lmsconf.planner.context import Planning, Terms
-from lmsconf.planner.guards import judge
+from lmsconf.model.values import Abandoned, Change, DeleteEntry, DesiredResource, Json, Origin, Plan
+from lmsconf.planner.context import PlanContext, Terms
+from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
@@ -67,7 +67,7 @@ def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
     whole, and none of a change, so that the plan keeps the digest that it has without a base.
     """
     under = f"under the settings of {base.name}"
-    guards = judge(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
+    guards = evaluate_guards(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
     known = {(problem.code, problem.address) for problem in plan.all_problems}
     refused = tuple(
         replace(problem, message=f"{problem.message}, {under}", address=None)
@@ -103,7 +103,7 @@ def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
 
 def let_go(
     kinds: Mapping[str, Kind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
-) -> tuple[LetGo, ...]:
+) -> tuple[Abandoned, ...]:
     """What is live, was declared by the base, and is neither declared nor deleted any more."""
     mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
     left = (
@@ -113,15 +113,15 @@ def let_go(
     )
     workspace = now.policy.workspace
     found = {one.address: absent_line(kinds[one.address.kind], one, workspace) for one in left}
-    return tuple(LetGo(address=address, absent=found[address]) for address in sorted(found))
+    return tuple(Abandoned(address=address, absent=found[address]) for address in sorted(found))
 
 
 def _spoken(
     kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
-) -> Iterator[tuple[tuple[str, str], Declared | None]]:
+) -> Iterator[tuple[tuple[str, str], DesiredResource | None]]:
     """Kind and id of each live row that manifests speak of, with its declaration; without one where it is to go."""
     manifests, policy = version.manifests, version.policy
-    planning = Planning(snapshot, policy, terms, lambda _: True)
+    planning = PlanContext(snapshot, policy, terms, lambda _: True)
     for name, kind in kinds.items():
         declared = [one for one in manifests.declared if _is_of(one, name, policy)]
         absent = [one for one in manifests.absent if _is_of(one, name, policy)]
@@ -130,7 +130,7 @@ def _spoken(
         yield from (((name, gone.row.id), None) for gone in found.gone)
 
 
-def _is_of(one: Declared | Absent, kind: str, policy: Policy) -> bool:
+def _is_of(one: DesiredResource | DeleteEntry, kind: str, policy: Policy) -> bool:
     return one.address.kind == kind and one.applies_in(policy.workspace)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lmsconf.api.circuit_breaker import Budget
-from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.circuit_breaker import CircuitBreaker
+from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.reader import Reader
 from lmsconf.api.retry import Retry
-from lmsconf.api.spec import Wire
-from lmsconf.api.worker_pool import Crew
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -36,7 +36,7 @@ _OF_ENVIRONMENT = "env"
 def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
     """What is wrong with the project's dialect. A connection cannot be made with such a one."""
     try:
-        Wire(settings.dialect, settings.dialect_at)
+        ApiSpec(settings.dialect, settings.dialect_at)
     except ProblemsFound as found:
         return found.problems
     return ()
@@ -67,12 +67,12 @@ class Connection:
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
-        self.wire = Wire(settings.dialect, settings.dialect_at)
+        self.wire = ApiSpec(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or Retry()
-        self._pace = Pace(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
-        self._budget = Budget(self._retry)
+        self._pace = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
+        self._budget = CircuitBreaker(self._retry)
         self._sandbox: Sandbox | None = None
         self._token: str | None = None
 
@@ -83,13 +83,13 @@ class Connection:
         if self._sandbox is not None:
             self._sandbox.shut()
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         """Workers that send at most so many requests at a time. Close it, or use it in a `with`."""
         self._open()
         self._budget.side_by_side(parallelism)
-        return Crew(self._client, parallelism=parallelism, progress=progress)
+        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
         """Reads through a crew, and can do nothing else. everything: whether all of each row is wanted."""
         return Reader(crew, self.wire, everything=everything)
 

@@ -24,7 +24,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.settings_changes import changes
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Plan
-from lmsconf.planner.context import Planning
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.drift import Applied, Evidence, make_drift
 from lmsconf.planner.drift import outlived as ignores_outlived
 from lmsconf.planner.plan import Manifests, left_alone, make_plan, outlived
@@ -69,7 +69,7 @@ def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class WorkspaceReader:
     """One workspace, seen through a connection and never changed.
 
     parallelism: how many requests are under way at a time. clock: what time it is, for reports.
@@ -98,7 +98,7 @@ class Seen:
 
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot with only those people in it whom the manifests name."""
-        planning = Planning(snapshot, self.settings.policy, self.terms, lambda _: True)
+        planning = PlanContext(snapshot, self.settings.policy, self.terms, lambda _: True)
         return without_people(planning, manifests or Manifests(), all_kinds())
 
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
@@ -136,9 +136,7 @@ class Seen:
         snapshot = self.compared(manifests, base, progress)
         return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged)
 
-    def compared(
-        self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None
-    ) -> Snapshot:
+    def compared(self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None) -> Snapshot:
         """All that manifests, and those of a base, are compared with when drift is looked for."""
         policy = self.settings.policy
         wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
@@ -164,7 +162,7 @@ class Seen:
             applied=None if base is None else self._applied(base, snapshot),
             edits=edits_of(snapshot, policy.timezone),
             broken=broken,
-            needs={one.address: all_kinds()[one.address.kind].leans_on(one) for one in here},
+            needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in here},
             renamed=renamed,
             command=policy.command,
         )
@@ -243,9 +241,7 @@ class Seen:
             unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
             return () if unknown else None
 
-    def told_apart(
-        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
-    ) -> tuple[Plan, tuple[Problem, ...]]:
+    def told_apart(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> tuple[Plan, tuple[Problem, ...]]:
         """The plan of all that can be planned, with deletions by ownership only where that is everything."""
         plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
         if not broken:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lmsconf.api.client import Client
 from lmsconf.api.service import Service
-from lmsconf.api.spec import Operation, Wire
+from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.handlers import HANDLERS
 
 from .writer import attribute, snake
@@ -19,7 +19,7 @@ def table() -> str:
     """One row for each group: its operations, how many of them client and sandbox have, and what is assumed."""
     service = Service(Client("http://127.0.0.1", "unused"))
     groups: dict[str, list[Operation]] = {}
-    for operation in Wire.default().operations.values():
+    for operation in ApiSpec.default().operations.values():
         groups.setdefault(operation.group, []).append(operation)
     rows = [_row(group, held, service) for group, held in groups.items()]
     every = [operation for held in groups.values() for operation in held]
@@ -30,7 +30,7 @@ def _row(group: str, held: list[Operation], service: Service) -> str:
     names = {attribute(one.id) for one in held}
     spoken = sum(hasattr(getattr(service, attribute(one.id), None), snake(one.id.partition(".")[2])) for one in held)
     answered = sum(one.id in HANDLERS for one in held)
-    assumed = len({key for one in held for key in one.leans_on})
+    assumed = len({key for one in held for key in one.dialect_keys})
     where = f"`{names.pop()}`" if len(names) == 1 else ""
     return f"| {group} | {where} | {len(held)} | {spoken} | {answered} | {assumed} |"
 

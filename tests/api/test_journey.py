@@ -10,14 +10,18 @@ import pytest
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.model.values import Json
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {
-    **{key: f"their-{key.rpartition('.')[2]}" for one in Wire.default().operations.values() for key in one.leans_on},
+    **{
+        key: f"their-{key.rpartition('.')[2]}"
+        for one in ApiSpec.default().operations.values()
+        for key in one.dialect_keys
+    },
     "paging.limit": 2,
     "manual-groups.add.batch": 2,
     "manual-groups.who-can-manage": "anybody",
@@ -41,7 +45,7 @@ OTHER: dict[str, str | int] = {
 class Checked(Client):
     """A client that looks at every answer as it comes, and keeps what was called."""
 
-    def __init__(self, sandbox: Sandbox, wire: Wire) -> None:
+    def __init__(self, sandbox: Sandbox, wire: ApiSpec) -> None:
         super().__init__("http://sandbox", "sandbox", wire=wire, transport=sandbox)
         self.called: set[str] = set()
 
@@ -57,7 +61,7 @@ class Checked(Client):
 @pytest.fixture(params=[DEFAULT, OTHER], ids=["assumed names", "all names otherwise"])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A service on a workspace with one content item, in two dialects."""
-    wire = Wire(request.param)
+    wire = ApiSpec(request.param)
     sandbox = Sandbox(wire=wire)
     with sandbox.store.writing() as ledger:
         plant(ledger, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", wire=wire)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 
 from .writer import TARGET, attribute, snake, written
 
@@ -15,5 +15,5 @@ def test_the_typed_client_is_up_to_date() -> None:
 
 def test_every_operation_has_a_method_of_its_own() -> None:
     """No two operations share an attribute and a name, so none hides another."""
-    places = [(attribute(one), snake(one.partition(".")[2])) for one in Wire.default().operations]
+    places = [(attribute(one), snake(one.partition(".")[2])) for one in ApiSpec.default().operations]
     assert len(set(places)) == len(places) == 60

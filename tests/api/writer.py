@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = json.loads((ROOT / "schemas" / "openapi.json").read_text(encoding="utf-8"))
@@ -158,7 +158,7 @@ class Method:
                 parts.append(f"nullable=self._answers({self.operation!r}, {given})")
             elif held:
                 parts.append(f"{where}={{{', '.join(f'{one.wire!r}: {one.name}' for one in held)}}}")
-        in_batches = "manual-groups.add.batch" in Wire.default()[self.operation].leans_on
+        in_batches = "manual-groups.add.batch" in ApiSpec.default()[self.operation].dialect_keys
         call = f"self.{'_in_batches' if in_batches else '_ask'}({', '.join(parts)})"
         body = call if self.answer == "None" else f"return cast({self.answer!r}, {call})"
         return self._method(self.name, self.arguments, self.answer, self._doc(), body)
@@ -212,7 +212,7 @@ class Method:
         if refused:
             lines += ["", f"Raises Rejected. {'; '.join(refused)}."]
         lines += ["", f"{self.method} {self.path}"]
-        if keys := Wire.default()[self.operation].leans_on:
+        if keys := ApiSpec.default()[self.operation].dialect_keys:
             lines += wrap(f"Assumed: {', '.join(keys)}", 108)
         return '"""' + "\n".join(lines) + '\n"""'
 

@@ -11,7 +11,7 @@ import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 CROWD = [f"p{n:02}@x.example" for n in range(20)]
 SEED = (
@@ -56,7 +56,7 @@ def git(project: Project, *arguments: str) -> None:
 
 def beside(project: Project, *arguments: str) -> Ran:
     ran = lmsconf(project.root, "plan", "--base", "main", *arguments)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     return ran
 
 
@@ -154,7 +154,7 @@ def test_what_the_base_refuses_is_refused(project: Project, manifests: str, name
     bare = json.loads(lmsconf(project.root, "plan", "--format", "json").out)
     assert bare["summary"]["blocked"] == []
     assert bare["digest"] == made["digest"]
-    assert lmsconf(project.root, "apply", "plan.json").code == Exit.STOPPED
+    assert lmsconf(project.root, "apply", "plan.json").code == ExitCode.BLOCKED
 
 
 def test_the_merged_branch_has_the_digest_of_the_pull_request(project: Project) -> None:
@@ -187,16 +187,16 @@ def test_saved_measures_are_judged_under_the_stricter_limits(project: Project) -
     """Those of the file, or those at hand: loosening the project file afterwards lifts nothing."""
     project.write_options("")
     project.write(EMPTIED)
-    assert lmsconf(project.root, "plan", "--out", "plan.json").code == Exit.OK
+    assert lmsconf(project.root, "plan", "--out", "plan.json").code == ExitCode.OK
     project.write_options("guards: off\n")
     ran = lmsconf(project.root, "apply", "plan.json")
-    assert ran.code == Exit.STOPPED
+    assert ran.code == ExitCode.BLOCKED
     assert "the limit is 10% under the limits that the plan was saved with" in ran.err
-    assert lmsconf(project.root, "plan", "--out", "plan.json").code == Exit.OK
+    assert lmsconf(project.root, "plan", "--out", "plan.json").code == ExitCode.OK
     project.write_options("guards: {removals: {count: 3}}\n")
-    assert lmsconf(project.root, "apply", "plan.json").code == Exit.STOPPED
+    assert lmsconf(project.root, "apply", "plan.json").code == ExitCode.BLOCKED
     project.write_options("guards: off\n")
-    assert lmsconf(project.root, "apply", "plan.json").code == Exit.OK
+    assert lmsconf(project.root, "apply", "plan.json").code == ExitCode.OK
 
 
 def test_a_new_project_is_compared_with_the_defaults(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from measuring import exponent, tell, verdict
 from mix import Size, Values, plant_into, values_of, write_manifests
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import read_manifests
@@ -67,7 +67,7 @@ def _apply(folder: Path, size: int) -> tuple[int, float, float]:
     plant_into(folder / "workspace.db", _empty(values))
     settings = load(folder, None, {})
     with Connection(settings) as connection:
-        workspace = Workspace(settings=settings, connection=connection)
+        workspace = Applier(settings=settings, connection=connection)
         plan = workspace.plan(read_manifests(settings), settings.policy)
         begun, used = time.perf_counter(), _used()
         report = workspace.execute(plan, meta={})

@@ -20,7 +20,7 @@ from measuring import seconds, tell, verdict
 from mix import Size, make_project, values_of
 from serving import TOKEN, served
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load
 from lmsconf.workspace.connection import Connection
 
@@ -57,7 +57,7 @@ def read(project: Path, environ: Mapping[str, str], width: int) -> None:
     """Reads all that manifests can speak of, as `lmsconf snapshot` does."""
     settings = load(project, None, environ)
     with Connection(settings) as connection:
-        Workspace(settings=settings, connection=connection, parallelism=width).snapshot()
+        Applier(settings=settings, connection=connection, parallelism=width).snapshot()
 
 
 def _tell(width: int, asked: Counter[str], took: float) -> None:

@@ -17,7 +17,7 @@ from typing import cast
 
 from measuring import tell, verdict
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.kind import GroupRow
@@ -29,7 +29,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.model.values import FieldChange, Json
-from lmsconf.planner.context import Match, Planning
+from lmsconf.planner.context import Match, PlanContext
 from lmsconf.planner.diff import differences
 from lmsconf.planner.kind import Entry
 
@@ -79,7 +79,7 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
         listings={USER: Listing(rows=tuple(people)), GROUP: Listing(rows=(row,))},
     )
     policy = Policy(workspace="benchmark", today=date(2026, 1, 1))
-    planning = Planning(snapshot, policy, ServiceTerms(Wire.default()), lambda _: True)
+    planning = PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda _: True)
     kind = all_kinds()[GROUP]
     (declared,) = kind.parse(_entry({"name": "Everybody", "members": cast(Json, _emails(EXCHANGED))}))
     match = Match(declared=declared, row=cast(HasName, row))

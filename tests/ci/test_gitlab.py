@@ -18,7 +18,7 @@ import yaml
 from lmsconf.api.client import Client
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
@@ -71,7 +71,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
     sandbox, folder = Sandbox(":memory:", seed=tmp_path / "seed.yaml"), tmp_path / "lms"
     try:
         with serve(sandbox) as server:
-            assert run(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == Exit.OK
+            assert run(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == ExitCode.OK
             git(folder, "init", "--quiet")
             git(folder, "add", ".")
             git(folder, "commit", "--quiet", "--message", "Begin")
@@ -89,22 +89,22 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
 def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     """The merge request gets its counts, the signed plan of main is applied, and an edit by hand is a failed case."""
     keys = {"LMSCONF_TOKEN": "sandbox", "LMSCONF_PLAN_KEY": "long and random, as a key should be"}
-    assert pipeline("plan", LMSCONF_TOKEN="sandbox") == Exit.OK
+    assert pipeline("plan", LMSCONF_TOKEN="sandbox") == ExitCode.OK
     assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}
     assert [change["origin"] for change in pipeline.kept("plan.json")["changes"]] == ["from this change"]
-    assert pipeline("apply", **keys) == Exit.STALE  # a plan that nobody signed
+    assert pipeline("apply", **keys) == ExitCode.STALE  # a plan that nobody signed
 
-    assert pipeline("plan-main", **keys) == Exit.OK
+    assert pipeline("plan-main", **keys) == ExitCode.OK
     for allow in ("deletes=1; touch owned", "$(touch owned)", "deletes=1\ntouch owned"):
-        assert pipeline("apply", **keys, ALLOW=allow) == Exit.USAGE
+        assert pipeline("apply", **keys, ALLOW=allow) == ExitCode.USAGE
     assert not (pipeline.folder / "owned").exists()
-    assert pipeline("apply", **keys, ALLOW="") == Exit.OK
+    assert pipeline("apply", **keys, ALLOW="") == ExitCode.OK
     assert "<html" in (pipeline.folder / "report.html").read_text(encoding="utf-8")
-    assert pipeline("drift", **keys) == Exit.OK
+    assert pipeline("drift", **keys) == ExitCode.OK
 
     with Client("http://sandbox", "sandbox", transport=pipeline.sandbox) as client:
         client.call("manual-groups.remove-member", path={"groupId": "g-1", "userId": "u-1"})
-    assert pipeline("drift", **keys) == Exit.CHANGES
+    assert pipeline("drift", **keys) == ExitCode.CHANGES
     cases = junitparser.JUnitXml.fromfile(str(pipeline.folder / "drift.xml"))
     assert cases.failures == 1
     assert '{"create": 1, "update": 0, "delete": 0}\n' in pipeline.log
@@ -116,12 +116,12 @@ def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
 
 def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pipeline, tmp_path: Path) -> None:
     """It fetches the snapshot that the last pipeline of main kept, and asks the workspace nothing."""
-    assert pipeline("snapshot", LMSCONF_TOKEN="sandbox") == Exit.OK
+    assert pipeline("snapshot", LMSCONF_TOKEN="sandbox") == ExitCode.OK
     artifacts = tmp_path / "projects" / "7" / "jobs" / "artifacts" / "main" / "raw"
     artifacts.mkdir(parents=True)
     (pipeline.folder / "snapshot.json").rename(artifacts / "snapshot.json")
     requests = len(pipeline.sandbox.log)
-    assert pipeline("plan-fork", CI_API_V4_URL=tmp_path.as_uri(), CI_MERGE_REQUEST_PROJECT_ID="7") == Exit.OK
+    assert pipeline("plan-fork", CI_API_V4_URL=tmp_path.as_uri(), CI_MERGE_REQUEST_PROJECT_ID="7") == ExitCode.OK
     assert len(pipeline.sandbox.log) == requests
     assert "Safety officers" not in pipeline.log
     assert pipeline.kept("plan-report.json") == {"create": 1, "update": 0, "delete": 0}

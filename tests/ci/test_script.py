@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 from .actions import git
 
@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ci" / "lmsconf.sh"
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     """Runs the script in a project that `lmsconf init` began, and gives exit code and output."""
-    assert run(app, ["init", str(tmp_path)]) == Exit.OK
+    assert run(app, ["init", str(tmp_path)]) == ExitCode.OK
 
     def ran(*arguments: str) -> tuple[int, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
@@ -49,10 +49,10 @@ def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_
     assert code == 0
     digest = text.splitlines()[-1]
     assert {"plan.json", "plan.html", "plan.md"} <= {path.name for path in tmp_path.iterdir()}
-    assert script("drift")[0] == Exit.CHANGES
-    assert script("apply", "0" * 64)[0] == Exit.STALE
-    assert script("apply", digest)[0] == Exit.OK
-    assert script("drift")[0] == Exit.OK
+    assert script("drift")[0] == ExitCode.CHANGES
+    assert script("apply", "0" * 64)[0] == ExitCode.STALE
+    assert script("apply", digest)[0] == ExitCode.OK
+    assert script("drift")[0] == ExitCode.OK
     assert len(junitparser.JUnitXml.fromfile(str(tmp_path / "drift.xml"))) > 0
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
@@ -62,4 +62,4 @@ def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_
 @pytest.mark.parametrize("arguments", [(), ("deploy",), ("apply",), ("plan", "now")])
 def test_wrong_words_do_nothing(script: Callable[..., tuple[int, str]], arguments: tuple[str, ...]) -> None:
     """Without a word that the script knows, or a digest to apply, nothing is run."""
-    assert script(*arguments) == (Exit.USAGE, "")
+    assert script(*arguments) == (ExitCode.USAGE, "")

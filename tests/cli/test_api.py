@@ -12,7 +12,7 @@ from waiting import nobody_waits
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
@@ -39,7 +39,7 @@ def call(project: Path, *arguments: str) -> int:
 
 def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the service answers goes to stdout, whole and readable, and nothing else does."""
-    assert call(project, "GET", "/groups") == Exit.OK
+    assert call(project, "GET", "/groups") == ExitCode.OK
     out = capsys.readouterr().out
     assert json.loads(out) == {"groups": [{"groupId": "g-1", "name": "Säljare"}]}
     assert "Säljare" in out
@@ -47,18 +47,19 @@ def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixt
 
 def test_queries_are_given_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each --query is one parameter; a name that stands twice is sent twice."""
-    assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == Exit.OK
+    assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == ExitCode.OK
     assert [user["email"] for user in json.loads(capsys.readouterr().out)["users"]] == ["bo.ek@acme.example"]
     assert (
-        call(project, "GET", "/content/all", "--query", "groupIds[]=g-1", "--query", "groupIds[]=EVERYONE") == Exit.OK
+        call(project, "GET", "/content/all", "--query", "groupIds[]=g-1", "--query", "groupIds[]=EVERYONE")
+        == ExitCode.OK
     )
 
 
 def test_a_body_is_sent_as_it_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names in the body go out unchanged, whatever the dialect says; an answer without a body prints nothing."""
-    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"newName": "Sales"}') == Exit.OK
+    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"newName": "Sales"}') == ExitCode.OK
     assert capsys.readouterr().out == ""
-    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"name": "Sales"}') == Exit.ERROR
+    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"name": "Sales"}') == ExitCode.ERROR
     assert "newName" in capsys.readouterr().err
 
 
@@ -67,7 +68,7 @@ def test_a_body_may_come_from_stdin(
 ) -> None:
     """`--body -` reads the JSON from stdin."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"name": "Piped"}')))
-    assert call(project, "POST", "/groups", "--body", "-") == Exit.OK
+    assert call(project, "POST", "/groups", "--body", "-") == ExitCode.OK
     assert json.loads(capsys.readouterr().out) == {"groupId": "g-2"}
 
 
@@ -88,13 +89,13 @@ def test_a_wrong_command_line_sends_nothing(
     project: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A path that leads elsewhere, a query without a value and a body that is no JSON are a wrong command line."""
-    assert call(project, *arguments) == Exit.USAGE
+    assert call(project, *arguments) == ExitCode.USAGE
     assert capsys.readouterr().out == ""
 
 
 def test_a_refusal_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the service refuses ends with exit 1, its reason on stderr."""
-    assert call(project, "GET", "/users/nobody") == Exit.ERROR
+    assert call(project, "GET", "/users/nobody") == ExitCode.ERROR
     assert "404" in capsys.readouterr().err
 
 
@@ -104,7 +105,7 @@ def test_a_wrong_credential_has_its_code(project: Path, monkeypatch: pytest.Monk
     with serve(sandbox) as server:
         monkeypatch.setenv("LMSCONF_URL", server.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
-        assert call(project, "GET", "/groups") == Exit.UNAUTHORIZED
+        assert call(project, "GET", "/groups") == ExitCode.UNAUTHORIZED
     sandbox.shut()
 
 
@@ -115,5 +116,5 @@ def test_a_silent_service_has_its_code(
     nobody_waits(monkeypatch)
     monkeypatch.setenv("LMSCONF_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("LMSCONF_TOKEN", "t")
-    assert call(project, "POST", "/groups", "--body", '{"name": "x"}') == Exit.UNREACHABLE
+    assert call(project, "POST", "/groups", "--body", '{"name": "x"}') == ExitCode.UNREACHABLE
     assert "127.0.0.1:1" in capsys.readouterr().err

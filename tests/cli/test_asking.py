@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n"
 
@@ -33,7 +33,7 @@ def test_only_yes_applies(
     (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: Mentors}]\n")
     agreed = answer.strip() == "yes"
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    assert run(app, ["-C", str(tmp_path), "apply"]) == (Exit.OK if agreed else Exit.ERROR)
+    assert run(app, ["-C", str(tmp_path), "apply"]) == (ExitCode.OK if agreed else ExitCode.ERROR)
     assert ("declined: nothing was changed" in capsys.readouterr().err) is not agreed
     left = run(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"])
-    assert left == (Exit.OK if agreed else Exit.CHANGES)
+    assert left == (ExitCode.OK if agreed else ExitCode.CHANGES)

@@ -20,22 +20,24 @@ import pytest
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, progress, run
 from lmsconf.errors import (
-    Exit,
+    ExitCode,
     LmsconfError,
     Problem,
     ProblemsFound,
     Severity,
+    SourceLocation,
     StalePlan,
     Terminated,
     UsageError,
-    Where,
 )
 
 RAISED: dict[str, Callable[[], BaseException]] = {
     "kind": lambda: StalePlan("too many deletes", hint="lmsconf apply --allow deletes=9"),
     "gathered": lambda: ProblemsFound(
         [
-            Problem(code="a/b", message="one", hint="do this", source=Where("g.yaml", 3, 5), address="group/A"),
+            Problem(
+                code="a/b", message="one", hint="do this", source=SourceLocation("g.yaml", 3, 5), address="group/A"
+            ),
             Problem(code="a/c", message="two", severity=Severity.WARNING),
         ]
     ),
@@ -56,7 +58,7 @@ def tool() -> None:
 @tool.command()
 @click.argument("how")
 @output_options(["text", "json"])
-def fail(how: str, output: Output) -> Exit:
+def fail(how: str, output: Output) -> ExitCode:
     """Ends badly."""
     raise RAISED[how]()
 
@@ -64,12 +66,12 @@ def fail(how: str, output: Output) -> Exit:
 @tool.command()
 @click.option("--then-fail", is_flag=True)
 @output_options(["text", "json"])
-def work(then_fail: bool, output: Output) -> Exit:
+def work(then_fail: bool, output: Output) -> ExitCode:
     """Writes its result."""
     output.write('{"format": "mine"}\n')
     if then_fail:
         raise StalePlan("after the result")
-    return Exit.CHANGES
+    return ExitCode.CHANGES
 
 
 @tool.command()
@@ -121,14 +123,14 @@ def test_json_is_one_document_for_a_wrong_command_line(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A command line that cannot be read is told as a document too, where its words ask for that."""
-    assert run(tool, ["work", "--bogus", *arguments]) == Exit.USAGE
+    assert run(tool, ["work", "--bogus", *arguments]) == ExitCode.USAGE
     problem = json.loads(capsys.readouterr().out)["problems"][0]
     assert (problem["code"], problem["hint"]) == ("usage", "See: lmsconf work --help")
 
 
 def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str]) -> None:
     """A command that fails after its result adds no second document."""
-    assert run(tool, ["work", "--then-fail", "--format", "json"]) == Exit.STALE
+    assert run(tool, ["work", "--then-fail", "--format", "json"]) == ExitCode.STALE
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"format": "mine"}
     assert "after the result" in shown.err
@@ -136,13 +138,13 @@ def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str])
 
 def test_a_command_gives_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     """What a command returns is the exit code."""
-    assert run(tool, ["work"]) == Exit.CHANGES
+    assert run(tool, ["work"]) == ExitCode.CHANGES
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"], ["work", "extra"], ["work", "--format", "yaml"], ["--x"]])
 def test_wrong_command_lines_exit_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is wrong with the command line, the code is 64 and stdout stays empty."""
-    assert run(tool, arguments) == Exit.USAGE
+    assert run(tool, arguments) == ExitCode.USAGE
     assert capsys.readouterr().out == ""
 
 
@@ -150,7 +152,7 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """SIGTERM takes the same way out as Ctrl-C, with its own code; afterwards the old handler is back."""
     before = signal.SIG_DFL
     signal.signal(signal.SIGTERM, before)
-    assert run(tool, ["wait", "--format", "json"]) == Exit.TERMINATED
+    assert run(tool, ["wait", "--format", "json"]) == ExitCode.TERMINATED
     assert signal.getsignal(signal.SIGTERM) is before
     shown = capsys.readouterr()
     assert "Terminated." in shown.err
@@ -160,7 +162,7 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--output FILE` writes the result there and nothing to stdout; errors become the file's document."""
     path = tmp_path / "result"
-    assert run(tool, ["work", "--output", str(path)]) == Exit.CHANGES
+    assert run(tool, ["work", "--output", str(path)]) == ExitCode.CHANGES
     assert path.read_text() == '{"format": "mine"}\n'
     run(tool, ["fail", "kind", "--format", "json", "--output", str(path)])
     assert json.loads(path.read_text())["format"] == "lmsconf.problems/1"
@@ -169,7 +171,7 @@ def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A result that could not be written is not worked for."""
-    assert run(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == Exit.ERROR
+    assert run(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == ExitCode.ERROR
     shown = capsys.readouterr().err
     assert "cannot be written" in shown
     assert "too many deletes" not in shown
@@ -186,7 +188,7 @@ def test_a_reader_that_went_away_does_not_end_the_run() -> None:
         [sys.executable, "-c", program], cwd=Path(__file__).parent, stdout=writer, stderr=subprocess.PIPE, check=False
     )
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (Exit.CHANGES, b"")
+    assert (ended.returncode, ended.stderr) == (ExitCode.CHANGES, b"")
 
 
 def test_a_poor_encoding_shows_escapes() -> None:
@@ -275,15 +277,15 @@ def where(context: Context) -> None:
 def test_group_options_make_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Commands get the folder of `-C` and the workspace of `--workspace`."""
     group = click.Group(callback=app.callback, params=app.params, commands=[where])
-    assert run(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == Exit.OK
+    assert run(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == ExitCode.OK
     assert capsys.readouterr().out == f"{tmp_path} staging\n"
-    assert run(group, ["-C", str(tmp_path / "missing"), "where"]) == Exit.USAGE
+    assert run(group, ["-C", str(tmp_path / "missing"), "where"]) == ExitCode.USAGE
     assert "there is no such folder" in capsys.readouterr().err
 
 
 def test_a_mistyped_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """A word that is no command gets the command it resembles."""
-    assert run(app, ["pln"]) == Exit.USAGE
+    assert run(app, ["pln"]) == ExitCode.USAGE
     assert "no such command 'pln'. Did you mean 'plan'?" in capsys.readouterr().err
 
 
@@ -325,4 +327,4 @@ def test_the_table_says_what_the_commands_say(name: str) -> None:
 def test_every_error_of_ours_has_an_exit_code() -> None:
     """No class of errors gives 0."""
     kinds = [LmsconfError, *LmsconfError.__subclasses__()]
-    assert all(kind.exit is not Exit.OK for kind in kinds)
+    assert all(kind.exit is not ExitCode.OK for kind in kinds)

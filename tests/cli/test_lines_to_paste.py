@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 PROJECT = """
 workspaces:
@@ -53,12 +53,12 @@ def test_the_line_that_allows_a_guard(
 ) -> None:
     """It names project, workspace and choice, and so it applies the plan that was shown, and nothing else."""
     at = ["-C", str(root), "--workspace", "staging"]
-    assert run(app, [*at, "plan", *chosen]) == Exit.OK
+    assert run(app, [*at, "plan", *chosen]) == ExitCode.OK
     pasted = line(capsys.readouterr().out, "lmsconf ")
     assert pasted[:5] == [*at, "apply"]
-    assert run(app, [*pasted, "--auto-approve"]) == Exit.OK
-    assert run(app, ["-C", str(root), "--workspace", "staging", "plan", *chosen, "--detailed-exitcode"]) == Exit.OK
-    assert run(app, ["-C", str(root), "plan", *chosen, "--detailed-exitcode"]) == Exit.CHANGES
+    assert run(app, [*pasted, "--auto-approve"]) == ExitCode.OK
+    assert run(app, ["-C", str(root), "--workspace", "staging", "plan", *chosen, "--detailed-exitcode"]) == ExitCode.OK
+    assert run(app, ["-C", str(root), "plan", *chosen, "--detailed-exitcode"]) == ExitCode.CHANGES
     capsys.readouterr()
     run(app, [*at, "plan", "--format", "json"])
     assert json.loads(capsys.readouterr().out)["summary"]["update"] == left
@@ -67,19 +67,19 @@ def test_the_line_that_allows_a_guard(
 def test_the_line_of_a_plan_file_names_the_file(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a guard stops there is allowed for that file."""
     at, file = ["-C", str(root)], str(root / "plan.json")
-    assert run(app, [*at, "plan", "--out", file]) == Exit.OK
+    assert run(app, [*at, "plan", "--out", file]) == ExitCode.OK
     capsys.readouterr()
-    assert run(app, [*at, "apply", file]) == Exit.STOPPED
+    assert run(app, [*at, "apply", file]) == ExitCode.BLOCKED
     told = capsys.readouterr().err
     pasted = line(told[told.index("lmsconf ") :], "lmsconf ")
     assert pasted == [*at, "apply", file, "--allow", "removals=2"]
-    assert run(app, pasted) == Exit.OK
+    assert run(app, pasted) == ExitCode.OK
 
 
 def test_the_lines_of_a_drift_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both ways out are for the workspace that was looked at."""
     at = ["-C", str(root), "--workspace", "staging"]
-    assert run(app, [*at, "drift"]) == Exit.CHANGES
+    assert run(app, [*at, "drift"]) == ExitCode.CHANGES
     told = capsys.readouterr().out
     words = shlex.join(["lmsconf", *at])
     assert f"to put it back: {words} apply --only group/A\n" in told
@@ -90,21 +90,19 @@ def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFi
     """A group takes its assignments with it; who leaves one of those out is told to leave the group out too."""
     (root / "manifests" / "all.yaml").write_text("absent: {groups: [A]}\n")
     at = ["-C", str(root)]
-    assert run(app, [*at, "plan", "--except", "content_target/*"]) == Exit.ERROR
+    assert run(app, [*at, "plan", "--except", "content_target/*"]) == ExitCode.ERROR
     told = capsys.readouterr().err
     assert "group/A: content_target/K -> group/A goes with it, and --except leaves that out [select/goes-along]" in told
     assert "Leave both out: --except group/A." in told
-    assert run(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == Exit.OK
+    assert run(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == ExitCode.OK
     assert "No changes." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("address", ["group/Book club", "group/UI scratch", "content_target/K -> everyone", "group/?"])
 @pytest.mark.parametrize("option", ["--only", "--except"])
-def test_what_is_live_can_be_named(
-    root: Path, capsys: pytest.CaptureFixture[str], option: str, address: str
-) -> None:
+def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str], option: str, address: str) -> None:
     """An address that no manifest speaks of is known where it is live; only one that is nowhere is an error."""
     (root / "manifests" / "all.yaml").write_text("custom_fields: [{name: F, type: TEXT}]\n")
-    assert run(app, ["-C", str(root), "plan", option, address]) == Exit.OK
-    assert run(app, ["-C", str(root), "plan", option, f"{address} 2"]) == Exit.ERROR
+    assert run(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
+    assert run(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR
     assert "nothing declared, absent or live has such an address" in capsys.readouterr().err

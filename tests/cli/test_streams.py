@@ -19,7 +19,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from waiting import HANGS, Held
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import schema_text
@@ -27,7 +27,7 @@ from lmsconf.support.package_data import schema_text
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
 TOKEN = "s3cret-" + "token"
-CUT = [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)]
+CUT = [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
 LATIN = [
     {"PYTHONIOENCODING": "latin-1"},
     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
@@ -71,7 +71,7 @@ def wanted(folder: Path) -> int:
 def test_closed_stdin_is_no_terminal(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64, and nothing is done."""
     ran = shell(project, "lmsconf apply <&-")
-    assert ran.returncode == Exit.USAGE
+    assert ran.returncode == ExitCode.USAGE
     assert b"there is no terminal to ask on" in ran.stderr
     assert wanted(project) == 2
 
@@ -79,17 +79,17 @@ def test_closed_stdin_is_no_terminal(project: Path) -> None:
 def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     """What goes to a closed stream is lost, and nothing else: the work is done and the exit code tells."""
     planned = shell(project, "lmsconf plan --format json 2>&-")
-    assert (planned.returncode, json.loads(planned.stdout)["summary"]["create"]) == (Exit.OK, 2)
+    assert (planned.returncode, json.loads(planned.stdout)["summary"]["create"]) == (ExitCode.OK, 2)
     applied = shell(project, "lmsconf apply --auto-approve >&-")
-    assert (applied.returncode, b"Traceback" in applied.stderr) == (Exit.OK, False)
+    assert (applied.returncode, b"Traceback" in applied.stderr) == (ExitCode.OK, False)
     assert wanted(project) == 0
     none = shell(project, "lmsconf plan --detailed-exitcode <&- >&- 2>&-")
-    assert none.returncode == Exit.OK
+    assert none.returncode == ExitCode.OK
 
 
 def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
     """The sandbox's database is opened while stdout is closed, and holds no text of lmsconf afterwards."""
-    assert shell(project, "lmsconf apply --auto-approve <&- >&- 2>&-").returncode == Exit.OK
+    assert shell(project, "lmsconf apply --auto-approve <&- >&- 2>&-").returncode == ExitCode.OK
     assert b"Apply complete" not in (project / "workspace.db").read_bytes()
     assert wanted(project) == 0
 
@@ -102,7 +102,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
 def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str) -> None:
     """A result that cannot be written is a message and exit 1, also where click prints by itself."""
     ran = shell(project, f"lmsconf {command} > /dev/full", PYTHONUNBUFFERED=unbuffered)
-    assert ran.returncode == Exit.ERROR
+    assert ran.returncode == ExitCode.ERROR
     assert b"stdout cannot be written: No space left on device" in ran.stderr
     assert b"Traceback" not in ran.stderr
     assert b"Exception ignored" not in ran.stderr
@@ -111,7 +111,7 @@ def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str)
 def test_a_stdout_that_is_only_read_is_an_error(project: Path) -> None:
     """It need not be a full disk."""
     ran = shell(project, "lmsconf plan 1< lmsconf.yaml")
-    assert ran.returncode == Exit.ERROR
+    assert ran.returncode == ExitCode.ERROR
     assert b"stdout cannot be written: Bad file descriptor" in ran.stderr
 
 
@@ -129,7 +129,7 @@ def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str)
     """The workspace is changed, so the message says that, and where it can be read."""
     (project / "full").symlink_to("/dev/full")
     ran = shell(project, f"lmsconf apply --auto-approve --format json {to}")
-    assert ran.returncode == Exit.ERROR
+    assert ran.returncode == ExitCode.ERROR
     said = ran.stderr.decode()
     assert "cannot be written: No space left on device. The run itself ended with exit code 0: Apply complete!" in said
     assert "lmsconf runs latest" in said
@@ -140,11 +140,11 @@ def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str)
 
 def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     """Results, work and exit codes are as ever, also of an error and of a wrong command line."""
-    assert shell(project, "lmsconf apply 2> /dev/full").returncode == Exit.USAGE
-    assert shell(project, "lmsconf plan --only nothing/x 2> /dev/full").returncode == Exit.ERROR
-    assert shell(project, "lmsconf plan > /dev/full 2>&1").returncode == Exit.ERROR
+    assert shell(project, "lmsconf apply 2> /dev/full").returncode == ExitCode.USAGE
+    assert shell(project, "lmsconf plan --only nothing/x 2> /dev/full").returncode == ExitCode.ERROR
+    assert shell(project, "lmsconf plan > /dev/full 2>&1").returncode == ExitCode.ERROR
     applied = shell(project, "lmsconf apply --auto-approve 2> /dev/full")
-    assert (applied.returncode, b"Apply complete!" in applied.stdout) == (Exit.OK, True)
+    assert (applied.returncode, b"Apply complete!" in applied.stdout) == (ExitCode.OK, True)
 
 
 @pytest.mark.sampled
@@ -192,7 +192,7 @@ def test_text_is_for_the_terminal(project: Path) -> None:
 def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     """A pipe with a name is written into; a link to it too."""
     ran = shell(project, f"mkfifo pipe; ln -s pipe link; cat pipe & lmsconf plan --format json {option} link; wait")
-    assert ran.returncode == Exit.OK
+    assert ran.returncode == ExitCode.OK
     assert b'"format": "lmsconf.plan/1"' in ran.stdout or b'"format":"lmsconf.plan/1"' in ran.stdout
     assert (project / "pipe").is_fifo()
     assert (project / "link").is_symlink()
@@ -202,7 +202,7 @@ def test_a_device_stays(project: Path) -> None:
     """`--output /dev/null` leads nowhere. The name here is a link of our own, so that only that one is at stake."""
     link = project / "nothing"
     link.symlink_to("/dev/null")
-    assert shell(project, "lmsconf plan --output nothing --out nothing").returncode == Exit.OK
+    assert shell(project, "lmsconf plan --output nothing --out nothing").returncode == ExitCode.OK
     assert link.is_char_device()
 
 
@@ -248,7 +248,7 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     planned: list[bool] = []
     held = Held(lambda _: bool(planned))
     with served(held) as (sandbox, there):
-        assert shell(project, "lmsconf plan --out plan.json", **there).returncode == Exit.OK
+        assert shell(project, "lmsconf plan --out plan.json", **there).returncode == ExitCode.OK
         planned.append(True)
         ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, there, lambda _: held)
     _check(ran, code, "json")
@@ -310,7 +310,7 @@ def _told(stream: IO[bytes], words: bytes) -> AbstractContextManager[object]:
 def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> None:
     """The report says that nothing was attempted, and why; the code and stderr say that it was cut short."""
     assert ran.returncode == code
-    assert (b"Terminated." if code == Exit.TERMINATED else b"Interrupted.") in ran.stderr
+    assert (b"Terminated." if code == ExitCode.TERMINATED else b"Interrupted.") in ran.stderr
     if format_ == "text":
         said = ran.stdout.decode()
         assert "Not attempted: the run was interrupted before its first call" in said

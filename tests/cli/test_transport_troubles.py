@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from lmsconf.api.transport import http
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.support.package_data import schema_text
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
@@ -41,7 +41,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     http._trust.cache_clear()
 
 
-def told(root: Path, capsys: pytest.CaptureFixture[str], expected: Exit) -> tuple[str, str]:
+def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> tuple[str, str]:
     """Message and hint of the one problem that `plan` ends with, the same as text and as a document on stdout."""
     assert run(app, ["-C", str(root), "plan", "--format", "json"]) == expected
     out = capsys.readouterr().out
@@ -71,7 +71,7 @@ def test_a_proxy_that_cannot_be_used_names_its_variable(
 ) -> None:
     """The variable and a way out, and nothing of a password that it may hold."""
     monkeypatch.setenv(name, proxy)
-    message, hint = told(tmp_path, capsys, Exit.ERROR)
+    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
     assert f"the proxy that {name} names cannot be used" in message
     assert f"Set {name} to http://HOST:PORT, or NO_PROXY=lms.invalid" in hint
     assert "s3cret" not in message + hint
@@ -86,7 +86,7 @@ def test_certificates_that_cannot_be_read_name_their_variable(
     if held is not None:
         path.write_text(held)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    message, hint = told(tmp_path, capsys, Exit.ERROR)
+    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
     assert f"SSL_CERT_FILE={path}" in message
     assert ("No such file" if held is None else "no certificates in PEM format") in message
     assert "Set SSL_CERT_FILE to a PEM file" in hint
@@ -127,6 +127,6 @@ def test_a_certificate_that_nobody_stands_for_has_a_hint_of_its_own(
 ) -> None:
     """Exit 8, with the check that failed and SSL_CERT_FILE for a company's own authority."""
     monkeypatch.setenv("LMSCONF_URL", f"https://localhost:{self_signed}")
-    _, hint = told(tmp_path, capsys, Exit.UNREACHABLE)
+    _, hint = told(tmp_path, capsys, ExitCode.UNREACHABLE)
     assert f"The certificate of localhost:{self_signed} was refused: self-signed certificate." in hint
     assert "SSL_CERT_FILE" in hint

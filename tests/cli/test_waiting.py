@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
@@ -34,6 +34,6 @@ def test_a_wait_for_what_does_not_show_is_told_once(
         )
         ended = run(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
     sandbox.shut()
-    assert ended == (Exit.DIVERGED if told else Exit.OK)
+    assert ended == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
     waits = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
     assert waits == ["What was sent does not show yet; waiting for it, each time for at most 1 s."] * told

@@ -9,7 +9,7 @@ import httpx
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import Retry
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
 
 CANARY = "token-canary-4711"
@@ -83,7 +83,7 @@ def client(
     return Client(
         "http://sandbox",
         CANARY,
-        wire=Wire(dialect),
+        wire=ApiSpec(dialect),
         transport=network or Network(*script),
         retry=(clock or Clock()).retry(),
         on_call=None if told is None else told.append,

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.client import Client
-from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Retry
-from lmsconf.api.worker_pool import Crew
-from lmsconf.errors import ApiError, Exit, Unreachable
+from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.errors import ApiError, ExitCode, Unreachable
 
 from .network import CANARY, Clock, Network, client, said
 from .turns import Turns
@@ -30,7 +30,7 @@ class Group:
     def __init__(self, network: Network, *, width: int = 1, **changes: float) -> None:
         self.clock, self.network = Clock(), network
         self.retry = self.clock.retry(**changes)
-        self.budget = Budget(self.retry)
+        self.budget = CircuitBreaker(self.retry)
         self.budget.side_by_side(width)
 
     def client(self) -> Client:
@@ -95,7 +95,7 @@ def test_a_dead_service_ends_a_run_in_two_minutes(name: str) -> None:
     for _ in range(40):
         with pytest.raises(Unreachable) as caught:
             group.read()
-        assert caught.value.exit == Exit.UNREACHABLE
+        assert caught.value.exit == ExitCode.UNREACHABLE
     assert group.clock.time - start <= MINUTES_2
     assert len(network.requests) <= 20
 
@@ -114,7 +114,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
         with suppress(Unreachable):
             by.call("manual-groups.members", path={"groupId": "g"})
 
-    with Crew(group.client, parallelism=8) as crew:
+    with WorkerPool(group.client, parallelism=8) as crew:
         jobs = [crew.submit(job) for _ in range(8)]
         for one in jobs:
             one.result()
@@ -135,7 +135,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     clock = Turns()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
     retry = clock.retry(chance=lambda: luck)
-    pace, budget = Pace(clock=clock, sleep=clock.sleep), Budget(retry)
+    pace, budget = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
     budget.side_by_side(16)
     todo, errors = iter(range(100)), []
 

@@ -12,7 +12,7 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.api.transport.trace import Exchange
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Exit, LmsconfError, Rejected, Unauthorized, Unreachable
+from lmsconf.errors import AnswerLost, ApiError, BadAnswer, ExitCode, LmsconfError, Rejected, Unauthorized, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said
 
@@ -431,7 +431,7 @@ def test_only_safe_urls_are_given_a_token(url: str) -> None:
     """https, or http to this machine, and nothing but a host and a path; what the URL hides is not repeated."""
     with pytest.raises(LmsconfError) as caught:
         Client(url, CANARY, transport=Network(raw(200)))
-    assert caught.value.exit == Exit.ERROR
+    assert caught.value.exit == ExitCode.ERROR
     assert "secret" not in caught.value.message
     assert caught.value.hint
 

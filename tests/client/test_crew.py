@@ -14,7 +14,7 @@ from waiting import HANGS, awaited
 from lmsconf.api.client import Client
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.reader import Reader
-from lmsconf.api.worker_pool import Crew
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, Request
 
@@ -45,7 +45,7 @@ def members(*groups: str) -> list[Request]:
     return [({"groupId": group}, {}) for group in groups]
 
 
-def hold(crew: Crew, opened: threading.Event) -> None:
+def hold(crew: WorkerPool, opened: threading.Event) -> None:
     """Keeps one worker of the crew busy until the event is set."""
     begun = threading.Event()
 
@@ -58,10 +58,10 @@ def hold(crew: Crew, opened: threading.Event) -> None:
 
 
 @contextmanager
-def gate() -> Iterator[tuple[Crew, threading.Event]]:
+def gate() -> Iterator[tuple[WorkerPool, threading.Event]]:
     """A crew of one whose worker is held until the event is set."""
     opened = threading.Event()
-    with Crew(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
+    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
         hold(crew, opened)
         yield crew, opened
 
@@ -69,7 +69,7 @@ def gate() -> Iterator[tuple[Crew, threading.Event]]:
 def test_answers_come_in_the_order_of_their_requests() -> None:
     """However the crew runs them, each answer stands where its request stood, and never too many run at once."""
     network = Together(3, answering=echo)
-    with Crew(lambda: client(network=network), parallelism=3) as crew:
+    with WorkerPool(lambda: client(network=network), parallelism=3) as crew:
         answers = Reader(crew).each("manual-groups.members", members(*map(str, range(30))))
     assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]
     assert len(network.threads) == 3
@@ -77,7 +77,7 @@ def test_answers_come_in_the_order_of_their_requests() -> None:
 
 def test_the_reader_is_what_the_core_reads_through() -> None:
     """It keeps the core's protocol."""
-    with Crew(lambda: client(said(200, {"userIds": []}))) as crew:
+    with WorkerPool(lambda: client(said(200, {"userIds": []}))) as crew:
         api: Api = Reader(crew)
         assert api.get("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
         assert api.each("manual-groups.members", []) == []
@@ -87,7 +87,7 @@ def test_the_reader_is_what_the_core_reads_through() -> None:
 def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
     network = Network(raw(200))
-    with Crew(lambda: client(network=network)) as crew:
+    with WorkerPool(lambda: client(network=network)) as crew:
         reader = Reader(crew)
         for attempt in (
             lambda: reader.get(operation),
@@ -112,7 +112,7 @@ def test_a_chain_goes_before_a_fan_out() -> None:
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     """The error is raised at once, and what has not begun never begins."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
-    crew = Crew(lambda: client(network=network), parallelism=1)
+    crew = WorkerPool(lambda: client(network=network), parallelism=1)
     with crew, pytest.raises(Rejected, match="/groups/3/members"):
         Reader(crew).each("manual-groups.members", members(*map(str, range(2_000))))
     assert len(network.requests) < 2_000
@@ -121,7 +121,7 @@ def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
 def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
     """What was cancelled is not sent later either, before what is asked for next."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
-    with Crew(lambda: client(network=network), parallelism=1) as crew:
+    with WorkerPool(lambda: client(network=network), parallelism=1) as crew:
         reader = Reader(crew)
         with pytest.raises(Rejected):
             reader.each("manual-groups.members", members(*map(str, range(2_000))))
@@ -132,7 +132,7 @@ def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
 def test_jobs_run_side_by_side_and_all_end() -> None:
     """Jobs that wait for each other's answers do not block the crew; a failure is raised once all have ended."""
     ended = []
-    with Crew(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
+    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
         reader = Reader(crew)
         meeting = threading.Barrier(8, timeout=HANGS)
 
@@ -156,7 +156,7 @@ def test_jobs_run_side_by_side_and_all_end() -> None:
 def test_progress_counts_up_to_what_was_asked() -> None:
     """Each finished request is told, with how many there are so far, never two at a time."""
     told: list[tuple[int, int]] = []
-    with Crew(
+    with WorkerPool(
         lambda: client(network=Network(answering=echo)), progress=lambda done, of: told.append((done, of))
     ) as crew:
         Reader(crew).each("manual-groups.members", members(*map(str, range(20))))
@@ -166,7 +166,7 @@ def test_progress_counts_up_to_what_was_asked() -> None:
 
 def test_what_a_job_raises_is_raised_where_it_is_waited_for() -> None:
     """A worker outlives the failures of its jobs."""
-    with Crew(lambda: client(raw(200)), parallelism=1) as crew:
+    with WorkerPool(lambda: client(raw(200)), parallelism=1) as crew:
         broken = crew.submit(lambda _: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             broken.result()
@@ -178,7 +178,7 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
     opened = threading.Event()
 
     def interrupted() -> None:
-        with Crew(lambda: client(raw(200)), parallelism=1) as crew:
+        with WorkerPool(lambda: client(raw(200)), parallelism=1) as crew:
             hold(crew, opened)
             waiting.append(crew.submit(lambda _: None))
             raise KeyboardInterrupt
@@ -192,17 +192,17 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
 
 def test_a_closed_crew_takes_no_more() -> None:
     """Work for nobody is refused, not forgotten; a crew of nobody as well."""
-    crew = Crew(lambda: client(raw(200)))
+    crew = WorkerPool(lambda: client(raw(200)))
     crew.close()
     with pytest.raises(RuntimeError, match="closed"):
         crew.submit(lambda _: None)
     with pytest.raises(ValueError, match="at least one"):
-        Crew(lambda: client(raw(200)), parallelism=0)
+        WorkerPool(lambda: client(raw(200)), parallelism=0)
 
 
 def test_a_wrong_url_is_told_to_whoever_asks() -> None:
     """A client that cannot be made is an error of the request, not a silent worker."""
-    with Crew(lambda: Client("http://lms.example", CANARY)) as crew, pytest.raises(LmsconfError, match="url"):
+    with WorkerPool(lambda: Client("http://lms.example", CANARY)) as crew, pytest.raises(LmsconfError, match="url"):
         crew.submit(lambda _: None)
 
 

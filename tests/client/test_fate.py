@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from lmsconf.api.transport.delivery import FAILURES, FATES, Fate, fate_of
+from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, fate_of
 from lmsconf.errors import AnswerLost, ApiError, Unreachable
 
 from .network import Network, client, one_call
@@ -50,10 +50,12 @@ def sent(what: str, error: Exception) -> tuple[ApiError, int]:
 
 def test_the_table_is_whole() -> None:
     """Each of httpx's exception classes is in the table, so that a new one is looked at by somebody."""
-    assert set(all_of_httpx()) == set(FATES)
-    assert {kind.__name__ for kind, fate in FATES.items() if fate is Fate.NOT_SENT} == BEFORE_THE_FIRST_BYTE
-    assert {kind.__name__ for kind, fate in FATES.items() if fate is Fate.FINAL} == NEVER
-    assert all(issubclass(kind, FAILURES) for kind in FATES)
+    assert set(all_of_httpx()) == set(DELIVERY_BY_ERROR)
+    assert {
+        kind.__name__ for kind, fate in DELIVERY_BY_ERROR.items() if fate is DeliveryStatus.NOT_SENT
+    } == BEFORE_THE_FIRST_BYTE
+    assert {kind.__name__ for kind, fate in DELIVERY_BY_ERROR.items() if fate is DeliveryStatus.FINAL} == NEVER
+    assert all(issubclass(kind, FAILURES) for kind in DELIVERY_BY_ERROR)
 
 
 @pytest.mark.parametrize("kind", [*all_of_httpx(), OSError, ConnectionResetError], ids=lambda kind: kind.__name__)
@@ -74,7 +76,7 @@ def test_what_the_table_lacks_is_open() -> None:
     class Brand(httpx.ConnectError):
         pass
 
-    assert fate_of(Brand("new")) is Fate.AMBIGUOUS
+    assert fate_of(Brand("new")) is DeliveryStatus.AMBIGUOUS
 
 
 def test_a_certificate_is_final() -> None:
@@ -82,5 +84,5 @@ def test_a_certificate_is_final() -> None:
     wrong, between = httpx.ConnectError("bad certificate"), OSError("tls")
     between.__context__ = ssl.SSLCertVerificationError("bad certificate")
     wrong.__cause__ = between
-    assert fate_of(wrong) is Fate.FINAL
+    assert fate_of(wrong) is DeliveryStatus.FINAL
     assert sent("write", wrong)[1] == 1

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lmsconf.api.circuit_breaker import Budget
+from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.client import Client
-from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.transport.deadline import Deadline
 
 from .network import CANARY, Network, said
@@ -77,7 +77,7 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
         return said(200, {"userIds": []}) if fine else said(status)
 
     network, retry = Network(answering=answer), clock.retry()
-    pace, budget = Pace(clock=clock, sleep=clock.sleep), Budget(retry)
+    pace, budget = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
     budget.side_by_side(width)
     todo = iter(range(CALLS))
 

@@ -11,7 +11,7 @@ import pytest
 from effort import Effort
 
 from lmsconf.api.client import Client
-from lmsconf.api.rate_limiter import Pace
+from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.errors import ApiError
 
 from .network import CANARY, Clock, Network, client, said
@@ -20,11 +20,11 @@ from .turns import Turns
 FINE = said(200, {"userIds": []})
 
 
-def pace(clock: Clock, limit: float | None = None) -> Pace:
-    return Pace(limit, clock=clock, sleep=clock.sleep)
+def pace(clock: Clock, limit: float | None = None) -> RateLimiter:
+    return RateLimiter(limit, clock=clock, sleep=clock.sleep)
 
 
-def answered(pace: Pace, clock: Clock, rate: float, times: int) -> None:
+def answered(pace: RateLimiter, clock: Clock, rate: float, times: int) -> None:
     """The service answers so many requests, so many a second."""
     for _ in range(times):
         pace.answered()
@@ -43,7 +43,7 @@ def test_nothing_waits_while_all_is_well() -> None:
 
 def test_a_free_turn_costs_next_to_nothing() -> None:
     """A plan sends thousands of reads: waiting for nothing and counting an answer take a few calls of functions."""
-    free = Pace()
+    free = RateLimiter()
     with Effort() as effort:
         for _ in range(1_000):
             free.wait(60.0)
@@ -85,7 +85,7 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
 def test_who_waits_is_served_in_turn() -> None:
     """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
     clock = Turns()
-    shared = Pace(1.0, clock=clock, sleep=clock.sleep)
+    shared = RateLimiter(1.0, clock=clock, sleep=clock.sleep)
     served: list[int] = []
 
     def worker(number: int) -> None:
@@ -228,7 +228,7 @@ def test_a_service_with_a_limit_is_served_to_the_end() -> None:
         bucket[0] -= 1
         return FINE
 
-    shared, network, todo = Pace(clock=clock, sleep=clock.sleep), Network(answering=answer), iter(range(200))
+    shared, network, todo = RateLimiter(clock=clock, sleep=clock.sleep), Network(answering=answer), iter(range(200))
 
     def worker() -> None:
         with Client("http://sandbox", CANARY, transport=network, retry=clock.retry(), pace=shared) as by:

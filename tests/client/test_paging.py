@@ -10,7 +10,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api.reader import Reader
-from lmsconf.api.worker_pool import Crew
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import GROUP, USER
@@ -28,7 +28,7 @@ def rows(
 ) -> Rows:
     """The users that such a network lists, in pages of two."""
     on_first = None if heard is None else (lambda *first: heard.append(first))
-    with Crew(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
+    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
         reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).wire)
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
@@ -163,7 +163,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
 )
 def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
     """What is missing, that nothing is done on the word of it, and whether a dialect key could name it."""
-    with Crew(lambda: client(said(200, answer))) as crew:
+    with WorkerPool(lambda: client(said(200, answer))) as crew:
         found = Reader(crew).rows(LISTINGS[GROUP])
     assert said_of_it in str(found.incomplete)
     assert "Nothing is created or deleted on such an answer. No dialect key names it" in str(found.incomplete)
@@ -172,7 +172,7 @@ def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: s
 @pytest.mark.parametrize("answer", [{}, {"targets": None}, {"targets": True}, {"assignments": []}])
 def test_an_answer_without_its_list_is_an_error_with_a_way_out(answer: object) -> None:
     """One that is read for each content is not taken for an empty one either."""
-    with Crew(lambda: client(said(200, answer)), parallelism=1) as crew:
+    with WorkerPool(lambda: client(said(200, answer)), parallelism=1) as crew:
         with pytest.raises(BadAnswer, match="GET /content/targets came without its list of targets") as caught:
             Reader(crew).each("content-targets.list", [({}, {"contentId": "c"})])
         assert '"targets"' in str(caught.value.hint)
@@ -240,6 +240,6 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     """A row is made small before it is put aside."""
-    with Crew(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as crew:
+    with WorkerPool(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as crew:
         found = Reader(crew).rows(LISTINGS[USER], keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)

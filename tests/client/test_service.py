@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.api import LEFT_OUT, Service
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
 
 from .network import CANARY, Network, client, pages, raw, said
@@ -140,13 +140,13 @@ def sent(request: httpx.Request) -> object:
 
 def test_every_operation_is_called_here() -> None:
     """The calls below are the 60 operations of the description, once each."""
-    assert [operation for operation, *_ in CALLS] == list(Wire.default().operations)
+    assert [operation for operation, *_ in CALLS] == list(ApiSpec.default().operations)
 
 
 @pytest.mark.parametrize(("operation", "call", "method", "target", "body"), CALLS, ids=[one[0] for one in CALLS])
 def test_a_method_sends_its_operation(operation: str, call: Call, method: str, target: str, body: object) -> None:
     """Method, path, query and body are those of the operation; what is left out is not sent; the answer comes back."""
-    expected = Wire.default()[operation].success
+    expected = ApiSpec.default()[operation].success
     answer = None if expected is None else [] if expected.get("type") == "array" else {"some": "thing"}
     network = Network(raw(204) if expected is None else said(200, answer))
     assert call(service(network=network)) == answer

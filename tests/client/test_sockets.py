@@ -16,7 +16,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client
-from lmsconf.api.transport.http import Door
+from lmsconf.api.transport.http import HttpTransport
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Unreachable
 
 from .network import CANARY, Clock, one_call
@@ -78,9 +78,7 @@ BEHAVIOURS: dict[str, Peer] = {
     "half a header": after_the_request(HEAD),
     "silence": hold,
     "silence after the header": after_the_request(HEAD + b"Content-Length: 9\r\n\r\n", then=hold),
-    "a body that drips": after_the_request(
-        HEAD + b"Content-Length: 1000\r\n\r\n", *letters(b" ", 100), pause=DRIP
-    ),
+    "a body that drips": after_the_request(HEAD + b"Content-Length: 1000\r\n\r\n", *letters(b" ", 100), pause=DRIP),
     "a header that drips": after_the_request(b"HTTP/1.1 200 OK\r\nX: ", *letters(b"x", 100), pause=DRIP),
     "headers without end": after_the_request(b"HTTP/1.1 200 OK\r\n", *letters(b"X: y\r\n", 100), pause=DRIP),
     "wait, wait, wait": after_the_request(*letters(b"HTTP/1.1 103 Early Hints\r\n\r\n", 100), pause=DRIP),
@@ -177,7 +175,7 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
 
     clock = Clock()
     with listening(talk) as url:
-        door = Door(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
+        door = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for _ in range(3):
             assert door.ask("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
             clock.time += HANGS - 1

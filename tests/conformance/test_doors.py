@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conformance.script import SCRIPT, Heard, Step, as_text, opened, told
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
@@ -64,7 +64,7 @@ def test_each_step_is_answered_as_the_description_says(door):
         wrong = [(step, heard) for step, heard in told(client) if heard.status != step.status]
     assert wrong == []
     done = {entry.operation for entry in sandbox.log if 200 <= entry.status < 300}
-    assert done == Wire.default().operations.keys()
+    assert done == ApiSpec.default().operations.keys()
 
 
 @pytest.mark.parametrize("seed", [None, 7], ids=["all well", "with mishaps"])

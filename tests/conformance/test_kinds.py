@@ -14,7 +14,7 @@ from laws.wishes import Wish
 from laws.worlds import World
 
 from conformance import samples
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.kinds.shared.terms import filled
@@ -89,7 +89,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) 
 @every_kind
 def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> None:
     """Operation, method, path and body of every call are those that the API description has, and it writes."""
-    wire = Wire.default()
+    wire = ApiSpec.default()
     for _, plan in _every_plan(planned, kind):
         assert plan.calls
         for call in plan.calls:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from lmsconf.apply.scheduler import Learnt, Run, run
-from lmsconf.errors import AnswerLost, LmsconfError, Rejected, Twins, Unauthorized, Unreachable
+from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.values import Call, Outcome, Plan
 
@@ -147,7 +147,7 @@ def test_a_call_that_two_failures_block_is_told_once() -> None:
     assert sorted(outcome.call for outcome in told) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("error", [Unauthorized("who?"), Unreachable("gone"), Twins("two")])
+@pytest.mark.parametrize("error", [Unauthorized("who?"), Unreachable("gone"), DuplicateResource("two")])
 def test_what_concerns_all_stops_all(error: LmsconfError) -> None:
     """A refused credential, a service that is gone, and twins: nothing more is begun, and each call says why."""
     done, service = carried_out([call("a"), call("b", "a"), call("c")], {"a": error})
@@ -168,7 +168,7 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("error", "wrote"),
-    [(Rejected("no"), False), (Unreachable("gone"), False), (AnswerLost("?"), True), (Twins("two"), True)],
+    [(Rejected("no"), False), (Unreachable("gone"), False), (AnswerLost("?"), True), (DuplicateResource("two"), True)],
 )
 def test_what_may_have_been_done_counts_as_written(error: LmsconfError, wrote: bool) -> None:
     """A refusal changed nothing; a lost answer may have."""

@@ -6,14 +6,14 @@ from datetime import date
 
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.shared.terms import ServiceTerms
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Call, Step
 from lmsconf.planner.calls import arrange, refs_in
-from lmsconf.planner.context import Planning
+from lmsconf.planner.context import PlanContext
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
 FIELD = Address.of("custom_field", "F")
@@ -21,10 +21,10 @@ KINDS = ("custom_field", "group")
 
 
 @pytest.fixture
-def planning() -> Planning:
+def planning() -> PlanContext:
     snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
     policy = Policy(workspace="here", today=date(2026, 6, 1))
-    return Planning(snapshot, policy, ServiceTerms(Wire.default()), lambda address: True)
+    return PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda address: True)
 
 
 def step(id: str | Ref = "g-1", **more: object) -> Step:
@@ -35,7 +35,7 @@ def on(calls: tuple[Call, ...]) -> list[Address]:
     return [call.address for call in calls]
 
 
-def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: Planning) -> None:
+def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: PlanContext) -> None:
     """Among calls that need nothing: refusals, then kind by kind what gives, then likewise what takes."""
     risky = step(may_be_refused=True)
     work = [(A, [step(revokes=True)]), (B, [step()]), (C, [risky]), (FIELD, [step(revokes=True), step()])]
@@ -46,20 +46,20 @@ def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: Plann
     assert planning.problems == []
 
 
-def test_a_risk_that_waits_for_something_has_no_precedence(planning: Planning) -> None:
+def test_a_risk_that_waits_for_something_has_no_precedence(planning: PlanContext) -> None:
     """It can be tried only when that is done, so it stands where it would without the risk."""
     made = frozenset({Ref(A)})
     work = [(C, [step(may_be_refused=True, uses=made)]), (A, [step(makes=made)]), (B, [step()])]
     assert on(arrange(planning, work, KINDS)) == [A, B, C]
 
 
-def test_of_equals_the_address_decides_and_then_the_place(planning: Planning) -> None:
+def test_of_equals_the_address_decides_and_then_the_place(planning: PlanContext) -> None:
     """So that a plan depends on nothing but what it is about."""
     calls = arrange(planning, [(B, [step("1"), step("2")]), (A, [step("3")])], KINDS)
     assert [call.path for call in calls] == ["/groups/3", "/groups/1", "/groups/2"]
 
 
-def test_needs_are_told_in_the_order_of_the_calls(planning: Planning) -> None:
+def test_needs_are_told_in_the_order_of_the_calls(planning: PlanContext) -> None:
     """By the names that the calls have; a call says all that it waits for."""
     a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
     work = [(C, [step(uses=a | b)]), (B, [step(makes=b)]), (A, [step(makes=a)])]
@@ -71,7 +71,7 @@ def test_needs_are_told_in_the_order_of_the_calls(planning: Planning) -> None:
     ]
 
 
-def test_an_id_to_come_has_to_come(planning: Planning) -> None:
+def test_an_id_to_come_has_to_come(planning: PlanContext) -> None:
     """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
     body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
     work = [(A, [step(Ref(B), body=body)]), (B, [Step(operation="manual-groups.create", makes=frozenset({Ref(B)}))])]
@@ -88,7 +88,7 @@ def test_every_id_to_come_is_seen() -> None:
     assert list(found) == [Ref(A), Ref(B), Ref(C), Ref(D)]
 
 
-def test_a_circle_is_one_problem_that_names_each_resource_once(planning: Planning) -> None:
+def test_a_circle_is_one_problem_that_names_each_resource_once(planning: PlanContext) -> None:
     """Neither who waits for it nor who has nothing to do with it is named, and there are no calls."""
     a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
     both = [step(makes=a, uses=b), step(uses=a)]
@@ -99,16 +99,16 @@ def test_a_circle_is_one_problem_that_names_each_resource_once(planning: Plannin
     assert problem.address is None
 
 
-def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: Planning) -> None:
+def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: PlanContext) -> None:
     """It goes first, may be refused, and the problem names who is in the way; without a circle it waits."""
     a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
     field = step(makes=a, avoids=b)
-    new, old = step(makes=c, uses=a), step(uses=c, frees=b)
+    new, old = step(makes=c, uses=a), step(uses=c, releases=b)
     calls = arrange(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
     assert [(call.address, call.may_be_refused) for call in calls] == [(FIELD, True), (C, False), (B, False)]
     [problem] = planning.problems
     assert (problem.code, problem.is_error, problem.address) == ("refusal/in-use", False, str(FIELD))
     assert "it is named by group/B, and" in problem.message
     planning.problems.clear()
-    assert on(arrange(planning, [(FIELD, [field]), (B, [step(frees=b)])], KINDS)) == [B, FIELD]
+    assert on(arrange(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
     assert planning.problems == []

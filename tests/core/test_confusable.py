@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.planner.identity import Claim, find
 
@@ -25,7 +25,7 @@ def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[
             pin=None,
             previously=tuple(previously) if name == declared[-1] else (),
             label=f"group/{name}",
-            source=Where("all.yaml"),
+            source=SourceLocation("all.yaml"),
             address=f"group/{name}",
         )
         for name in declared

@@ -18,12 +18,12 @@ def step(**more: frozenset[Ref]) -> Step:
 def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:
     """All of them, wherever they stand; and never itself."""
     made = [step(uses=A | B), step(makes=A), step(makes=B), step(makes=A, uses=A)]
-    assert needs([*made, step(ends=C, frees=C), step(frees=C)]) == [{1, 2, 3}, set(), set(), {1}, {5}, set()]
+    assert needs([*made, step(ends=C, releases=C), step(releases=C)]) == [{1, 2, 3}, set(), set(), {1}, {5}, set()]
 
 
 def test_making_and_ending_are_not_mixed_up() -> None:
     """Who uses what another one frees, or ends what another one makes, need not wait."""
-    assert needs([step(uses=A), step(frees=A), step(ends=B), step(makes=B)]) == [set(), set(), set(), set()]
+    assert needs([step(uses=A), step(releases=A), step(ends=B), step(makes=B)]) == [set(), set(), set(), set()]
 
 
 def test_the_lowest_rank_that_may_go_goes_first() -> None:

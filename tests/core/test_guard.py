@@ -7,12 +7,12 @@ import pytest
 from lmsconf.model.address import Address
 from lmsconf.model.policy import Consent, Guards, Limit
 from lmsconf.model.values import Action, Change, FieldChange, Guard, Measure
-from lmsconf.planner.guards import judge, protected
+from lmsconf.planner.guards import evaluate_guards, protected
 
 
 def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> Guard:
     """How the guard on deletions stands."""
-    return judge(measures, Guards(deletes=limit or Limit(count=5, share=0.1)), consents)[0]
+    return evaluate_guards(measures, Guards(deletes=limit or Limit(count=5, share=0.1)), consents)[0]
 
 
 def deletes(taken: int, size: int = 0, of: str = "all groups") -> Measure:
@@ -89,7 +89,7 @@ def test_consent_that_nothing_needs_allows_nothing() -> None:
 
 def test_guards_that_are_off_are_not_there() -> None:
     """The others are, each under its name."""
-    guards = judge([deletes(99)], Guards(deletes=None), ())
+    guards = evaluate_guards([deletes(99)], Guards(deletes=None), ())
     assert [guard.name for guard in guards] == ["removals", "recreates", "refusals", "answers", "updates"]
     assert not any(guard.tripped for guard in guards)
 

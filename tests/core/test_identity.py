@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.planner.identity import Claim, Found, find
 
@@ -27,7 +27,7 @@ def claim(name: str, *previously: str, pin: str | None = None) -> Claim:
         pin=None if pin is None else RemoteId(pin),
         previously=previously,
         label=f"group/{name}",
-        source=Where(f"{name}.yaml"),
+        source=SourceLocation(f"{name}.yaml"),
         address=f"group/{name}",
     )
 

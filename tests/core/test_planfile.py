@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmsconf.documents import plan_file
 from lmsconf.documents.document import render_canonical
-from lmsconf.errors import Exit, LmsconfError, Problem, Severity, StalePlan, Where
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical import canonical, sha256
 from lmsconf.model.scope import Selected
@@ -47,7 +47,7 @@ BODIES = st.recursive(
     SCALARS | REFS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=5
 )
 FORMS = st.none() | st.dictionaries(WORDS, VALUES, max_size=3)
-PLACES = st.builds(Where, WORDS, NUMBERS, NUMBERS)
+PLACES = st.builds(SourceLocation, WORDS, NUMBERS, NUMBERS)
 PROBLEMS = st.builds(
     Problem,
     code=WORDS,
@@ -140,11 +140,11 @@ PLAN = Plan(
             action=Action.CREATE,
             id=None,
             about={"owner": "hr"},
-            source=Where("groups.yaml", 3, 5),
+            source=SourceLocation("groups.yaml", 3, 5),
             before=None,
             after={"members": ["a@b.c"]},
             fields=(),
-            problems=(Problem(code="x", message="y", source=Where("groups.yaml", 4)),),
+            problems=(Problem(code="x", message="y", source=SourceLocation("groups.yaml", 4)),),
         ),
     ),
     calls=(
@@ -262,7 +262,7 @@ def test_what_is_no_plan_file_is_refused_kindly(text: str, said: str) -> None:
         plan_file.loads(text)
     assert said in caught.value.message
     assert caught.value.hint
-    assert caught.value.exit in {Exit.ERROR, Exit.STALE}
+    assert caught.value.exit in {ExitCode.ERROR, ExitCode.STALE}
 
 
 def without_places(plan: Plan) -> Plan:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from waiting import nobody_waits
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Logged, Service
@@ -20,9 +20,7 @@ Open = Callable[..., Clinic]
 
 
 @pytest.fixture
-def open_clinic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Open]:
+def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Open]:
     """Opens a clinic whose service speaks a dialect, which its project does not know; `more` of a seed, `faults`,
     `on_log`, which hears of every request, and `made`, a service with habits of its own."""
     nobody_waits(monkeypatch)
@@ -35,7 +33,7 @@ def open_clinic(
             on_log: Callable[[Logged], None] | None = None,
             made: type[Service] = Service,
         ) -> Clinic:
-            service = planted(made(wire=Wire(dialect), faults=faults, on_log=on_log), more)
+            service = planted(made(wire=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.shut)
             server = opened.enter_context(serve(service))
             monkeypatch.setenv("LMSCONF_URL", server.url)

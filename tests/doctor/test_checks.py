@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lmsconf.kinds
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.doctor.assumptions import OPERATIONS
 from lmsconf.doctor.checks import Watch
@@ -189,7 +189,7 @@ def test_every_operation_of_a_kind_is_known() -> None:
     """Each kind has its operations in the table, and the kinds' code names none that is in no kind's row."""
     assert OPERATIONS.keys() >= all_kinds().keys()
     listed = {operation for operations in OPERATIONS.values() for operation in operations}
-    known = Wire.default().operations.keys()
+    known = ApiSpec.default().operations.keys()
     assert listed <= known
     for path in Path(lmsconf.kinds.__file__).parent.glob("*.py"):
         words = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

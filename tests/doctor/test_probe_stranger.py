@@ -33,9 +33,7 @@ Open = Callable[[Case, str], Desk]
 
 
 @pytest.fixture
-def open_desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Open]:
+def open_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Open]:
     """Opens a project against a service with the choices of a case."""
     yield from opening(tmp_path, monkeypatch, capsys)
 

@@ -14,9 +14,9 @@ import pytest
 from integrity.stage import Stage
 from laws.stage import Link
 
-from lmsconf.api.spec import Wire
-from lmsconf.apply.applier import Workspace
-from lmsconf.errors import LmsconfError, Where
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.model.drift import Drift, Ignore, State
 from lmsconf.project.settings import load
 from lmsconf.sandbox.faults import Fault, Faults
@@ -266,13 +266,13 @@ def _seed(root: Path) -> Path:
     return root / "seed.yaml"
 
 
-def _world(root: Path, sandbox: Sandbox) -> Workspace:
+def _world(root: Path, sandbox: Sandbox) -> Applier:
     """The same project over a workspace of the test's choosing, with no waiting between tries."""
     (root / "manifests").mkdir()
     (root / "manifests" / "all.yaml").write_text(MANIFESTS, encoding="utf-8")
     (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
-    link: Connection = Link(sandbox, Wire())
-    return Workspace(settings=load(root, None, {}, today=date(2026, 6, 1)), connection=link)
+    link: Connection = Link(sandbox, ApiSpec())
+    return Applier(settings=load(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
 def _states(found: Drift) -> dict[str, State]:
@@ -281,7 +281,7 @@ def _states(found: Drift) -> dict[str, State]:
 
 def test_an_entry_holds_before_its_day() -> None:
     """As a consent does: on the day itself it hides nothing any more."""
-    entry = Ignore(pattern="group/*", reason="x", until=date(2026, 6, 2), source=Where("lmsconf.yaml"))
+    entry = Ignore(pattern="group/*", reason="x", until=date(2026, 6, 2), source=SourceLocation("lmsconf.yaml"))
     assert [entry.holds(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
 
 

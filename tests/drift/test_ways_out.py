@@ -17,7 +17,7 @@ from integrity.stage import Stage
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 from .scene import MANIFESTS, only, states
 from .scene import drift as drift_of
@@ -172,7 +172,7 @@ def test_what_was_deleted_by_hand_can_stay_away(project: Project, shell: Shell, 
 
 def applied(project: Project, manifests: str) -> None:
     """Makes the workspace as other manifests say."""
-    assert project.apply(manifests).exit == Exit.OK
+    assert project.apply(manifests).exit == ExitCode.OK
 
 
 def keep_each(project: Project, shell: Shell, differs: set[str]) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import EXAMPLES
@@ -47,22 +47,22 @@ def test_the_plan_is_the_one_beside_it(name: str, lmsconf: Callable[..., tuple[i
     code, text = lmsconf(name, "plan")
     if updating:
         golden.write_text(masked(text), encoding="utf-8")
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     assert masked(text) == golden.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_applies_whole_and_then_plans_empty(name: str, lmsconf: Callable[..., tuple[int, str]]) -> None:
     """Plan has changes and no guard stops it, apply does all of them, and the next plan has none."""
-    assert lmsconf(name, "validate")[0] == Exit.OK
-    assert lmsconf(name, "plan", "--detailed-exitcode")[0] == Exit.CHANGES
+    assert lmsconf(name, "validate")[0] == ExitCode.OK
+    assert lmsconf(name, "plan", "--detailed-exitcode")[0] == ExitCode.CHANGES
     code, text = lmsconf(name, "apply", "--auto-approve", "--format", "json")
     report = json.loads(text)
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     assert {outcome["status"] for outcome in report["outcomes"]} == {"done"}
     assert report["converged"] is True
     code, text = lmsconf(name, "plan", "--detailed-exitcode")
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     assert "No changes. The workspace matches the manifests." in text
 
 
@@ -93,7 +93,7 @@ def test_acme_is_as_large_as_its_page_says() -> None:
 def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) -> None:
     """People's answers put members into each smart group, apart from the one on a field that nobody answered yet."""
     folder = copy("acme")
-    assert run(app, ["-C", str(folder), "apply", "--auto-approve"]) == Exit.OK
+    assert run(app, ["-C", str(folder), "apply", "--auto-approve"]) == ExitCode.OK
     sandbox = Sandbox(folder / "workspace.db")
     with httpx.Client(transport=sandbox, base_url="http://sandbox", headers={"Authorization": "Bearer sandbox"}) as api:
         groups = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import COMMANDS
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.project.settings import load
 
 from .conftest import EXAMPLES, REPOSITORY
@@ -112,7 +112,7 @@ def test_the_readme_knows_every_exit_code() -> None:
     section = README.read_text(encoding="utf-8").partition("| exit | means |")[2].partition("\n\n")[0]
     cells = [cell.strip() for cell in section.split("|")]
     codes = [int(code) for cell in cells for code in cell.split(", ") if code.isdigit()]
-    assert sorted(codes) == sorted(Exit)
+    assert sorted(codes) == sorted(ExitCode)
 
 
 def test_the_first_line_runs_the_main_job() -> None:

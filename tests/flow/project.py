@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from lmsconf.api.spec import Wire
-from lmsconf.apply.applier import Workspace
-from lmsconf.errors import Exit
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode
 from lmsconf.model.policy import Consent
 from lmsconf.model.values import ApplyReport, Plan
 from lmsconf.project.settings import Settings, load
@@ -61,9 +61,9 @@ class Project:
         return load(self.root, None, {}, today=TODAY)
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> ApiSpec:
         """The words of the dialect that this project speaks."""
-        return Wire(self.settings.dialect)
+        return ApiSpec(self.settings.dialect)
 
     def plan(self, manifests: str | None = None, **more: object) -> Plan:
         """The plan, and in `calls` what it asked."""
@@ -71,7 +71,7 @@ class Project:
             self.write(manifests)
         settings = self.settings
         with Connection(settings) as connection:
-            workspace = Workspace(settings=settings, connection=connection)
+            workspace = Applier(settings=settings, connection=connection)
             made = workspace.plan(read_manifests(settings), replace(settings.policy, **more))
             self.calls = _seen(connection)
         return made
@@ -84,7 +84,7 @@ class Project:
             self.write(manifests)
         settings = self.settings
         with Connection(settings) as connection:
-            workspace = Workspace(settings=settings, connection=connection)
+            workspace = Applier(settings=settings, connection=connection)
             if plan is None:
                 policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
                 plan = workspace.plan(read_manifests(settings), policy)
@@ -98,7 +98,7 @@ class Project:
         """Applies, sees that nothing is left to do, and gives the writing calls as `METHOD operation`."""
         allow = [Consent(guard=name, number=int(number)) for name, number in (one.split("=") for one in consents)]
         report = self.apply(manifests, allow)
-        assert report.exit == Exit.OK, report
+        assert report.exit == ExitCode.OK, report
         assert report.converged
         calls, made = [f"{call.operation}" for call in self.calls], self.last
         assert self.plan().changes == ()

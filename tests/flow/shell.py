@@ -30,9 +30,7 @@ class Ran(NamedTuple):
         return found
 
 
-def lmsconf(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, answer: str | None = None
-) -> Ran:
+def lmsconf(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, answer: str | None = None) -> Ran:
     """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
     with chdir(folder), _environment(env or {}), _stdin(answer or ""), redirect_stdout(out), redirect_stderr(err):

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from waiting import nobody_waits
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import schema_text
@@ -202,7 +202,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(seed=seed, token=TOKEN, wire=Wire(projects.SPOKEN))
+    sandbox = Sandbox(seed=seed, token=TOKEN, wire=ApiSpec(projects.SPOKEN))
     with serve(sandbox) as running:
         running.sandbox = sandbox
         yield running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import Change, Plan
 
 from .project import Project
@@ -64,8 +64,8 @@ def test_a_rewritten_smart_group_is_a_change(tmp_path: Path) -> None:
     assert counted == {"deletes": 1, "removals": 1, "updates": 1}
     for format in ("text", "markdown", "html", "json"):
         assert "Both" in lmsconf(tmp_path, "plan", "--format", format).out
-    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == Exit.OK
-    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == Exit.OK
+    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == ExitCode.OK
+    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == ExitCode.OK
     assert live(it) == {"Both": 1, "Other": 1}
 
 
@@ -88,7 +88,7 @@ def test_a_smart_group_left_with_nothing_is_refused(tmp_path: Path, manifests: s
     assert errors(plan) == ["refusal/no-conditions"]
     assert "smart_group/Alone" in effects(plan)
     ran = lmsconf(tmp_path, "apply", "--auto-approve")
-    assert ran.code == Exit.STOPPED
+    assert ran.code == ExitCode.BLOCKED
     assert "smart_group/Alone would be left" in ran.err
     assert "D" in it.fields()
 
@@ -114,8 +114,8 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
     it.write("smart_groups: [{name: Both, managers: [a@x.example]}]\n" + DELETED)
     assert errors(it.plan()) == ["refusal/changed-along"]
     plan = str(tmp_path / "plan.json")
-    assert lmsconf(tmp_path, "plan", "--out", plan).code == Exit.OK
-    assert lmsconf(tmp_path, "apply", plan).code == Exit.STOPPED
+    assert lmsconf(tmp_path, "plan", "--out", plan).code == ExitCode.OK
+    assert lmsconf(tmp_path, "apply", plan).code == ExitCode.BLOCKED
 
 
 def test_a_declared_group_that_says_no_conditions_is_told_too(tmp_path: Path) -> None:
@@ -152,6 +152,6 @@ def test_a_condition_made_meanwhile_makes_the_plan_stale(tmp_path: Path) -> None
     """One more smart group that names the field was reviewed by nobody."""
     it = project(tmp_path)
     it.write(DELETED)
-    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == Exit.OK
+    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == ExitCode.OK
     it.apply("smart_groups: [{name: New, conditions: [{field: D, choices: [X]}, {field: E, choices: [P]}]}]")
-    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == Exit.STALE
+    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == ExitCode.STALE

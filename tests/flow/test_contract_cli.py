@@ -16,8 +16,8 @@ import jsonschema
 import pytest
 from waiting import HANGS, Held
 
-from lmsconf.apply.ambiguous_writes import Settling, Timing
-from lmsconf.apply.executor import Sender
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
+from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.scheduler import run as send
 from lmsconf.cli import app
@@ -273,8 +273,10 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
     """An interruption in the very moment of sending: that call is waited for and reported, and no other begins."""
     plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
     with Connection(it.settings) as connection, connection.crew(1) as crew:
-        settling = Settling(look=lambda _: plan, seconds=0, patience=0, timing=Timing(), again=lambda _: None)
-        sender = Sender(crew, all_kinds(), settling)
+        settling = AmbiguousWriteResolver(
+            look=lambda _: plan, seconds=0, patience=0, timing=Clock(), again=lambda _: None
+        )
+        sender = CallExecutor(crew, all_kinds(), settling)
 
         def submit(call: Call, ids: Learnt) -> Future[Learnt]:
             future = sender.submit(call, ids)

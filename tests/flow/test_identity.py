@@ -67,9 +67,7 @@ def test_patterns_fit_names_after_nfc(tmp_path: Path) -> None:
     assert [one.left_alone for one in plan.unmanaged] == [1]
 
 
-@pytest.mark.parametrize(
-    ("live", "said"), [("sales ", "Sales"), ("SALES", "Sales"), ("Straße", "STRASSE")]
-)
+@pytest.mark.parametrize(("live", "said"), [("sales ", "Sales"), ("SALES", "Sales"), ("Straße", "STRASSE")])
 def test_a_creation_that_looks_like_a_live_name_is_an_error(tmp_path: Path, live: str, said: str) -> None:
     """It offers the exact name, `previously:` and `id:`."""
     it = project(tmp_path, f'groups: [{{name: "{live}"}}]')

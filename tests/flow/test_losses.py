@@ -10,10 +10,10 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import Guard, Plan
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import Seen, read_manifests
+from lmsconf.workspace.reader import WorkspaceReader, read_manifests
 
 from .project import Project
 from .shell import lmsconf
@@ -77,24 +77,24 @@ def test_apply_stops_before_answers_are_lost(it: Project) -> None:
     """Exit 4 and nothing sent, until exactly that many people are allowed to lose answers."""
     it.write("absent: {custom_fields: [Badge]}")
     ran = lmsconf(it.root, "apply", "--auto-approve")
-    assert ran.code == Exit.STOPPED
+    assert ran.code == ExitCode.BLOCKED
     assert "the answers of 2 people, and the limit is 0" in ran.err
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == Exit.STOPPED
+    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == ExitCode.BLOCKED
     assert "Badge" in it.fields()
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=2").code == Exit.OK
+    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=2").code == ExitCode.OK
     assert "Badge" not in it.fields()
 
 
 def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
     """Who answered after the review was counted by nobody."""
     it.write("absent: {custom_fields: [Badge]}")
-    assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == Exit.OK
+    assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == ExitCode.OK
     field = str(it.fields()["Badge"]["customFieldId"])
     wrapped = it.wire.behaviour("users.update-custom-field-choice.shape") == "wrapped"
     said: dict[str, object] = {field: "9"}
     it.send("users.update-custom-field-choice", {"userId": "u-d"}, {"customFields": said} if wrapped else said)
     ran = lmsconf(it.root, "apply", str(it.root / "plan.json"), "--allow", "answers=2")
-    assert ran.code == Exit.STALE
+    assert ran.code == ExitCode.STALE
 
 
 class Told(httpx.BaseTransport):
@@ -118,7 +118,7 @@ def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Pla
     settings = it.settings
     sandbox = Sandbox(str(settings.workspace.database), wire=it.wire)
     try:
-        seen = Seen(settings=settings, connection=Link(Told(sandbox, edit), it.wire))
+        seen = WorkspaceReader(settings=settings, connection=Link(Told(sandbox, edit), it.wire))
         return seen.plan(read_manifests(settings), settings.policy)
     finally:
         sandbox.shut()
@@ -172,7 +172,7 @@ def test_what_cannot_be_read_is_not_nobody(
 def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None:
     """So the number is null, the guard stops, and the way back is not known."""
     it.write(DELETES)
-    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == Exit.OK
+    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == ExitCode.OK
     document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
     (found,) = (one for one in document["guards"] if one["name"] == "answers")
     assert (found["total"], found["tripped"], found["allow"]) == (None, True, "answers=unknown")
@@ -182,7 +182,7 @@ def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None
 def test_a_snapshot_counts_as_the_workspace_does(it: Project) -> None:
     """Answers are in it, so the number is known without a connection."""
     it.write("absent: {custom_fields: [Badge, Skills]}")
-    assert lmsconf(it.root, "snapshot", "live.json").code == Exit.OK
+    assert lmsconf(it.root, "snapshot", "live.json").code == ExitCode.OK
     document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
     assert [one["total"] for one in document["guards"] if one["name"] == "answers"] == [3]
 

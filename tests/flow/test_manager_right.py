@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import Plan
 
 from .project import Project
@@ -76,7 +76,7 @@ def test_who_lacks_the_right_is_foretold(tmp_path: Path, manifest: str, expected
 def test_who_has_the_right_or_is_given_it_can_manage(tmp_path: Path, manifest: str) -> None:
     """A right that the same plan gives is given before it is needed."""
     report = project(tmp_path).apply(manifest)
-    assert (report.exit, report.converged) == (Exit.OK, True)
+    assert (report.exit, report.converged) == (ExitCode.OK, True)
 
 
 def test_who_manages_already_is_no_matter(tmp_path: Path) -> None:

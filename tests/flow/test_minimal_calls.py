@@ -36,9 +36,7 @@ def test_a_group_is_renamed_by_one_call(tmp_path: Path) -> None:
 def test_a_chain_of_renames_moves_every_name_up(tmp_path: Path) -> None:
     """Where each new name is another's old one, the last in the chain moves first."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}, {name: C, id: g-3}]")
-    calls = it.settled(
-        "groups: [{name: B, previously: [A]}, {name: C, previously: [B]}, {name: D, previously: [C]}]"
-    )
+    calls = it.settled("groups: [{name: B, previously: [A]}, {name: C, previously: [B]}, {name: D, previously: [C]}]")
     assert calls == ["manual-groups.rename"] * 3
     assert [str(change.id) + change.address.name for change in it.last.changes] == ["g-1B", "g-2C", "g-3D"]
     assert [call.path for call in it.last.calls] == [f"/groups/g-{n}/rename" for n in (3, 2, 1)]
@@ -290,9 +288,7 @@ def test_a_recreated_assignment_is_a_replacement(tmp_path: Path) -> None:
     assert {guard.name: guard.total for guard in it.last.guards}["removals"] == 1
 
 
-@pytest.mark.parametrize(
-    ("form", "text"), [("iso", "2026-01-01T00:00:00Z"), ("epoch-ms", "1767225600000")]
-)
+@pytest.mark.parametrize(("form", "text"), [("iso", "2026-01-01T00:00:00Z"), ("epoch-ms", "1767225600000")])
 def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: str) -> None:
     """Whatever the service wrote itself until now."""
     it = project(tmp_path, "content: [{name: X}]\n", f"dialect: {{content-targets.time-format: {form}}}\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
 
 from .project import Project
@@ -251,8 +251,8 @@ def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -
     it = project(tmp_path)
     wanted = "custom_fields: [{name: E, hidden: true}]"
     report = apply_under(it, wanted, Fault(operation="custom-fields.replace", status=403))
-    assert report.exit == Exit.STOPPED
+    assert report.exit == ExitCode.BLOCKED
     assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}
     report = apply_under(it, wanted, Fault(status=403, times=9))
-    assert report.exit == Exit.UNAUTHORIZED
+    assert report.exit == ExitCode.UNAUTHORIZED
     assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}

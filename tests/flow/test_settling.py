@@ -13,10 +13,10 @@ from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import Retry
-from lmsconf.api.worker_pool import Crew, Progress
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.errors import Exit, ProblemsFound
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.values import ApplyReport, Status
 from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
@@ -83,9 +83,9 @@ class Line(Connection):
     def __init__(self, way: Doubtful) -> None:
         self.name, self.url, self.wire, self.way = "sandbox", "sandbox:", way.sandbox.wire, way
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=self.way.sleep)
-        return Crew(lambda: Client("http://sandbox", "sandbox", wire=self.wire, transport=self.way, retry=retry))
+        return WorkerPool(lambda: Client("http://sandbox", "sandbox", wire=self.wire, transport=self.way, retry=retry))
 
 
 class Scene:
@@ -98,10 +98,10 @@ class Scene:
         (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
         self.settings = load(root, None, {})
         self.way = Doubtful(Sandbox(seed=root / "seed.yaml"), operation, mishap)
-        self.workspace = Workspace(
+        self.workspace = Applier(
             settings=self.settings,
             connection=Line(self.way),
-            timing=Timing(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
+            timing=Clock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
         )
 
     def apply(self) -> ApplyReport:
@@ -137,7 +137,7 @@ def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -
     scene = Scene(tmp_path, operation, mishap)
     usual = {"content-targets.create": 2, "manual-groups.add-members": 2}.get(operation, 1)
     report = scene.apply()
-    assert (report.exit, report.converged) == (Exit.OK, True), report
+    assert (report.exit, report.converged) == (ExitCode.OK, True), report
     assert not scene.way.late
     assert scene.sent(operation) <= usual + (mishap != "none" and operation not in MAKING)
 
@@ -146,12 +146,12 @@ def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -
 def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, operation: str) -> None:
     """A call that may still arrive is waited for; one that never does is sent again after that."""
     scene = Scene(tmp_path, operation, "cut")
-    assert scene.apply().exit == Exit.OK
+    assert scene.apply().exit == ExitCode.OK
     assert 30 <= scene.way.time < 40
     other = tmp_path / "other"
     other.mkdir()
     scene = Scene(other, operation, "done")
-    assert scene.apply().exit == Exit.OK
+    assert scene.apply().exit == ExitCode.OK
     assert scene.way.time == 0
 
 
@@ -160,7 +160,7 @@ def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> No
     """Two of what should be one: both ids are named, what depends on it is not done, and neither is deleted."""
     scene = Scene(tmp_path, operation, "twice")
     report = scene.apply()
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     failed = [one for one in report.outcomes if one.status is Status.FAILED]
     assert ["live more than once, with the ids" in str(one.reason) for one in failed] == [True]
     assert scene.sent(operation) == 2
@@ -186,11 +186,11 @@ def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> 
         ctrl_c.send()
         awaited(hurry)
 
-    scene.workspace = replace(usual, timing=Timing(now=lambda: scene.way.time, sleep=cut))
+    scene.workspace = replace(usual, timing=Clock(now=lambda: scene.way.time, sleep=cut))
     with Interruptions() as ctrl_c:
         report = scene.apply()
-    assert report.exit == Exit.INTERRUPTED
+    assert report.exit == ExitCode.INTERRUPTED
     assert scene.way.time == 0
     assert scene.sent("manual-groups.create") == 0
     scene.workspace = usual
-    assert scene.apply().exit == Exit.OK
+    assert scene.apply().exit == ExitCode.OK

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 from .project import Project
 from .shell import lmsconf
@@ -57,7 +57,7 @@ def test_what_stops_an_apply_is_seen(
     assert ("To allow exactly this" in footer) is (allow is not None)
     if allow is not None:
         assert all(f"--allow {allow}" in seen for seen in (footer, comment, page))
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == Exit.STOPPED
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
 
 
 def test_nothing_stops_a_plan_that_can_be_applied(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.model.values import ApplyReport, Plan
 from lmsconf.sandbox.faults import Fault, Faults
@@ -23,7 +23,7 @@ def plan_against(it: Project, manifests: str, edit: Edit) -> Plan:
     it.write(manifests)
     settings = it.settings
     with Connection(settings) as connection:
-        workspace = Workspace(settings=settings, connection=connection)
+        workspace = Applier(settings=settings, connection=connection)
         snapshot = json.loads(dumps(workspace.snapshot()))
         edit(snapshot)
         return workspace.plan_offline(read_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
@@ -38,7 +38,7 @@ def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
         assert sandbox is not None
         sandbox._faults = Faults(*faults)
         try:
-            workspace = Workspace(settings=settings, connection=connection)
+            workspace = Applier(settings=settings, connection=connection)
             return workspace.plan(read_manifests(settings), settings.policy)
         finally:
             it.calls = list(sandbox.log)
@@ -49,7 +49,7 @@ def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
     it.write(manifests)
     settings = it.settings
     with Connection(settings) as connection:
-        workspace = Workspace(settings=settings, connection=connection)
+        workspace = Applier(settings=settings, connection=connection)
         plan = workspace.plan(read_manifests(settings), settings.policy)
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None

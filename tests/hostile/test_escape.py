@@ -33,7 +33,7 @@ def test_text(around: str) -> None:
 
 def test_text_shows_what_it_hides() -> None:
     """Every control, bidi mark and half character in Unicode has a visible form, and letters stay as they are."""
-    for number in (*range(sys.maxunicode + 1),)[: 0x3200]:
+    for number in (*range(sys.maxunicode + 1),)[:0x3200]:
         char = chr(number)
         if judges.RAW.match(char) or char == "\n":
             assert safe(char).isprintable(), hex(number)

@@ -30,7 +30,9 @@ PARTS = [
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PARTS), max_size=25).map(lambda parts: "".join(parts).encode())
 files = texts | st.binary(max_size=200) | st.tuples(texts, st.binary(max_size=4), texts).map(b"".join)
-tables = files | st.lists(st.sampled_from([b"email", b",", b";", b"\t", b"\n", b'"', b"a@b.c", b"\r", b"\xff", b" "])).map(b"".join)
+tables = files | st.lists(
+    st.sampled_from([b"email", b",", b";", b"\t", b"\n", b'"', b"a@b.c", b"\r", b"\xff", b" "])
+).map(b"".join)
 thorough = settings(suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -15,7 +15,7 @@ import lmsconf.render
 from lmsconf.cli import app
 from lmsconf.cli.frame import report, run
 from lmsconf.cli.progress import lines
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
@@ -62,7 +62,7 @@ def changes(names: list[str]) -> Iterator[Change]:
             action=action,
             id=RemoteId(name),
             about={name: name, "owner": [name]},
-            source=Where(name, 1, 1),
+            source=SourceLocation(name, 1, 1),
             before=None if action is Action.CREATE else form,
             after=None if action is Action.DELETE else form,
             fields=(
@@ -81,7 +81,7 @@ def problem(name: str) -> Problem:
         message=name,
         severity=Severity.WARNING,
         hint=f"{name}\n{name}",
-        source=Where(name, 2),
+        source=SourceLocation(name, 2),
         address=str(Address.of("group", name)),
     )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.model.values import Json
@@ -83,7 +83,7 @@ def staged(
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    sandbox = Sandbox(":memory:", wire=Wire(dialect), seed=root / "seed.yaml", on_log=on_log)
+    sandbox = Sandbox(":memory:", wire=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log)
     try:
         with serve(sandbox) as server:
             stage = Stage(root, sandbox, server.url)

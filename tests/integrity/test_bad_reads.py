@@ -12,8 +12,8 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.api.spec import Wire
-from lmsconf.apply.applier import Workspace
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError
 from lmsconf.model.values import Action, Plan
 from lmsconf.project.settings import load
@@ -136,8 +136,8 @@ class World:
     def plan(self, transport: Spoiled) -> Plan | None:
         """The plan, None where there is an error."""
         settings = load(self.root, None, {})
-        link = Link(transport, Wire({"paging.limit": PAGE}))
-        workspace = Workspace(settings=settings, connection=link, parallelism=2)
+        link = Link(transport, ApiSpec({"paging.limit": PAGE}))
+        workspace = Applier(settings=settings, connection=link, parallelism=2)
         try:
             return workspace.plan(read_manifests(settings), settings.policy)
         except LmsconfError:

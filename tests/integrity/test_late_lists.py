@@ -12,9 +12,9 @@ import httpx
 import pytest
 from laws.stage import Link
 
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.errors import Exit
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import ApplyReport, Status
 from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
@@ -94,9 +94,9 @@ def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load(root, None, {"LMSCONF_T": "sandbox"})
-    timing = Timing(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
+    timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = Link(late, late.sandbox.wire)
-    workspace = Workspace(settings=settings, connection=link, parallelism=1, timing=timing)
+    workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
@@ -111,7 +111,7 @@ def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: fl
     late = Late(sandbox, lag)
     wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
     report = applied(tmp_path, late, wanted)
-    assert report.exit == Exit.OK, report
+    assert report.exit == ExitCode.OK, report
     assert late.now >= lag
     assert late.told[:1] == ([30.0] if lag else [])
     assert members(sandbox) == ["u-2"]
@@ -145,7 +145,7 @@ def test_what_never_shows_ends_the_wait(tmp_path: Path, sandbox: Sandbox) -> Non
     """After the settling time the run says that it did not converge, and which dialect key to look at."""
     late = Late(sandbox, idle="/groups")
     report = applied(tmp_path, late, "groups: [{name: A}, {name: New}]")
-    assert report.exit != Exit.OK
+    assert report.exit != ExitCode.OK
     assert late.now >= 30
 
 
@@ -159,7 +159,7 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     assert [one.split()[0] for one in late.sent] == ["POST"]
     grant, revocation = report.outcomes
     assert (grant.status, revocation.status) == (Status.FAILED, Status.BLOCKED)
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
     assert grant.hint is not None
     assert f"manual-groups.add-{key}.userIds" in grant.hint
@@ -194,7 +194,7 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED]
     assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
     late = Late(sandbox, lag=5.0)
-    assert applied(tmp_path, late, wanted).exit == Exit.OK
+    assert applied(tmp_path, late, wanted).exit == ExitCode.OK
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
 
 
@@ -203,11 +203,11 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbo
     late = Late(sandbox, refused="/groups")
     wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
     report = applied(tmp_path, late, wanted)
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-2"]
     assert report.count(Status.NOT_ATTEMPTED) == 0
     again = applied(tmp_path, late, wanted)
-    assert again.exit == Exit.UNAUTHORIZED
+    assert again.exit == ExitCode.UNAUTHORIZED
 
 
 def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -216,5 +216,5 @@ def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, 
     report = applied(tmp_path, late, "groups: [{name: A, members: [cy@acme.example]}]")
     grant, revocation = report.outcomes
     assert (grant.status, grant.unsure, revocation.status) == (Status.FAILED, True, Status.BLOCKED)
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-1", "u-3"]

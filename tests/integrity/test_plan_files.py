@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.documents.document import render_canonical
 from lmsconf.documents.plan_file import dumps, loads
-from lmsconf.errors import Exit, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical import sha256
 from lmsconf.support.package_data import schema_text
 
@@ -32,7 +32,7 @@ smart_groups: [{name: S, conditions: [{field: D, choices: [A]}]}]
 absent: {groups: [Z]}
 """
 KEY = "canary-key-0815-of-the-team-that-plans"
-REFUSED = {Exit.ERROR, Exit.STALE}
+REFUSED = {ExitCode.ERROR, ExitCode.STALE}
 Trail = tuple[str | int, ...]
 
 
@@ -49,12 +49,12 @@ def planned(stage: Stage) -> str:
     return (stage.root / "plan.json").read_text(encoding="utf-8")
 
 
-def applied(stage: Stage, text: str, *arguments: str) -> Exit:
+def applied(stage: Stage, text: str, *arguments: str) -> ExitCode:
     """What applying that text comes to; nothing may be sent unless it is done."""
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"), *arguments)
     assert ran.writes == [] or ran.code == 0
-    return Exit(ran.code)
+    return ExitCode(ran.code)
 
 
 def refused(text: str, key: bytes | None = None) -> bool:
@@ -146,7 +146,7 @@ def test_a_file_that_is_no_text_is_refused(stage: Stage) -> None:
     file = stage.root / "plan.json"
     file.write_bytes(file.read_bytes()[:-5] + b"\xff" + file.read_bytes()[-4:])
     ran = stage("apply", str(file))
-    assert (ran.code, ran.writes) == (Exit.ERROR, [])
+    assert (ran.code, ran.writes) == (ExitCode.ERROR, [])
 
 
 def test_every_edited_field_is_refused(stage: Stage) -> None:
@@ -167,19 +167,19 @@ def test_an_edited_file_exits_with_3_and_sends_nothing(stage: Stage) -> None:
         ('"partial":false', '"partial":true '),
     ):
         assert old in text
-        assert applied(stage, text.replace(old, new, 1)) == Exit.STALE
-    assert applied(stage, f"{text}\n") == Exit.STALE
-    assert applied(stage, text[:-1]) == Exit.STALE
-    assert applied(stage, text) == Exit.OK
+        assert applied(stage, text.replace(old, new, 1)) == ExitCode.STALE
+    assert applied(stage, f"{text}\n") == ExitCode.STALE
+    assert applied(stage, text[:-1]) == ExitCode.STALE
+    assert applied(stage, text) == ExitCode.OK
 
 
 def test_another_workspace_is_refused(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A plan is for the workspace whose name and URL it has, even where another holds the very same."""
     text = planned(stage)
     with pytest.MonkeyPatch.context() as patch, staged(tmp_path_factory.mktemp("other"), SEED, patch) as other:
-        assert applied(other, text) == Exit.STALE
+        assert applied(other, text) == ExitCode.STALE
         patch.setenv("LMSCONF_URL", stage.url)
-        assert applied(other, text) == Exit.STALE
+        assert applied(other, text) == ExitCode.STALE
 
 
 def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: Stage) -> None:
@@ -198,7 +198,7 @@ def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: Stage) -> 
             edit(edited["calls"], number)
             edited["summary"]["calls"] = len(edited["calls"])
             if edited != document:
-                assert applied(stage, sealed_anew(edited)) == Exit.STALE, edited["calls"]
+                assert applied(stage, sealed_anew(edited)) == ExitCode.STALE, edited["calls"]
 
 
 TAMPERED: dict[str, Any] = {
@@ -232,8 +232,8 @@ def test_an_altered_call_is_refused_before_the_first(stage: Stage, what: str) ->
         edited = deepcopy(document)
         TAMPERED[what](edited["calls"][number])
         assert edited != document
-        assert applied(stage, sealed_anew(edited)) == Exit.STALE, edited["calls"]
-    assert applied(stage, sealed_anew(document)) == Exit.OK
+        assert applied(stage, sealed_anew(edited)) == ExitCode.STALE, edited["calls"]
+    assert applied(stage, sealed_anew(document)) == ExitCode.OK
 
 
 def test_calls_in_another_order_are_refused(stage: Stage) -> None:
@@ -243,7 +243,7 @@ def test_calls_in_another_order_are_refused(stage: Stage) -> None:
         edited = deepcopy(document)
         calls = edited["calls"]
         calls[number], calls[number + 1] = calls[number + 1], calls[number]
-        assert applied(stage, sealed_anew(edited)) == Exit.STALE
+        assert applied(stage, sealed_anew(edited)) == ExitCode.STALE
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_an_altered_change_is_refused_before_the_first_call(stage: Stage, key: s
             assert ran.code in REFUSED
             assert ran.writes == []
     assert altered
-    assert applied(stage, sealed_anew(document)) == Exit.OK
+    assert applied(stage, sealed_anew(document)) == ExitCode.OK
 
 
 def _summed(document: dict[str, Any]) -> dict[str, int]:
@@ -291,7 +291,7 @@ def test_a_call_that_may_be_refused_by_now_is_told(stage: Stage) -> None:
     stage.hand("smart-groups.create", body={"name": "Theirs", "conditions": [one]})
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"))
-    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert (ran.code, ran.writes) == (ExitCode.STALE, [])
     assert "the service may refuse it by now, which the plan does not say" in ran.err
 
 
@@ -299,7 +299,7 @@ def test_guards_that_were_told_less_are_refused(stage: Stage) -> None:
     """Whoever takes removals out of what the guards are told cannot pass them."""
     document = json.loads(planned(stage))
     document["measures"] = [one for one in document["measures"] if one["guard"] != "removals"]
-    assert applied(stage, sealed_anew(document)) == Exit.STALE
+    assert applied(stage, sealed_anew(document)) == ExitCode.STALE
 
 
 def signed(stage: Stage, patch: pytest.MonkeyPatch) -> str:
@@ -316,7 +316,7 @@ def test_a_signed_plan_is_applied_with_its_key(stage: Stage, monkeypatch: pytest
     assert KEY not in text
     assert stage("show", str(stage.root / "plan.json"), "--format", "json").out == text
     ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert KEY not in ran.out + ran.err
 
 
@@ -327,8 +327,8 @@ def test_a_signature_changes_nothing_but_itself(stage: Stage, monkeypatch: pytes
     assert json.loads(text)["digest"] == plain["digest"]
     monkeypatch.delenv("LMSCONF_PLAN_KEY")
     assert "hmac" not in json.loads(planned(stage))
-    assert applied(stage, text.replace("u-cy", "u-bo")) == Exit.STALE
-    assert applied(stage, text) == Exit.OK
+    assert applied(stage, text.replace("u-cy", "u-bo")) == ExitCode.STALE
+    assert applied(stage, text) == ExitCode.OK
 
 
 @pytest.mark.parametrize("other", ["canary-of-others-who-plan-as-well-there", KEY + "X"])
@@ -338,7 +338,7 @@ def test_another_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, o
     monkeypatch.setenv("LMSCONF_PLAN_KEY", other)
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")
-    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert (ran.code, ran.writes) == (ExitCode.STALE, [])
     assert "signed with another key" in ran.err
     assert KEY not in ran.out + ran.err
     assert other not in ran.out + ran.err
@@ -348,9 +348,9 @@ def test_a_file_without_a_signature_is_refused_with_a_key(stage: Stage, monkeypa
     """Taking the signature out, whatever is put in its place, does not make a file that passes."""
     plain = planned(stage)
     monkeypatch.setenv("LMSCONF_PLAN_KEY", KEY)
-    assert applied(stage, plain) == Exit.STALE
+    assert applied(stage, plain) == ExitCode.STALE
     for value in ("", None, 0, [], "0" * 64, "é"):
-        assert applied(stage, sealed_anew({**json.loads(plain), "hmac": value})) == Exit.STALE
+        assert applied(stage, sealed_anew({**json.loads(plain), "hmac": value})) == ExitCode.STALE
 
 
 def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,26 +369,28 @@ def test_an_empty_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, 
     """A secret that a CI system lacks comes as an empty text; what it should have signed is not taken unsigned."""
     signed_file = signed(stage, monkeypatch)
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
-    assert applied(stage, signed_file) == Exit.USAGE
+    assert applied(stage, signed_file) == ExitCode.USAGE
     ran = stage("plan", "--out", "other.json")
-    assert (ran.code, ran.writes) == (Exit.USAGE, [])
+    assert (ran.code, ran.writes) == (ExitCode.USAGE, [])
     assert "LMSCONF_PLAN_KEY is empty" in ran.err
-    assert stage("plan").code == Exit.OK
+    assert stage("plan").code == ExitCode.OK
 
 
-@pytest.mark.parametrize(("key", "code"), [("x" * 31, Exit.USAGE), ("é" * 15, Exit.USAGE), ("é" * 16, Exit.OK)])
-def test_a_short_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str, code: Exit) -> None:
+@pytest.mark.parametrize(
+    ("key", "code"), [("x" * 31, ExitCode.USAGE), ("é" * 15, ExitCode.USAGE), ("é" * 16, ExitCode.OK)]
+)
+def test_a_short_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str, code: ExitCode) -> None:
     """A key has 32 bytes or more, whatever it signs or checks; the error says how to make one, and not the key."""
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
     ran = stage("plan", "--out", str(stage.root / "plan.json"))
     assert ran.code == code
-    assert ("openssl rand -hex 32" in ran.err) is (code == Exit.USAGE)
+    assert ("openssl rand -hex 32" in ran.err) is (code == ExitCode.USAGE)
     assert key not in ran.err
-    if code == Exit.USAGE:
+    if code == ExitCode.USAGE:
         monkeypatch.delenv("LMSCONF_PLAN_KEY")
         text = planned(stage)
         monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
-        assert applied(stage, text) == Exit.USAGE
+        assert applied(stage, text) == ExitCode.USAGE
 
 
 def expiring(stage: Stage, at: str) -> str:
@@ -401,10 +403,10 @@ def test_an_expired_plan_is_not_applied_and_still_shown(stage: Stage) -> None:
     text = expiring(stage, "2026-03-01T08:00:00Z")
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"))
-    assert (ran.code, ran.writes) == (Exit.STALE, [])
+    assert (ran.code, ran.writes) == (ExitCode.STALE, [])
     assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
-    assert stage("show", str(stage.root / "plan.json")).code == Exit.OK
-    assert applied(stage, expiring(stage, "2999-01-01T00:00:00Z")) == Exit.OK
+    assert stage("show", str(stage.root / "plan.json")).code == ExitCode.OK
+    assert applied(stage, expiring(stage, "2999-01-01T00:00:00Z")) == ExitCode.OK
 
 
 @pytest.mark.parametrize(("said", "days"), [("", 7), ("plans: {valid_for: 2d}", 2), ("plans: {valid_for: 36h}", 1.5)])

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.service import Logged
 from lmsconf.support.package_data import schema_text
 
@@ -135,7 +135,7 @@ def test_an_edit_during_the_run_is_told(stage: Stage, others: Others, what: str,
     others.hand = hand
     ran = stage(*arguments)
     assert others.hand is None
-    assert ran.code == Exit.DIVERGED, ran.err
+    assert ran.code == ExitCode.NOT_CONVERGED, ran.err
     named = ran.out.replace("assignment of Intro to ", "content_target/Intro -> ")
     below = named.partition("Not part of this plan, and not as the manifests say:")[2]
     assert address in below
@@ -148,7 +148,7 @@ def test_every_format_names_what_others_changed(stage: Stage, others: Others, vi
     """The document lists the addresses, and the page and the comment have them in a section of their own."""
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", "--auto-approve", "--format", view)
-    assert ran.code == Exit.DIVERGED
+    assert ran.code == ExitCode.NOT_CONVERGED
     if view == "json":
         assert verified(ran)["others"] == ["group/Team"]
         assert [one["address"] for one in cast("list[dict[str, Any]]", ran.document["residue"])] == ["group/Team"]
@@ -162,7 +162,7 @@ def test_only_the_touched_are_looked_at_where_that_is_asked(stage: Stage, others
     """--verify touched speaks of the resources of the plan, and of nothing else."""
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", "--auto-approve", "--verify", "touched")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).\n" in ran.out
     assert "matches the manifests" not in ran.out
 
@@ -185,7 +185,7 @@ def test_a_plan_file_without_its_manifests_claims_nothing_about_them(stage: Stag
         manifest.write_text(LIVE if how == "others" else "groups: [", encoding="utf-8")
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", path)
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     why = "The manifests at hand are not those" if how == "others" else "There are no manifests at hand"
     assert f"The 2 resources of this plan are as planned. {why}" in ran.out
     assert "matches the manifests" not in ran.out
@@ -208,7 +208,7 @@ def test_the_look_is_at_the_same_part(
     command = ["apply", saved(stage, *arguments)] if from_file else ["apply", "--auto-approve", *arguments]
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage(*command)
-    assert ran.code == (Exit.DIVERGED if seen else Exit.OK)
+    assert ran.code == (ExitCode.NOT_CONVERGED if seen else ExitCode.OK)
     told = "what this plan looks at does not match" if seen else "what this plan looks at matches the manifests."
     assert f"Read back: {told}" in ran.out
     assert "Read back: the workspace" not in ran.out
@@ -218,7 +218,7 @@ def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: Stage) -> No
     """--only names the old name of a group that is renamed: afterwards there is no such group, and that is no error."""
     stage.write("groups: [{name: Fresh, previously: [Other]}]")
     ran = stage("apply", "--auto-approve", "--only", "group/Other")
-    assert ran.code == Exit.OK, ran.err + ran.out
+    assert ran.code == ExitCode.OK, ran.err + ran.out
     assert "Read back: what this plan looks at matches the manifests." in ran.out
 
 
@@ -226,28 +226,28 @@ def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: Stage, others: Oth
     """A manager in is nothing to add, and is counted as left out; a member out is something to add, and is told."""
     others.hand = BY_OTHERS["a manager in"][1]
     ran = stage("apply", "--auto-approve", "--additive")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert "Read back: nothing of the workspace is left to create or to add; 1 change left out" in ran.out
     stage.hand("manual-groups.delete", {"groupId": "g-crew"})
     others.hand = BY_OTHERS["a member out"][1]
-    assert stage("apply", "--auto-approve", "--additive").code == Exit.DIVERGED
+    assert stage("apply", "--auto-approve", "--additive").code == ExitCode.NOT_CONVERGED
 
 
 def test_a_plan_without_changes_says_what_it_saw(stage: Stage) -> None:
     """Nothing is sent. What was just planned was just read; a saved plan is looked at anew, where that can be done."""
     stage.write(LIVE)
     ran = stage("apply", "--auto-approve")
-    assert (ran.code, ran.writes) == (Exit.OK, [])
+    assert (ran.code, ran.writes) == (ExitCode.OK, [])
     assert "Nothing was sent: the workspace matches the manifests." in ran.out
     path = saved(stage)
     assert "Nothing was sent: the workspace matches the manifests." in stage("apply", path).out
     stage.hand("manual-groups.remove-member", {"groupId": "g-team", "userId": "u-bo"})
     ran = stage("apply", path)
-    assert (ran.code, ran.writes) == (Exit.DIVERGED, [])
+    assert (ran.code, ran.writes) == (ExitCode.NOT_CONVERGED, [])
     assert "group/Team" in ran.out
     stage.write(MANIFESTS)
     ran = stage("apply", path)
-    assert (ran.code, ran.writes) == (Exit.OK, [])
+    assert (ran.code, ran.writes) == (ExitCode.OK, [])
     assert "Nothing was sent, and the workspace was not read back." in ran.out
     assert "match" not in ran.out
 
@@ -271,7 +271,7 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: Stage, others: Oth
 
     others.hand = edit
     ran = stage("apply", "--auto-approve", "--format", "json")
-    assert ran.code == Exit.DIVERGED
+    assert ran.code == ExitCode.NOT_CONVERGED
     problems = cast("list[dict[str, Any]]", ran.document["problems"])
     assert "group/Team" in [one["address"] for one in problems]
     assert "smart_group/Sellers" in verified(ran)["others"]
@@ -287,7 +287,7 @@ def test_people_who_are_skipped_are_no_match(stage: Stage) -> None:
     stage.write(f"groups: [{{name: Crew, members: [{members}]}}]")
     but = "matches the manifests, but for 1 mention of people who are not live."
     ran = stage("apply", "--auto-approve")
-    assert ran.code == Exit.OK, ran.err
+    assert ran.code == ExitCode.OK, ran.err
     assert f"Read back: the workspace {but}" in ran.out
     assert f"No changes. The workspace {but}" in stage("plan").out
     assert f"No drift. The workspace {but}" in stage("drift").out

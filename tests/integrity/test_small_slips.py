@@ -14,11 +14,11 @@ import pytest
 from laws.stage import Link
 from waiting import HANGS
 
-from lmsconf.api.spec import Wire
-from lmsconf.apply.ambiguous_writes import Settling, Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.apply.executor import Sender
-from lmsconf.errors import BadAnswer, Exit
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.apply.executor import CallExecutor
+from lmsconf.errors import BadAnswer, ExitCode
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.values import condition_row
 from lmsconf.model.address import Address, Ref
@@ -110,14 +110,14 @@ WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
 def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
-        workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.wire))
+        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.wire))
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
 def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
     """With the service's status; everything else is done, and the run is partial."""
     report = applied(tmp_path, {"manual-groups.rename": 400})
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     [failed] = [outcome for outcome in report.outcomes if outcome.status is Status.FAILED]
     assert failed.operation == "manual-groups.rename"
     assert "answered 400" in (failed.reason or "")
@@ -126,13 +126,11 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 422])
 @pytest.mark.parametrize(("operation", "method"), [("manual-groups.delete", "DELETE"), ("manual-groups.rename", "PUT")])
-def test_only_what_is_gone_already_counts_as_deleted(
-    tmp_path: Path, operation: str, method: str, status: int
-) -> None:
+def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: str, method: str, status: int) -> None:
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=Guards(removals=None))
-        workspace = Workspace(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))
+        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))
         report = workspace.execute(workspace.plan(read_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
@@ -164,12 +162,12 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         now += seconds
 
     with project(root, "groups: [{name: New}]") as (settings, sandbox):
-        plan = Workspace(settings=settings, connection=Link(sandbox, sandbox.wire)).plan(
+        plan = Applier(settings=settings, connection=Link(sandbox, sandbox.wire)).plan(
             read_manifests(settings), settings.policy
         )
         link = Link(Mute(sandbox, **kinds), sandbox.wire)
-        timing = Timing(now=lambda: now, sleep=sleep)
-        return Workspace(settings=settings, connection=link, timing=timing).execute(plan, meta={})
+        timing = Clock(now=lambda: now, sleep=sleep)
+        return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, Status.DONE), (2, Status.FAILED)])
@@ -184,7 +182,7 @@ def test_a_listing_without_an_end_ends_the_lookup(tmp_path: Path) -> None:
     """A service that ignores `skip` is not asked for ever; whether the group was made is told to be unknown."""
     report = muted(tmp_path, times=1, skips=False)
     [outcome] = report.outcomes
-    assert (outcome.status, outcome.unsure, report.exit) == (Status.FAILED, True, Exit.PARTIAL)
+    assert (outcome.status, outcome.unsure, report.exit) == (Status.FAILED, True, ExitCode.PARTIAL)
     assert outcome.reason == "a page of groups brought only rows that were there before"
 
 
@@ -193,9 +191,11 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     unknown, at = Ref(Address.of("group", "New")), Address.of("group", "A")
     body = {"userIds": [unknown]}
     call = Call(id="c1", address=at, operation="groups.any", method="POST", path="/groups", query={}, body=body)
-    settling = Settling(look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Timing(), again=print)
+    settling = AmbiguousWriteResolver(
+        look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Clock(), again=print
+    )
     with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.wire).crew(1) as crew:
-        future = Sender(crew, all_kinds(), settling).submit(call, {})
+        future = CallExecutor(crew, all_kinds(), settling).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
         assert not sandbox.log
 
@@ -203,7 +203,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
 def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -> None:
     """Exit 6, with what is left and the dialect key to look at; what did change is not told."""
     report = applied(tmp_path, {"manual-groups.rename": 200})
-    assert (report.exit, report.converged) == (Exit.DIVERGED, False)
+    assert (report.exit, report.converged) == (ExitCode.NOT_CONVERGED, False)
     assert {outcome.status for outcome in report.outcomes} == {Status.DONE}
     assert [str(change.address) for change in report.residue] == ["group/E"]
     [problem] = report.problems
@@ -214,7 +214,7 @@ def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -
 def test_they_are_told_beside_a_call_that_failed(tmp_path: Path) -> None:
     """Exit 5: what failed has its reason, and what was accepted without effect has its dialect key all the same."""
     report = applied(tmp_path, {"manual-groups.rename": 200, "manual-groups.create": 400})
-    assert (report.exit, report.converged) == (Exit.PARTIAL, False)
+    assert (report.exit, report.converged) == (ExitCode.PARTIAL, False)
     assert [(one.code, one.address) for one in report.problems] == [("apply/no-effect", "group/E")]
 
 
@@ -238,8 +238,8 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
 
         def plan(ends: str) -> Plan:
             # Pages of one make it cheaper to ask the group than everybody.
-            link = Link(Curt(sandbox, ends), Wire({"paging.limit": 1}))
-            workspace = Workspace(settings=settings, connection=link)
+            link = Link(Curt(sandbox, ends), ApiSpec({"paging.limit": 1}))
+            workspace = Applier(settings=settings, connection=link)
             return workspace.plan(read_manifests(settings), settings.policy)
 
         assert plan("/nothing").changes == ()

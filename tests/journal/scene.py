@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from laws.stage import Link
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.journal.writing import Journal
 from lmsconf.model.values import ApplyReport, Plan
 from lmsconf.project.settings import load
@@ -67,7 +67,7 @@ class Scene:
         (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
         (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
         settings = load(self.root, None, {}, today=date(2026, 6, 1))
-        self.workspace = Workspace(settings=settings, connection=Link(self.sandbox, self.sandbox.wire))
+        self.workspace = Applier(settings=settings, connection=Link(self.sandbox, self.sandbox.wire))
 
     def plan(self) -> Plan:
         return self.workspace.plan(read_manifests(self.workspace.settings), self.workspace.settings.policy)

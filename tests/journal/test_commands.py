@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from journal.scene import CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.journal.lines import encode
 from lmsconf.journal.lock import locked
 from lmsconf.sandbox.serve import Server, serve
@@ -31,9 +31,7 @@ def served() -> Iterator[tuple[Server, Service]]:
 
 
 @pytest.fixture
-def lmsconf(
-    tmp_path: Path, served: tuple[Server, Service], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., int]:
+def lmsconf(tmp_path: Path, served: tuple[Server, Service], monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a command in a project for a workspace over HTTP and one that is embedded."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -63,29 +61,29 @@ def writes(service: Service) -> int:
 
 def test_an_apply_is_listed_and_shown(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
-    assert lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c") == Exit.OK
+    assert lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c") == ExitCode.OK
     validator = Draft202012Validator(json.loads(schema_text("runs.schema.json")))
     capsys.readouterr()
     shown = []
     for arguments in (["runs"], ["runs", "latest"]):
-        assert lmsconf(*arguments, "--format", "json") == Exit.OK
+        assert lmsconf(*arguments, "--format", "json") == ExitCode.OK
         document = json.loads(capsys.readouterr().out)
         assert [error.message for error in validator.iter_errors(document)] == []
         shown.append(document["runs"][0])
     listed, one = shown
     assert {**listed, "calls": one["calls"]} == one
     assert (one["summary"]["done"], len(one["calls"]), one["meta"]) == (CALLS, CALLS, {"commit": "9f3c"})
-    assert lmsconf("runs") == Exit.OK
+    assert lmsconf("runs") == ExitCode.OK
     assert one["run"] in capsys.readouterr().out
 
 
 def test_nothing_to_do_leaves_no_journal(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     """A plan without calls is no run; nor is a plan that is only made."""
-    assert lmsconf("plan") == Exit.OK
-    assert lmsconf("runs") == Exit.OK
+    assert lmsconf("plan") == ExitCode.OK
+    assert lmsconf("runs") == ExitCode.OK
     assert capsys.readouterr().out.endswith("No run has been written down here.\n")
     for _ in range(2):
-        assert lmsconf("apply", "--auto-approve") == Exit.OK
+        assert lmsconf("apply", "--auto-approve") == ExitCode.OK
     capsys.readouterr()
     lmsconf("runs", "--format", "json")
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
@@ -107,12 +105,12 @@ def test_a_held_lock_stops_apply(
 ) -> None:  # fmt: skip
     """While another run is at work, apply sends nothing and exits 1; plan does not care."""
     with locked(tmp_path, "web"):
-        assert lmsconf("apply", "--auto-approve", "--format", format) == Exit.ERROR
+        assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
         assert served[1].log == []
         assert "another run is at work on the workspace web: process " in capsys.readouterr().err
-        assert lmsconf("plan") == Exit.OK
-        assert lmsconf("--workspace", "box", "apply", "--auto-approve") == Exit.OK
-    assert lmsconf("apply", "--auto-approve") == Exit.OK
+        assert lmsconf("plan") == ExitCode.OK
+        assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
+    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
@@ -123,7 +121,7 @@ def test_no_journal_stops_apply(
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
     (tmp_path / ".lmsconf").mkdir()
     (tmp_path / ".lmsconf" / "runs").write_text("in the way", encoding="utf-8")
-    assert lmsconf("apply", "--auto-approve", "--format", format) == Exit.ERROR
+    assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
     assert writes(served[1]) == 0
     shown = capsys.readouterr()
     assert "runs cannot be written" in shown.err
@@ -137,10 +135,10 @@ def test_a_rerun_waits_for_what_was_in_flight(
     """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait."""
     began = datetime.now(UTC)
     crash(tmp_path, served[0].url, began)
-    assert lmsconf("apply", "--auto-approve") == Exit.OK
+    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
     assert (datetime.now(UTC) - began).total_seconds() >= 1
     assert "ended with 1 call in flight. Waiting 1 s" in capsys.readouterr().err
-    assert lmsconf("apply", "--auto-approve") == Exit.OK
+    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
     assert "cut short" not in capsys.readouterr().err
 
 
@@ -149,5 +147,5 @@ def test_the_embedded_workspace_needs_no_wait(
 ) -> None:
     """What another process was doing with the embedded workspace has ended with that process."""
     crash(tmp_path, "sandbox:box.db", datetime.now(UTC))
-    assert lmsconf("--workspace", "box", "apply", "--auto-approve") == Exit.OK
+    assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
     assert "cut short" not in capsys.readouterr().err

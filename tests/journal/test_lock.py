@@ -16,7 +16,7 @@ import pytest
 from waiting import HANGS
 
 from journal.scene import BEGAN
-from lmsconf.errors import Exit, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.lock import Locked, locked
 
 HOLD = "import sys; from pathlib import Path; from lmsconf.journal.lock import locked\n" \
@@ -43,7 +43,7 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
         pytest.fail("two have it")
     who = f"process {os.getpid()} on {socket.gethostname()}, since 2026-06-01T08:00:00Z"
     assert held.value.message == f"another run is at work on the workspace production: {who}"
-    assert held.value.exit == Exit.ERROR
+    assert held.value.exit == ExitCode.ERROR
     assert held.value.hint
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from journal.scene import CALLS, Scene
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Exit, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.reading import recorded
 from lmsconf.journal.writing import Journal
 from lmsconf.model.recorded_run import State
@@ -39,7 +39,7 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
 
         scene.sandbox.arrives = arrives
         report = scene.workspace.execute(plan, meta={}, journal=journal)
-    assert report.exit == Exit.OK, report.outcomes
+    assert report.exit == ExitCode.OK, report.outcomes
     assert len(seen) == len(plan.calls) == CALLS
 
 
@@ -192,7 +192,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: Scene, calls: int
     assert len(scene.writes) == calls == report.count(Status.DONE)
     assert report.count(Status.NOT_ATTEMPTED) == CALLS - calls
     assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is Status.NOT_ATTEMPTED))
-    assert report.exit == (Exit.PARTIAL if calls else Exit.ERROR)
+    assert report.exit == (ExitCode.PARTIAL if calls else ExitCode.ERROR)
     assert [problem.code for problem in report.problems] == ["journal/failed"]
     assert recorded("left", journal.path.read_bytes()).ending is None
 
@@ -202,7 +202,7 @@ def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: Scene) -> None:
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + CALLS)) as journal:
         report = scene.workspace.execute(plan, meta={}, journal=journal)
-    assert report.exit == Exit.OK
+    assert report.exit == ExitCode.OK
     assert [(problem.code, problem.is_error) for problem in report.problems] == [("journal/failed", False)]
 
 

@@ -18,7 +18,7 @@ from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.recorder import CheckFailureInfo, ScenarioRecorder
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.generate import generate
 from lmsconf.sandbox.seed import plant
@@ -103,7 +103,7 @@ class Examination:
         return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
 
 
-def workspace(faults: Faults | None = None, wire: Wire | None = None) -> Service:
+def workspace(faults: Faults | None = None, wire: ApiSpec | None = None) -> Service:
     """A small workspace that is the same each time: its clock goes on by a second a look."""
     ticks = count()
     service = Service(clock=lambda: _BEGIN + next(ticks), faults=faults, wire=wire)

@@ -15,10 +15,10 @@ from api.test_journey import test_every_operation_in_one_life as whole_life
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.service import Answer
 from lmsconf.sandbox.transport import Sandbox
@@ -42,7 +42,7 @@ users:
 class Through(Checked):
     """The client of the journey, over HTTP."""
 
-    def __init__(self, url: str, wire: Wire) -> None:
+    def __init__(self, url: str, wire: ApiSpec) -> None:
         Client.__init__(self, url, "sandbox", wire=wire)
         self.called = set()
 
@@ -72,7 +72,7 @@ def opened(log: Path, sandbox: Sandbox, *options: str) -> Iterator[Prism]:
 
 def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
     """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
-    wire = Wire(dialect)
+    wire = ApiSpec(dialect)
     sandbox = Sandbox(wire=wire)
     with sandbox.store.writing() as ledger:
         plant(ledger, CONTENT, source="here", wire=wire)
@@ -107,9 +107,9 @@ def test_plan_and_apply_are_as_described(
         monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
         monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
         for command, code in (
-            (["plan", "--detailed-exitcode"], Exit.CHANGES),
-            (["apply", "--auto-approve"], Exit.OK),
-            (["plan", "--detailed-exitcode"], Exit.OK),
+            (["plan", "--detailed-exitcode"], ExitCode.CHANGES),
+            (["apply", "--auto-approve"], ExitCode.OK),
+            (["plan", "--detailed-exitcode"], ExitCode.OK),
         ):
             assert run(app, ["-C", str(folder), *command]) == code, capfd.readouterr()
         found = prism.findings()

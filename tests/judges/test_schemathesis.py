@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 
 from .examiner import examine, workspace
@@ -99,6 +99,6 @@ def test_a_wrong_answer_is_found(run: Run, fault: Fault, checks: set[str]) -> No
 
 def test_a_refusal_of_what_is_right_is_found() -> None:
     """A sandbox that takes another name than the description has is found out."""
-    other = workspace(wire=Wire({"manual-groups.create.memberIds": "people"}))
+    other = workspace(wire=ApiSpec({"manual-groups.create.memberIds": "people"}))
     found = examine(other, "coverage", seed=1, examples=1, only="^/groups$")
     assert any("[positive_data_acceptance]" in failure for failure in found.failures)

@@ -21,10 +21,10 @@ from laws.worlds import World
 from lmsconf.api.client import Client
 from lmsconf.api.reader import Reader
 from lmsconf.api.retry import Retry
-from lmsconf.api.spec import Wire
-from lmsconf.api.worker_pool import Crew, Progress
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.policy import Consent, Policy
@@ -54,14 +54,14 @@ Raw = dict[tuple[str, str], dict[str, object]]
 class Link(Connection):
     """A connection over a transport of the test's choosing, whose clients lose no time between their tries."""
 
-    def __init__(self, transport: httpx.BaseTransport, wire: Wire) -> None:
+    def __init__(self, transport: httpx.BaseTransport, wire: ApiSpec) -> None:
         self.name, self.url, self.wire = NAME, "sandbox:", wire
         self._transport = transport
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
-        return Crew(self._client, parallelism=parallelism, progress=progress)
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
         return Reader(crew, self.wire, everything=everything)
 
     def _client(self) -> Client:
@@ -74,8 +74,8 @@ class Seconds:
     def __init__(self) -> None:
         self._passed = 0.0
 
-    def timing(self) -> Timing:
-        return Timing(now=lambda: self._passed, sleep=self._sleep)
+    def timing(self) -> Clock:
+        return Clock(now=lambda: self._passed, sleep=self._sleep)
 
     def _sleep(self, seconds: float, hurry: Event) -> None:
         self._passed += seconds
@@ -105,7 +105,7 @@ class Stage:
     folder: Path
     sandbox: Sandbox
     settings: Settings
-    workspace: Workspace
+    workspace: Applier
 
     def manifests(self) -> Manifests:
         """What the manifests on disk say."""
@@ -179,14 +179,14 @@ def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = N
     root = folder / str(next(_numbers))
     (root / "manifests").mkdir(parents=True)
     (root / "manifests" / "all.yaml").write_text(yaml_text(wish.document()), encoding="utf-8")
-    wire = Wire(world.dialect)
+    wire = ApiSpec(world.dialect)
     sandbox = Sandbox(wire=wire, clock=lambda: NOW, faults=faults)
     with sandbox.store.writing() as ledger:
         plant(ledger, world.seed(), wire=wire)
     usual = _settings(folder)
     policy = replace(usual.policy, ownership=wish.ownership, leave_alone=wish.leave_alone)
     settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)
-    workspace = Workspace(
+    workspace = Applier(
         settings=settings,
         connection=Link(sandbox, wire),
         parallelism=2,

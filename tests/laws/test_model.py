@@ -33,7 +33,7 @@ from laws.words import (
     written_metadata,
     written_names,
 )
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 
@@ -84,7 +84,7 @@ class Workspace(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        wire = Wire(self.dialect)
+        wire = ApiSpec(self.dialect)
         self.model = Model(wire.behaviour, NOW, CONTENTS)
         self.sandbox = Sandbox(wire=wire, clock=lambda: self.model.now / 1000)
         with self.sandbox.store.writing() as ledger:

@@ -11,7 +11,7 @@ from laws.profile import tried
 from laws.stage import Raw, Stage
 from laws.wishes import ALL, Wish, wishes
 from laws.worlds import World
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import Plan, Status
 
 Both = tuple[World, Wish]
@@ -36,7 +36,7 @@ def _settles(stage: Stage, plan: Plan) -> None:
     if plan.calls:
         report = stage.apply(plan)
         assert [str(one) for one in report.outcomes if one.status is not Status.DONE] == []
-        assert (report.converged, report.exit, report.problems) == (True, Exit.OK, ()), report.residue
+        assert (report.converged, report.exit, report.problems) == (True, ExitCode.OK, ()), report.residue
     again = stage.plan()
     assert (again.changes, again.calls) == ((), ())
     assert not any(guard.tripped for guard in again.guards)

@@ -15,7 +15,7 @@ from flow.shell import lmsconf as command
 import lmsconf
 from lmsconf.apply.library import Project
 from lmsconf.documents.snapshot_file import dumps
-from lmsconf.errors import Exit, LmsconfError, ProblemsFound, StalePlan, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.lock import locked
 from lmsconf.model.values import Plan, Status
 
@@ -56,7 +56,7 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     seen: list[Plan] = []
     report = project.apply(plan, approve=lambda one: not seen.append(one), meta={"commit": "4f1d2a"})
     assert [str(change.address) for change in seen[0].changes] == ["group/Old", "group/Trainers"]
-    assert (report.exit, report.converged, dict(report.meta)) == (Exit.OK, True, {"commit": "4f1d2a"})
+    assert (report.exit, report.converged, dict(report.meta)) == (ExitCode.OK, True, {"commit": "4f1d2a"})
     assert {one.status for one in report.outcomes} == {Status.DONE}
     assert project.plan().changes == ()
     assert project.drift().findings == ()
@@ -69,8 +69,8 @@ def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
     project.save_plan(project.plan(), file)
     assert command(folder.root, "show", "plan.json").code == 0
     assert command(folder.root, "plan", "--out", "plan.json").code == 0
-    assert project.apply(project.load_plan(file), approve=agree).exit == Exit.OK
-    assert command(folder.root, "apply", "plan.json").code == Exit.STALE
+    assert project.apply(project.load_plan(file), approve=agree).exit == ExitCode.OK
+    assert command(folder.root, "apply", "plan.json").code == ExitCode.STALE
 
 
 def test_export_and_snapshot(folder: Folder) -> None:
@@ -189,7 +189,7 @@ def test_a_plan_cannot_be_talked_past_its_guards(folder: Folder) -> None:
     lenient = replace(plan, guards=tuple(replace(guard, tripped=False, allow=None) for guard in plan.guards))
     with pytest.raises(ProblemsFound) as refused:
         project.apply(lenient, approve=agree)
-    assert refused.value.exit == Exit.STOPPED
+    assert refused.value.exit == ExitCode.BLOCKED
     with pytest.raises(StalePlan):
         project.apply(replace(lenient, measures=()), approve=agree)
 

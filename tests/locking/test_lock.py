@@ -15,10 +15,10 @@ import pytest
 from flow.shell import lmsconf
 from waiting import Interruptions, awaited
 
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.apply.remote_lock import LockHeld, LockLost, Locksmith
-from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds.shared.names import RESERVED
 from lmsconf.model.address import Address
 from lmsconf.model.values import Call, Status
@@ -42,9 +42,9 @@ class Day:
         self.sandbox = Sandbox(clock=lambda: self.now, faults=Faults(*script))
         self.line = Line(self.sandbox, self.sandbox)
 
-    def smith(self, key: str = "ours", settle: float = 30.0) -> Locksmith:
-        timing = Timing(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
-        return Locksmith(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
+    def smith(self, key: str = "ours", settle: float = 30.0) -> LockManager:
+        timing = Clock(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
+        return LockManager(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
 
     def make(self, name: str) -> None:
         with self.line.crew(1) as crew:
@@ -184,14 +184,14 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
             if made == 4:
                 day.sandbox.answer("DELETE", f"/groups/{lock.id}", "", {"authorization": "Bearer sandbox"}, b"")
 
-    workspace = Workspace(settings=settings, connection=day.line)
+    workspace = Applier(settings=settings, connection=day.line)
     plan = workspace.plan(read_manifests(settings), settings.policy)
     with day.smith().held(TERMS) as holding:
         lock = day.smith().locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
         report = workspace.execute(plan, meta={}, keep=holding.keep)
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     assert made < 10
     left = [outcome for outcome in report.outcomes if outcome.status is Status.NOT_ATTEMPTED]
     assert len(left) == 40 - made
@@ -247,7 +247,7 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         awaited(due)
         return False
 
-    smith = Locksmith(day.line, clock=lambda: day.now, idle=idle)
+    smith = LockManager(day.line, clock=lambda: day.now, idle=idle)
     with smith.held(TERMS) as holding:
         day.now += 400
         due.set()
@@ -380,7 +380,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
         assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
         for left in (False, True):
             refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key)
-            assert refused.code == Exit.UNAUTHORIZED
+            assert refused.code == ExitCode.UNAUTHORIZED
             assert "The credential can read, and lacks the right to change groups" in refused.err
             assert ("could not be taken back" in refused.err) == left
         assert lmsconf(tmp_path, "unlock", "--id", "g-2", env=key).code == 0
@@ -401,7 +401,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     day = Day()
     day.make("Coaches")
     with day.smith().held(TERMS):
-        workspace = Workspace(settings=settings, connection=day.line)
+        workspace = Applier(settings=settings, connection=day.line)
         plan = workspace.plan(read_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
         assert [row.name for row in workspace.snapshot().of("group").rows] == ["Coaches"]

@@ -13,10 +13,10 @@ import httpx
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import Retry
-from lmsconf.api.worker_pool import Crew, Progress
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
-from lmsconf.apply.remote_lock import LockHeld, Locksmith
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.apply.remote_lock import LockHeld, LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import LockTerms, Settings
@@ -73,12 +73,12 @@ class Line(Connection):
     def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
         self.name, self.url, self.wire, self._way = "sandbox", "sandbox:", sandbox.wire, transport
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=lambda _: None)
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
             "http://sandbox", "sandbox", wire=self.wire, transport=self._way, retry=retry
         )
-        return Crew(client, parallelism=1, progress=progress)
+        return WorkerPool(client, parallelism=1, progress=progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +124,12 @@ def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, r
 
 def _run(settings: Settings, manifests: Manifests, line: Line, run: int, locked: bool) -> str:
     """One run as the command makes it; how it ended."""
-    workspace = Workspace(settings=settings, connection=line, parallelism=1)
+    workspace = Applier(settings=settings, connection=line, parallelism=1)
     try:
         plan = workspace.plan(manifests, settings.policy)
         if not plan.calls:
             return "nothing to do"
-        smith = Locksmith(line, timing=Timing(sleep=lambda *_: None), key=lambda: f"k{run}")
+        smith = LockManager(line, timing=Clock(sleep=lambda *_: None), key=lambda: f"k{run}")
         with smith.held(TERMS) if locked else nullcontext() as holding:
             workspace.check_fresh(plan)
             keep = holding.keep if holding is not None else None

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest import file_set as folders
 from lmsconf.manifest.load import Manifests, load
@@ -114,7 +114,7 @@ def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "conf" / "a.yaml").write_text("groups: [{name: A}]\n")
     found = load(tmp_path / "conf", tmp_path, all_kinds())
     assert found.files == ("conf/a.yaml",)
-    assert found.declared[0].source == Where("conf/a.yaml", 1, 10)
+    assert found.declared[0].source == SourceLocation("conf/a.yaml", 1, 10)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_too_large(tmp_path: Path) -> None:
 def test_too_large_together(tmp_path: Path) -> None:
     """Files that are small enough alone may be too large together: ten MiB are read, no more."""
     (tmp_path / "a.yaml").write_bytes(b"#" * folders.FILE_LIMIT)
-    shelf = folders.Shelf(tmp_path)
+    shelf = folders.FileSet(tmp_path)
     for _ in range(2):
         shelf.text(tmp_path / "a.yaml")
     with pytest.raises(folders.Unreadable) as raised:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.kind import ManualGroup
 from lmsconf.manifest.load import Manifests, load
-from lmsconf.model.values import Declared
+from lmsconf.model.values import DesiredResource
 from manifest.cases import shown
 
 LEADERS = "name;email ;Group\nAnna; anna@acme.example ;SE\nBo;bo@acme.example;NO\n\nCy;Cy@acme.example;SE\n"
@@ -25,7 +25,7 @@ def loaded(root: Path, members: str, people: str | bytes = LEADERS) -> Manifests
     return load(root / "manifests", root, all_kinds())
 
 
-def members(declared: Declared) -> frozenset[str]:
+def members(declared: DesiredResource) -> frozenset[str]:
     assert isinstance(declared.spec, ManualGroup)
     assert declared.spec.members is not None
     return declared.spec.members.include
@@ -59,9 +59,9 @@ def test_where(tmp_path: Path) -> None:
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email, where: {Group: SE}}")
     assert members(found.declared[0]) == ALL - {"bo@acme.example"}
     places = found.declared[0].places
-    assert places.find("cy@acme.example", "members") == Where("manifests/hr/leaders.csv", 5, 4)
-    assert places.find("Anna@acme.example", "members") == Where("manifests/hr/leaders.csv", 2, 7)
-    assert places.at("members") == Where("manifests/a.yaml", 1, 35)
+    assert places.find("cy@acme.example", "members") == SourceLocation("manifests/hr/leaders.csv", 5, 4)
+    assert places.find("Anna@acme.example", "members") == SourceLocation("manifests/hr/leaders.csv", 2, 7)
+    assert places.at("members") == SourceLocation("manifests/a.yaml", 1, 35)
 
 
 def test_where_asks_for_all_of_it(tmp_path: Path) -> None:
@@ -104,7 +104,9 @@ def test_include_from_a_file(tmp_path: Path) -> None:
     """A file may stand wherever a list of people may."""
     found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")
     assert members(found.declared[0]) == ALL
-    assert found.declared[0].places.find("bo@acme.example", "members") == Where("manifests/hr/leaders.csv", 3, 4)
+    assert found.declared[0].places.find("bo@acme.example", "members") == SourceLocation(
+        "manifests/hr/leaders.csv", 3, 4
+    )
 
 
 def test_digest_covers_the_file(tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_row_without_an_address(tmp_path: Path) -> None:
     """A chosen row with an empty cell is a warning at its place, and adds nobody."""
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", LEADERS + "Dee;;SE\n")
     (problem,) = found.problems
-    assert (problem.severity, problem.source) == (Severity.WARNING, Where("manifests/hr/leaders.csv", 6, 5))
+    assert (problem.severity, problem.source) == (Severity.WARNING, SourceLocation("manifests/hr/leaders.csv", 6, 5))
     assert members(found.declared[0]) == ALL
 
 

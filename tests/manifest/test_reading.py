@@ -8,7 +8,7 @@ import sys
 import pytest
 from effort import Effort
 
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 from lmsconf.manifest.yaml.files import EXPANDED, Budget, Reading, read
 from lmsconf.manifest.yaml.nodes import EntryPlaces
 from lmsconf.model.values import Json
@@ -94,13 +94,13 @@ def test_places() -> None:
     text = "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n"
     (document,) = read("a.yaml", text).documents
     places = EntryPlaces(document.value, document.source, document.at)
-    assert places.at() == Where("a.yaml", 1, 1)
-    assert places.at("å", "ö", 1) == Where("a.yaml", 1, 12)
-    assert places.key("å", "name") == Where("a.yaml", 1, 20)
-    assert places.at("list", 0, "b") == Where("a.yaml", 4, 8)
-    assert places.at("list", 1) == Where("a.yaml", 5, 5)
-    assert places.at("list", 1, "deeper", 3) == Where("a.yaml", 5, 5)
-    assert places.at("list", 7) == Where("a.yaml", 3, 3)
+    assert places.at() == SourceLocation("a.yaml", 1, 1)
+    assert places.at("å", "ö", 1) == SourceLocation("a.yaml", 1, 12)
+    assert places.key("å", "name") == SourceLocation("a.yaml", 1, 20)
+    assert places.at("list", 0, "b") == SourceLocation("a.yaml", 4, 8)
+    assert places.at("list", 1) == SourceLocation("a.yaml", 5, 5)
+    assert places.at("list", 1, "deeper", 3) == SourceLocation("a.yaml", 5, 5)
+    assert places.at("list", 7) == SourceLocation("a.yaml", 3, 3)
 
 
 def test_finding_a_text() -> None:
@@ -108,12 +108,12 @@ def test_finding_a_text() -> None:
     text = "members: {include: [Bo.Ek@acme.example, cy@acme.example], exclude: [bo.ek@acme.example]}\nname: Bo\n"
     (document,) = read("a.yaml", text).documents
     places = EntryPlaces(document.value, document.source, document.at)
-    assert places.find("cy@acme.example", "members") == Where("a.yaml", 1, 41)
-    assert places.find("bo.ek@acme.example", "members") == Where("a.yaml", 1, 69)
-    assert places.find("bo.ek@acme.example", "members", "include") == Where("a.yaml", 1, 21)
-    assert places.find("dee@acme.example", "members") == Where("a.yaml", 1, 10)
+    assert places.find("cy@acme.example", "members") == SourceLocation("a.yaml", 1, 41)
+    assert places.find("bo.ek@acme.example", "members") == SourceLocation("a.yaml", 1, 69)
+    assert places.find("bo.ek@acme.example", "members", "include") == SourceLocation("a.yaml", 1, 21)
+    assert places.find("dee@acme.example", "members") == SourceLocation("a.yaml", 1, 10)
     (document,) = read("a.yaml", "[b, a, c, a]").documents
-    assert EntryPlaces(document.value, document.source, document.at).find("a") == Where("a.yaml", 1, 5)
+    assert EntryPlaces(document.value, document.source, document.at).find("a") == SourceLocation("a.yaml", 1, 5)
 
 
 def test_aliases_stand_for_their_anchor() -> None:
@@ -124,7 +124,7 @@ def test_aliases_stand_for_their_anchor() -> None:
     (document,) = reading.documents
     assert document.value["groups"][1]["members"] == ["a@b", "c@d"]
     places = EntryPlaces(document.value, document.source, document.at)
-    assert places.at("groups", 1, "members", 1) == Where("a.yaml", 1, 21)
+    assert places.at("groups", 1, "members", 1) == SourceLocation("a.yaml", 1, 21)
 
 
 def test_anchors_end_with_their_document() -> None:

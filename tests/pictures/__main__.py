@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 from tests.pictures.comment import page
 from tests.pictures.terminal import drawn
 from tests.views.browser import browser
@@ -41,7 +41,7 @@ def _rendered(folder: Path) -> tuple[Path, Path]:
     shutil.copytree(EXAMPLES / "acme", acme, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
     for arguments in (("html", html), ("markdown", comment)):
         code = run(app, ["-C", str(acme), "plan", "--format", arguments[0], "--output", str(arguments[1])])
-        assert code == Exit.OK
+        assert code == ExitCode.OK
     shown = folder / "comment.html"
     shown.write_text(page(comment.read_text(encoding="utf-8")), encoding="utf-8")
     return html, shown

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import httpx
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
@@ -105,7 +105,7 @@ def open_workspace() -> Iterator[Open]:
         clock: Callable[[], float] = lambda: NOW,
         more: Mapping[str, object] | None = None,
     ) -> Caller:
-        sandbox = Sandbox(wire=Wire(dialect), clock=clock, faults=faults)
+        sandbox = Sandbox(wire=ApiSpec(dialect), clock=clock, faults=faults)
         with sandbox.store.writing() as ledger:
             plant(ledger, {**SEED, **(more or {})}, wire=sandbox.wire)
         opened.append(Caller(sandbox))

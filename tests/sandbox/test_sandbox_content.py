@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 
@@ -23,7 +23,7 @@ def times(target: dict[str, object]) -> tuple[object, object]:
 @pytest.fixture
 def big():
     """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
-    sandbox = Sandbox(wire=Wire({"paging.limit": 1000}))
+    sandbox = Sandbox(wire=ApiSpec({"paging.limit": 1000}))
     with sandbox.store.writing() as ledger:
         plant(ledger, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]})
     yield Caller(sandbox)

@@ -8,7 +8,7 @@ import httpx
 import jsonschema
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.handlers import HANDLERS
 
 JSON = {"content-type": "application/json"}
@@ -139,7 +139,7 @@ def test_names_of_all_kinds_survive(api):
 
 def test_every_operation_is_carried_out():
     """There is a handler for each operation of the description, and no other."""
-    assert HANDLERS.keys() == Wire.default().operations.keys()
+    assert HANDLERS.keys() == ApiSpec.default().operations.keys()
     assert len(HANDLERS) == 60
 
 
@@ -181,7 +181,7 @@ def test_answers_are_as_described(open_workspace, operation, path):
     """Every answer has the shape of the description and no key besides. `path` is what is asked, or the body."""
     api = open_workspace(more=DONE)
     api.ok("POST", "/manage-certificate/participation", START)
-    call = Wire.default()[operation]
+    call = ApiSpec.default()[operation]
     answer = (
         api.ok("GET", path)
         if isinstance(path, str)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 
 DESCRIPTION = Path(__file__).parent.parent.parent / "schemas" / "openapi.json"
 
@@ -182,7 +182,7 @@ def test_what_the_description_states_has_its_test():
 
 NEEDED = [
     (operation, key)
-    for operation in Wire.default().operations.values()
+    for operation in ApiSpec.default().operations.values()
     for key in ((operation.body or {}).get("required", []))
 ]
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lmsconf.errors import Exit, LmsconfError, ProblemsFound, Severity, UsageError, Where
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
 from lmsconf.model.policy import GUARDS, Consent, Guards, Limit
 from lmsconf.project.credentials import NoToken
 from lmsconf.project.settings import Settings, load
@@ -89,7 +89,7 @@ vars: {region: Nordics, year: 2026, version: 1.10}
             number=214,
             reason="Contractors leave",
             until=date(2026, 7, 7),
-            source=Where("lmsconf.yaml", 10, 9),
+            source=SourceLocation("lmsconf.yaml", 10, 9),
         ),
     )
     assert policy.skip_unknown is True
@@ -150,7 +150,7 @@ def test_consent_of_the_past(tmp_path: Path) -> None:
     assert (note.severity, note.code, note.source) == (
         Severity.NOTE,
         "project/consent-expired",
-        Where("lmsconf.yaml", 2, 9),
+        SourceLocation("lmsconf.yaml", 2, 9),
     )
 
 
@@ -176,10 +176,10 @@ def test_unknown_workspace(tmp_path: Path) -> None:
     """A workspace that is not there is a wrong command line, or a wrong environment, with the nearest name."""
     with pytest.raises(UsageError) as flag:
         settings(tmp_path, TWO, "prodution")
-    assert (flag.value.exit, flag.value.hint) == (Exit.USAGE, 'Did you mean "production"?')
+    assert (flag.value.exit, flag.value.hint) == (ExitCode.USAGE, 'Did you mean "production"?')
     with pytest.raises(ProblemsFound) as variable:
         settings(tmp_path, TWO, LMSCONF_WORKSPACE="prodution")
-    assert (variable.value.exit, variable.value.problems[0].hint) == (Exit.ERROR, 'Did you mean "production"?')
+    assert (variable.value.exit, variable.value.problems[0].hint) == (ExitCode.ERROR, 'Did you mean "production"?')
 
 
 def test_sandbox_paths(tmp_path: Path) -> None:
@@ -445,9 +445,7 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
         ("*", "https://lms.example", False),
     ],
 )
-def test_a_token_goes_only_to_hosts_that_are_allowed(
-    tmp_path: Path, allowed: str | None, url: str, goes: bool
-) -> None:
+def test_a_token_goes_only_to_hosts_that_are_allowed(tmp_path: Path, allowed: str | None, url: str, goes: bool) -> None:
     """LMSCONF_ALLOWED_HOSTS names them, at any port or at one; nothing is looked up or sent for any other."""
     environ = {} if allowed is None else {"LMSCONF_ALLOWED_HOSTS": allowed}
     for of in ({"LMSCONF_URL": url}, {}):

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
-from lmsconf.errors import Exit, LmsconfError, Problem
+from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.model.values import ApplyReport, Outcome, Plan
 
@@ -94,7 +94,7 @@ class _Play:
             if not plan.calls:
                 return True
             self.paper.outcome(report)
-            self.whole = report.exit == Exit.OK
+            self.whole = report.exit == ExitCode.OK
             self._hear(f"exit {report.exit}, converged: {report.converged}", report.problems, report.outcomes)
         self.scene.network.revive()
         return False

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from lmsconf.sandbox.store import Ledger, Value
+from lmsconf.sandbox.store import Repository, Value
 
 _FIELDS: Final = "SELECT id, name, type, description, hidden, locked, optional FROM fields"
 _CHOICES: Final = "SELECT field, id, name FROM choices"
@@ -54,12 +54,12 @@ class Item(NamedTuple):
 Portrait = Counter[Item]
 
 
-def ids(ledger: Ledger) -> frozenset[str]:
+def ids(ledger: Repository) -> frozenset[str]:
     """Every id there is by now."""
     return frozenset().union(*(ledger.known(prefix) for prefix in ("f", "ch", "g")))
 
 
-def portrait(ledger: Ledger, old: frozenset[str]) -> Portrait:
+def portrait(ledger: Repository, old: frozenset[str]) -> Portrait:
     """The workspace as it is now. `old`: the ids that are told."""
 
     def told(id: Value) -> Value:
@@ -92,7 +92,7 @@ def _by_first(rows: list[tuple[Value, ...]]) -> dict[Value, list[tuple[Value, ..
     return found
 
 
-def _conditions(ledger: Ledger) -> dict[Value, list[tuple[object, ...]]]:
+def _conditions(ledger: Repository) -> dict[Value, list[tuple[object, ...]]]:
     """Group → its conditions, in names."""
     named: dict[tuple[Value, Value], list[Value]] = {}
     for group, position, name in ledger.rows(_CONDITION_CHOICES):

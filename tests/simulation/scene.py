@@ -15,10 +15,10 @@ from typing import Final
 from lmsconf.api.client import Client
 from lmsconf.api.reader import Reader
 from lmsconf.api.retry import Retry
-from lmsconf.api.spec import Wire
-from lmsconf.api.worker_pool import Crew, Progress
-from lmsconf.apply.ambiguous_writes import Timing
-from lmsconf.apply.applier import Workspace
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock as RunClock
+from lmsconf.apply.applier import Applier
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load
@@ -48,14 +48,14 @@ class Link(Connection):
     """A connection over a network of our own, whose clients wait in its time."""
 
     def __init__(self, network: Network, clock: Clock) -> None:
-        self.name, self.url, self.wire = "sandbox", "sandbox:", Wire.default()
+        self.name, self.url, self.wire = "sandbox", "sandbox:", ApiSpec.default()
         self._network = network
         self._retry = Retry(sleep=clock.sleep, now=clock.now, chance=lambda: _JITTER)
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> Crew:
-        return Crew(self._client, parallelism=parallelism, progress=progress)
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: Crew, *, everything: bool = False) -> Reader:
+    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
         return Reader(crew, self.wire, everything=everything)
 
     def _client(self) -> Client:
@@ -70,7 +70,7 @@ class Scene:
     clock: Clock
     network: Network
     sandbox: Sandbox
-    workspace: Workspace
+    workspace: Applier
     manifests: Manifests
     plan: Plan
     calls: int
@@ -112,12 +112,12 @@ def scene(name: str) -> Scene:
     with TemporaryDirectory() as folder:
         settings = _project(Path(folder), name)
         manifests = read_manifests(settings)
-    workspace = Workspace(
+    workspace = Applier(
         settings=settings,
         connection=Link(network, clock),
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
-        timing=Timing(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
+        timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
         patience=settings.settle,
     )
     network.reset(Calm())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.transport.http import Answer, Door
-from lmsconf.apply.ambiguous_writes import Fate, Sent, Settling
+from lmsconf.api.transport.http import Answer, HttpTransport
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
 from lmsconf.model.values import Json
@@ -32,50 +32,52 @@ def _creations(reference: str) -> list[int]:
 def test_a_blind_retry_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is sent again because its answer was lost makes twins."""
 
-    def blindly(self: Settling, sent: Sent, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
+    def blindly(
+        self: AmbiguousWriteResolver, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]
+    ) -> Json:
         return send()
 
     calls = _creations("create")
-    monkeypatch.setattr(Settling, "settle", blindly)
+    monkeypatch.setattr(AmbiguousWriteResolver, "settle", blindly)
     assert _broken("create", "lost-after", calls).count("something was made twice") == len(calls)
 
 
 def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is sent again after one look makes twins with one that only was late."""
 
-    def once(self: Settling, seconds: float) -> Iterator[None]:
+    def once(self: AmbiguousWriteResolver, seconds: float) -> Iterator[None]:
         yield
 
     calls = _creations("create")
-    monkeypatch.setattr(Settling, "_looks", once)
+    monkeypatch.setattr(AmbiguousWriteResolver, "_looks", once)
     assert "something was made twice" in _broken("create", "late-20", calls)
 
 
 def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is taken for done because its answer was lost is one that never was."""
 
-    def surely(self: Settling, sent: Sent, ids: Learnt) -> Fate:
-        return Fate.DONE
+    def surely(self: AmbiguousWriteResolver, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+        return WriteStatus.DONE
 
     calls = list(range(1, scene("delete").calls, 7))
-    monkeypatch.setattr(Settling, "_fate", surely)
+    monkeypatch.setattr(AmbiguousWriteResolver, "_fate", surely)
     assert "a call was reported done that never was" in _broken("delete", "lost-before", calls)
 
 
 def test_a_service_that_is_quoted_as_it_is_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that repeats what the service says gives token and link away in the report."""
     calls = _creations("create")
-    monkeypatch.setattr(Door, "clean", lambda self, text: text)
+    monkeypatch.setattr(HttpTransport, "clean", lambda self, text: text)
     assert _broken("create", "403", calls).count("it gave away ('token+0815', 'canary-link-4711')") == len(calls)
 
 
 def test_a_careless_log_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line at debug level with the headers of a request gives the token away."""
-    ask, calls = Door.ask, _creations("create")
+    ask, calls = HttpTransport.ask, _creations("create")
 
-    def chatty(self: Door, *args: Any, **more: Any) -> Answer:
+    def chatty(self: HttpTransport, *args: Any, **more: Any) -> Answer:
         logging.getLogger("chatty").debug("%s", dict(self._headers))
         return ask(self, *args, **more)
 
-    monkeypatch.setattr(Door, "ask", chatty)
+    monkeypatch.setattr(HttpTransport, "ask", chatty)
     assert _broken("create", "slow", calls).count("it gave away ('token+0815',)") == len(calls)

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from lmsconf.apply.applier import Workspace
+from lmsconf.apply.applier import Applier
 from lmsconf.journal.arrivals import let_arrive
 from lmsconf.project.settings import load
 from lmsconf.sandbox.seed import plant
@@ -92,7 +92,7 @@ class Site:
         settings = load(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
         let_arrive(self.root, settings.workspace.url, settings.settle, tell=lambda text: None)
         with Connection(settings) as connection:
-            workspace = Workspace(settings=settings, connection=connection)
+            workspace = Applier(settings=settings, connection=connection)
             manifests = read_manifests(settings)
             workspace.execute(workspace.plan(manifests, settings.policy), meta={})
             return not workspace.plan(manifests, settings.policy).calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from lmsconf.sandbox.store import Ledger
+from lmsconf.sandbox.store import Repository
 
 _LIVE_TWICE: Final = """
     SELECT kind, name FROM (SELECT kind, name FROM groups UNION ALL SELECT 'FIELD', name FROM fields)
@@ -29,7 +29,7 @@ class Twin(NamedTuple):
     ids: tuple[str, ...]
 
 
-def twins(ledger: Ledger) -> list[Twin]:
+def twins(ledger: Repository) -> list[Twin]:
     """Everything that is live more than once."""
     found = []
     for kind, name in ledger.pairs(_LIVE_TWICE):
@@ -41,7 +41,7 @@ def twins(ledger: Ledger) -> list[Twin]:
     return found
 
 
-def delete_idle(ledger: Ledger, twin: Twin) -> None:
+def delete_idle(ledger: Repository, twin: Twin) -> None:
     """Leaves the one that is used most, of equals the oldest."""
     table, uses = ("fields", _USES_OF_FIELD) if twin.kind == "FIELD" else ("groups", _USES_OF_GROUP)
     kept = max(twin.ids, key=lambda id: ledger.number(uses, id))

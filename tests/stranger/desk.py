@@ -108,9 +108,7 @@ class Desk:
 Open = Callable[[Case, str], Desk]
 
 
-def opening(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Open]:
+def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Open]:
     """Opens a project against a service with the choices of a case; only the environment names the service."""
     nobody_waits(monkeypatch)
     with ExitStack() as served:

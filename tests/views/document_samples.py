@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.policy import Guards, Limit, Policy
 from lmsconf.model.scope import Selected, Verified, Verify
@@ -52,7 +52,7 @@ def change(
         action=action,
         id=None if id is None else RemoteId(id),
         about=about,
-        source=None if line is None else Where("manifests/people.yaml", line, 5),
+        source=None if line is None else SourceLocation("manifests/people.yaml", line, 5),
         before=before,
         after=after,
         fields=fields,
@@ -212,7 +212,7 @@ UPDATE = replace(
                     severity=Severity.WARNING,
                     message="custom_field/Department: may be refused, because smart_group/Sales Nordics uses the field",
                     hint="Allow the attempt with --allow refusals=1, or make the change by hand:\nSettings, Fields.",
-                    source=Where("manifests/people.yaml", 3, 5),
+                    source=SourceLocation("manifests/people.yaml", 3, 5),
                     address=str(DEPARTMENT),
                 ),
             ),
@@ -291,7 +291,7 @@ UPDATE = replace(
             severity=Severity.WARNING,
             message="bo.ek@acme.example is archived",
             hint="Take the person out of the list.",
-            source=Where("hr/leaders.csv", 7),
+            source=SourceLocation("hr/leaders.csv", 7),
             address=str(COACHES),
         ),
         Problem(code="identity/rename-done", severity=Severity.NOTE, message="`previously: Coaches` can go"),
@@ -397,7 +397,7 @@ HOSTILE = replace(
         ),
     ),
     unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
-    problems=(Problem(code="x", message=EVIL, hint=EVIL, source=Where(f"::{EVIL}", 1, 1)),),
+    problems=(Problem(code="x", message=EVIL, hint=EVIL, source=SourceLocation(f"::{EVIL}", 1, 1)),),
     guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
 )
 
@@ -423,7 +423,7 @@ MIXED = replace(
             code="refusal/protected",
             message="group/All staff: it is protected, and the plan would rename it",
             hint="Take that out of the manifests, or the resource out of `guards.protect`.",
-            source=Where("manifests/people.yaml", 50, 5),
+            source=SourceLocation("manifests/people.yaml", 50, 5),
             address="group/All staff",
         ),
         *UPDATE.problems,

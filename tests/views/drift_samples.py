@@ -7,7 +7,7 @@ from datetime import date
 
 from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO, NORDICS
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.candidates import Candidate
 from lmsconf.model.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
@@ -34,7 +34,7 @@ NONE = Drift(
     timezone="Europe/Stockholm",
     manifests_digest="ab" * 32,
     manifests_files=(FILE, "manifests/targets.yaml"),
-    managed=(Managed(BASICS, Where(FILE, 31, 5)), Managed(COACHES, Where(FILE, 12, 5))),
+    managed=(Managed(BASICS, SourceLocation(FILE, 31, 5)), Managed(COACHES, SourceLocation(FILE, 12, 5))),
     findings=(),
     ignored=(),
     coverage=(
@@ -50,7 +50,7 @@ ALL = replace(
     NONE,
     managed=tuple(
         sorted(
-            Managed(address, Where(FILE, line, 5))
+            Managed(address, SourceLocation(FILE, line, 5))
             for address, line in (
                 *((DEPARTMENT, 3), (COACHES, 12), (NORDICS, 20), (BASICS, 31), (INTERNS, 40)),
                 *((RUNNERS, 44), (CHOIR, 46), (READERS, 48)),
@@ -63,7 +63,7 @@ ALL = replace(
             state=State.CHANGED,
             id=RemoteId("k-1/SMART_GROUP/s-1"),
             about={"owner": "compliance"},
-            source=Where(FILE, 31, 5),
+            source=SourceLocation(FILE, 31, 5),
             declared={"mandatory": True, "visible_until": None},
             live={"mandatory": False, "visible_until": "2026-06-30T23:59:59+02:00"},
             fields=(
@@ -88,7 +88,7 @@ ALL = replace(
             address=COACHES,
             state=State.CHANGED,
             id=RemoteId("g-1"),
-            source=Where(FILE, 12, 5),
+            source=SourceLocation(FILE, 12, 5),
             declared={"name": "Onboarding coaches"},
             live={"name": "Coaches"},
             fields=(
@@ -102,7 +102,7 @@ ALL = replace(
         Finding(
             address=INTERNS,
             state=State.MISSING,
-            source=Where(FILE, 40, 5),
+            source=SourceLocation(FILE, 40, 5),
             declared={"name": "Summer interns 2024"},
             restore="lmsconf apply --only 'group/Summer interns 2024'",
             accept="lmsconf drift --accept 'group/Summer interns 2024'",
@@ -111,7 +111,7 @@ ALL = replace(
             address=RUNNERS,
             state=State.RENAMED,
             id=RemoteId("g-8"),
-            source=Where(FILE, 44, 5),
+            source=SourceLocation(FILE, 44, 5),
             declared={"name": "Runners"},
             live={"name": "Joggers"},
             fields=(FieldDrift(path="name", declared="Runners", live="Joggers"),),
@@ -122,14 +122,14 @@ ALL = replace(
         Finding(
             address=CHOIR,
             state=State.RENAMED,
-            source=Where(FILE, 46, 5),
+            source=SourceLocation(FILE, 46, 5),
             declared={"name": "Choir", "members": ["bo.ek@acme.example", "cy.dahl@acme.example"]},
             candidates=(JOGGERS, replace(JOGGERS, id=RemoteId("g-9"), line='id: {"production": "g-9"}')),
         ),
         Finding(
             address=READERS,
             state=State.MISSING,
-            source=Where(FILE, 48, 5),
+            source=SourceLocation(FILE, 48, 5),
             declared={"name": "Readers"},
             candidates=(
                 Candidate(
@@ -146,7 +146,7 @@ ALL = replace(
         Finding(
             address=NORDICS,
             state=State.MISSING,
-            source=Where(FILE, 20, 5),
+            source=SourceLocation(FILE, 20, 5),
             declared={"name": "Sales Nordics"},
             restore="lmsconf apply --only 'smart_group/Sales Nordics'",
             accept="lmsconf drift --accept 'smart_group/Sales Nordics'",
@@ -158,7 +158,7 @@ ALL = replace(
                 address=DEPARTMENT,
                 state=State.CHANGED,
                 id=RemoteId("f-1"),
-                source=Where(FILE, 3, 5),
+                source=SourceLocation(FILE, 3, 5),
                 declared={"choices": ["Sales", "Legal"]},
                 live={"choices": ["Sales"]},
                 fields=(FieldDrift(path="choices", missing=("Legal",)),),
@@ -167,7 +167,7 @@ ALL = replace(
                 pattern="custom_field/*",
                 reason="HR is moving fields over",
                 until=date(2027, 1, 1),
-                source=Where("lmsconf.yaml", 9, 5),
+                source=SourceLocation("lmsconf.yaml", 9, 5),
             ),
         ),
     ),
@@ -184,7 +184,7 @@ ALL = replace(
             severity=Severity.WARNING,
             message="ignore: group/UI * held until 2026-01-01 and hides nothing any more (course builders)",
             hint="Take it out of the project file, or give it a later date.",
-            source=Where("lmsconf.yaml", 10, 5),
+            source=SourceLocation("lmsconf.yaml", 10, 5),
         ),
     ),
 )
@@ -201,7 +201,7 @@ BROKEN = replace(
             code="read/incomplete",
             message=f"{COACHES}: whether it exists is not known",
             hint="Nothing is created from an incomplete listing. Try again.",
-            source=Where(FILE, 12, 5),
+            source=SourceLocation(FILE, 12, 5),
             address=str(COACHES),
         ),
         Problem(code="select/nothing", message="nothing to compare with"),
@@ -213,13 +213,16 @@ HOSTILE = replace(
     NONE,
     workspace=EVIL,
     url=f"https://lms.example/{EVIL}",
-    managed=(Managed(_EVIL, Where(EVIL, 1, 1)), Managed(Address.of("group", f"{EVIL}!"), Where(EVIL, 2, 1))),
+    managed=(
+        Managed(_EVIL, SourceLocation(EVIL, 1, 1)),
+        Managed(Address.of("group", f"{EVIL}!"), SourceLocation(EVIL, 2, 1)),
+    ),
     findings=(
         Finding(
             address=_EVIL,
             state=State.CHANGED,
             about={EVIL: EVIL},
-            source=Where(EVIL, 1, 1),
+            source=SourceLocation(EVIL, 1, 1),
             declared={EVIL: EVIL},
             live={EVIL: [EVIL]},
             fields=(
@@ -235,12 +238,12 @@ HOSTILE = replace(
     ignored=(
         Ignored(
             finding=Finding(address=Address("content_target", f"{_EVIL.text} -> {EVERYONE}"), state=State.UNDECLARED),
-            entry=Ignore(pattern=EVIL, reason=EVIL, until=None, source=Where(EVIL, 3, 1)),
+            entry=Ignore(pattern=EVIL, reason=EVIL, until=None, source=SourceLocation(EVIL, 3, 1)),
         ),
     ),
     coverage=(Coverage(kind=EVIL, managed=1, live=3, incomplete=EVIL),),
     unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
-    problems=(Problem(code="x", message=EVIL, hint=f"{EVIL}\n::stop-commands::x", source=Where(EVIL, 4)),),
+    problems=(Problem(code="x", message=EVIL, hint=f"{EVIL}\n::stop-commands::x", source=SourceLocation(EVIL, 4)),),
 )
 
 BASED = replace(
@@ -250,9 +253,7 @@ BASED = replace(
         replace(ALL.findings[2], cause=Cause.BY_HAND, unapplied=("members",), accept=None),
         replace(ALL.findings[1], cause=Cause.BY_HAND),
     ),
-    not_applied=tuple(
-        replace(one, cause=Cause.NOT_APPLIED, accept=None) for one in (ALL.findings[0], ALL.findings[3])
-    ),
+    not_applied=tuple(replace(one, cause=Cause.NOT_APPLIED, accept=None) for one in (ALL.findings[0], ALL.findings[3])),
     counts_unmanaged=False,
 )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from document_samples import DELETE, EMPTY, UPDATE, call, change
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Change, FieldChange, Json, Plan
 
@@ -31,7 +31,7 @@ def large(changes: int) -> Plan:
                 code="people/archived",
                 severity=Severity.WARNING,
                 message=f"person{n}@acme.example is archived",
-                source=Where("manifests/people.yaml", n + 1),
+                source=SourceLocation("manifests/people.yaml", n + 1),
             )
             for n in range(changes // 10)
         ),

@@ -10,7 +10,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.documents import problems_file
-from lmsconf.errors import Exit, Problem, Severity, Where
+from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.render import problems_json
 from lmsconf.render.annotations import problems_github, problems_markdown
 from lmsconf.render.size_budget import budget
@@ -19,10 +19,10 @@ HOSTILE = Problem(
     code="manifest/x",
     message="50% of\r\n::error::z <b> @all",
     hint="a\nb",
-    source=Where("a,b:c%\n.yaml", 3, 7),
+    source=SourceLocation("a,b:c%\n.yaml", 3, 7),
     severity=Severity.WARNING,
 )
-PLAIN = Problem(code="manifest/y", message="unknown key", source=Where("a.yaml", 1, 2))
+PLAIN = Problem(code="manifest/y", message="unknown key", source=SourceLocation("a.yaml", 1, 2))
 
 
 def test_an_annotation_is_one_command_at_its_place() -> None:
@@ -42,7 +42,8 @@ def test_a_problem_without_a_place_is_told_too() -> None:
 def test_the_comment_is_that_of_the_plan() -> None:
     """Its first line is the mark by which the plan's own comment is found; it holds no HTML, and fits its place."""
     many = [
-        Problem(code="x", message=f"{number} <b>" + "x" * 500, source=Where("a.yaml", number)) for number in range(500)
+        Problem(code="x", message=f"{number} <b>" + "x" * 500, source=SourceLocation("a.yaml", number))
+        for number in range(500)
     ]
     text = problems_markdown(many, limit=budget("github"))
     assert text.startswith("<!-- lmsconf:plan -->\n")
@@ -56,7 +57,7 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     """What `--format json` wrote in the place of a plan can be shown; JSON is the file itself."""
     path = tmp_path / "problems.json"
     path.write_text(problems_json([HOSTILE, PLAIN]), encoding="utf-8")
-    assert run(app, ["show", str(path), "--format", format]) == Exit.OK
+    assert run(app, ["show", str(path), "--format", format]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
@@ -67,5 +68,5 @@ def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.
     """Problems have no digest, and a message says which formats there are."""
     path = tmp_path / "problems.json"
     path.write_text(problems_json([PLAIN]), encoding="utf-8")
-    assert run(app, ["show", str(path), "--format", "digest"]) == Exit.USAGE
+    assert run(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
     assert "Choose one of text, json, markdown, github." in capsys.readouterr().err

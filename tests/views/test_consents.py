@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.errors import Exit
+from lmsconf.errors import ExitCode
 
 PROJECT = """
 workspaces: {production: {url: 'sandbox:production.db', seed: seed.yaml}}
@@ -49,21 +49,21 @@ def test_pasting_the_line_leads_on(root: Path, capsys: pytest.CaptureFixture[str
     command = ["-C", str(root), "apply", str(root / "plan.json") if saved else "--auto-approve"]
     run(app, ["-C", str(root), "plan", "--out", str(root / "plan.json")])
     capsys.readouterr()
-    assert run(app, command) == Exit.STOPPED
+    assert run(app, command) == ExitCode.BLOCKED
     whole = offered(capsys.readouterr().err)
     consents = whole[whole.index("--allow") :]
     assert consents[0::2] == ["--allow"] * 4
     for first in range(0, len(consents), 2):
-        assert run(app, [*command, *consents[first : first + 2]]) == Exit.STOPPED
+        assert run(app, [*command, *consents[first : first + 2]]) == ExitCode.BLOCKED
         assert offered(capsys.readouterr().err) == whole
-    assert run(app, [*whole, *([] if saved else ["--auto-approve"])]) not in (Exit.STOPPED, Exit.USAGE)
+    assert run(app, [*whole, *([] if saved else ["--auto-approve"])]) not in (ExitCode.BLOCKED, ExitCode.USAGE)
 
 
 def test_what_the_project_allows_is_not_repeated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A consent of the project file holds for every command, so no line carries it."""
     with (root / "lmsconf.yaml").open("a") as project:
         project.write("allow: [{deletes: 1, until: 2099-01-01, reason: B was a trial}]\n")
-    assert run(app, ["-C", str(root), "apply", "--auto-approve"]) == Exit.STOPPED
+    assert run(app, ["-C", str(root), "apply", "--auto-approve"]) == ExitCode.BLOCKED
     whole = offered(capsys.readouterr().err)
     assert "deletes=1" not in whole
-    assert run(app, [*whole, "--auto-approve"]) not in (Exit.STOPPED, Exit.USAGE)
+    assert run(app, [*whole, "--auto-approve"]) not in (ExitCode.BLOCKED, ExitCode.USAGE)

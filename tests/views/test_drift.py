@@ -18,7 +18,7 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from junitparser import JUnitXml
 from sarif_pydantic import Sarif
 
-from lmsconf.errors import Exit, Where
+from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.drift import Coverage, State
 from lmsconf.render import DRIFT_VIEWS
 from lmsconf.support.package_data import schema_text
@@ -62,10 +62,10 @@ def test_the_summary_counts_what_stands_there(name: str) -> None:
 
 def test_what_a_report_comes_to() -> None:
     """Drift is 2, none is 0, and an error is 1 whatever else there is; what is ignored counts for nothing."""
-    assert (NONE.exit, ALL.exit, BROKEN.exit) == (Exit.OK, Exit.CHANGES, Exit.ERROR)
-    assert replace(ALL, problems=BROKEN.problems).exit == Exit.ERROR
-    assert replace(NONE, ignored=ALL.ignored).exit == Exit.OK
-    assert replace(BASED, findings=()).exit == Exit.OK
+    assert (NONE.exit, ALL.exit, BROKEN.exit) == (ExitCode.OK, ExitCode.CHANGES, ExitCode.ERROR)
+    assert replace(ALL, problems=BROKEN.problems).exit == ExitCode.ERROR
+    assert replace(NONE, ignored=ALL.ignored).exit == ExitCode.OK
+    assert replace(BASED, findings=()).exit == ExitCode.OK
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_each_result_points_at_the_line_of_its_resource() -> None:
     """File, line and column are those of the manifest; where there is none it is the project file."""
     for finding, result in zip(ALL.findings, _results(ALL), strict=False):
         place = result["locations"][0]["physicalLocation"]
-        where = finding.source or Where("lmsconf.yaml", 1, 1)
+        where = finding.source or SourceLocation("lmsconf.yaml", 1, 1)
         assert place["artifactLocation"] == {"uri": where.file, "uriBaseId": "%SRCROOT%"}
         assert place["region"] == {"startLine": where.line, "startColumn": where.column}
 
@@ -125,7 +125,8 @@ def test_each_result_points_at_the_line_of_its_resource() -> None:
 def test_fingerprints_stay_where_lines_and_values_change() -> None:
     """A finding is known again by workspace, address and state; all of a report differ."""
     moved = tuple(
-        replace(one, source=Where("elsewhere.yaml", 99, 9), live={"x": 1}, fields=(), id=None) for one in ALL.findings
+        replace(one, source=SourceLocation("elsewhere.yaml", 99, 9), live={"x": 1}, fields=(), id=None)
+        for one in ALL.findings
     )
     assert _prints(ALL) == _prints(replace(ALL, findings=moved))
     assert len(set(_prints(ALL))) == len(_prints(ALL))

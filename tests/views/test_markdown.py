@@ -16,10 +16,10 @@ from markdown_it.token import Token
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, LetGo, Origin
+from lmsconf.model.values import Abandoned, Action, Origin
 from lmsconf.render import apply_markdown, drift_markdown, phrases, plan_markdown
 from lmsconf.render.markdown.plan import marker
-from lmsconf.render.size_budget import BUDGETS, LEAST, Budget, budget
+from lmsconf.render.size_budget import BUDGETS, LEAST, SizeLimit, budget
 
 READER = MarkdownIt("commonmark").enable("table")
 TEN_THOUSAND = large(10_000)
@@ -91,7 +91,7 @@ def test_what_is_not_listed_is_counted() -> None:
 def test_any_number_of_bytes_is_kept(bytes_: int) -> None:
     """A limit is a limit, also for a plan that nearly fits."""
     for plan in (large(40), large(300)):
-        text = plan_markdown(plan, limit=Budget(bytes_))
+        text = plan_markdown(plan, limit=SizeLimit(bytes_))
         assert size(text) <= bytes_
         judged(text)
 
@@ -100,7 +100,7 @@ def test_risk_gets_the_room() -> None:
     """From detail to rows to counts: what is deleted is still told when what is created is only counted."""
     plan = large(300)
     sizes = [6_000, 20_000, 40_000, 80_000, 1_000_000]
-    texts = [plan_markdown(plan, limit=Budget(size)) for size in sizes]
+    texts = [plan_markdown(plan, limit=SizeLimit(size)) for size in sizes]
     told = [[text.count(f"will be {word}") + folded(text, sign) for text in texts]
             for word, sign in (("deleted", "-"), ("created", "+"))]  # fmt: skip
     assert told[0] == sorted(told[0])
@@ -123,7 +123,7 @@ def test_order_of_reading() -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("limit", [BUDGETS["none"], BUDGETS["bitbucket"], Budget(LEAST)], ids=str)
+@pytest.mark.parametrize("limit", [BUDGETS["none"], BUDGETS["bitbucket"], SizeLimit(LEAST)], ids=str)
 @pytest.mark.parametrize(
     "text",
     [
@@ -133,7 +133,7 @@ def test_order_of_reading() -> None:
     ],
     ids=[*PLANS, *REPORTS, *(f"drift-{name}" for name in DRIFTS)],
 )
-def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: Budget) -> None:
+def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: SizeLimit) -> None:
     """Plans, reports and drift, hostile names among them, break no block, and are as short as they must be."""
     view, value = text
     shown = view(value, limit=limit)
@@ -149,7 +149,7 @@ def test_long_names_cost_no_deletion() -> None:
         for n, change in enumerate(DELETE.changes * 20)
     )
     plan = replace(DELETE, workspace="w" * 9_000, url="@" * 9_000, changes=long, calls=())
-    text = plan_markdown(plan, limit=Budget(LEAST))
+    text = plan_markdown(plan, limit=SizeLimit(LEAST))
     assert size(text) <= LEAST
     assert "40 groups" in heading(text, "Deleted")
     judged(text)
@@ -182,7 +182,7 @@ COMPARED = replace(
     MIXED,
     base="origin/main",
     changes=tuple(replace(one, origin=Origin.PENDING) for one in MIXED.changes),
-    let_go=(LetGo(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
+    let_go=(Abandoned(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
 )
 
 
@@ -206,19 +206,19 @@ def test_a_budget_is_a_place_or_a_number(text: str) -> None:
     """Another word, or a number too small for a summary, is refused."""
     with pytest.raises(ValueError, match=r"bytes"):
         budget(text)
-    assert budget(str(LEAST)) == Budget(LEAST)
+    assert budget(str(LEAST)) == SizeLimit(LEAST)
 
 
 def test_every_removal_is_in_the_details() -> None:
     """Where there is room each of 1,200 removed managers is named, and where there is not they are counted."""
-    whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=Budget(LEAST))
+    whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=SizeLimit(LEAST))
     assert len(set(re.findall(r"^-   m\d{4}@", whole, re.MULTILINE))) == 1_200
     assert "managers: 1,200 removed" in short or "<b>−1,201</b>" in short  # noqa: RUF001  # as the view writes it
 
 
 def test_what_is_cut_says_where_the_rest_is() -> None:
     """A comment that had to leave something out names the formats that do not; a whole one has nothing to name."""
-    short = plan_markdown(large(1_000), limit=Budget(LEAST))
+    short = plan_markdown(large(1_000), limit=SizeLimit(LEAST))
     assert "Shortened to fit 8,000 bytes" in short
     assert "`--format html`) and the document (`--format json`) leave nothing out." in short
     assert "leave nothing out" not in plan_markdown(large(10))

@@ -84,9 +84,7 @@ HOSTILE = RecordedRun(
     name=EVIL,
     opening=replace(OPENING, workspace=EVIL, url=EVIL, tool=EVIL, digest=EVIL, meta={EVIL: EVIL}),
     calls=(
-        replace(
-            call(1, Address.of("group", EVIL), EVIL, State.FAILED, reason=f"::error::{EVIL}", id=EVIL), call=EVIL
-        ),
+        replace(call(1, Address.of("group", EVIL), EVIL, State.FAILED, reason=f"::error::{EVIL}", id=EVIL), call=EVIL),
     ),
 )
 RUNS = {"complete": COMPLETE, "partial": PARTIAL, "cut_short": CUT_SHORT, "unknown": UNKNOWN, "hostile": HOSTILE}

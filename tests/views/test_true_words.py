@@ -12,8 +12,8 @@ from document_samples import COMPLETE, DIVERGED, DOUBLED, LOST, PARTIAL, STOPPED
 from integrity.stage import Stage, staged
 from laws.stage import Link, Seconds
 
-from lmsconf.apply.applier import Workspace
-from lmsconf.errors import Exit
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode
 from lmsconf.model.values import ApplyReport
 from lmsconf.project.settings import load
 from lmsconf.render import APPLY_VIEWS, apply_text
@@ -57,7 +57,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
     try:
         settings, link = load(root, None, {}), Link(Odd(sandbox, operation, how), sandbox.wire)
-        workspace = Workspace(settings=settings, connection=link, timing=Seconds().timing())
+        workspace = Applier(settings=settings, connection=link, timing=Seconds().timing())
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.shut()
@@ -67,7 +67,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
 def test_what_was_accepted_without_effect_is_not_complete(tmp_path: Path, view: str) -> None:
     """Every call was accepted and one did nothing: no format says complete, and each says how much differs."""
     report = applied(tmp_path, "groups: [{name: New, previously: [Old]}]", "manual-groups.rename", "ignored")
-    assert report.exit == Exit.DIVERGED
+    assert report.exit == ExitCode.NOT_CONVERGED
     said = APPLY_VIEWS[view](report)
     assert "Apply ended, and the workspace is not as planned: 1 resource differs (1 API call done)." in said
     assert "complete" not in said
@@ -77,7 +77,7 @@ def test_what_was_accepted_without_effect_is_not_complete(tmp_path: Path, view: 
 def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> None:
     """Nothing differs that a plan could mend, so the errors are counted, and not the resources."""
     report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "doubled")
-    assert (report.exit, report.residue) == (Exit.DIVERGED, ())
+    assert (report.exit, report.residue) == (ExitCode.NOT_CONVERGED, ())
     said = APPLY_VIEWS[view](report)
     assert "Read back: the workspace does not match the manifests; a fresh plan finds 1 error." in said
     assert "not as planned: a fresh plan finds 1 error (1 API call done)." in said
@@ -88,7 +88,7 @@ def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> No
 def test_a_lost_answer_may_have_done_something(tmp_path: Path, view: str) -> None:
     """Where the only call's answer never came, no format claims that nothing was done."""
     report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "cut")
-    assert report.exit == Exit.PARTIAL
+    assert report.exit == ExitCode.PARTIAL
     said = APPLY_VIEWS[view](report)
     assert "Apply stopped, and something may have been done. Of 1 API call none is known to be done." in said
     assert "before anything" not in said

@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lmsconf.api.spec import Operation, Wire
+from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.support.package_data import schema_text
 
 DOCUMENT = json.loads(schema_text("openapi.json"))
-OPERATIONS = list(Wire.default().operations.values())
+OPERATIONS = list(ApiSpec.default().operations.values())
 
 SPECIFIED = """
 POST /auth;
@@ -91,15 +91,15 @@ def test_what_is_assumed_says_so_and_has_a_key() -> None:
     """x-assumed and x-dialect come together, and every behaviour that is named is described."""
     for node in every({key: value for key, value in DOCUMENT.items() if key != "x-dialect"}):
         assert ("x-assumed" in node) == ("x-dialect" in node)
-    named = {key for operation in OPERATIONS for key in operation.leans_on}
+    named = {key for operation in OPERATIONS for key in operation.dialect_keys}
     assert DOCUMENT["x-dialect"].keys() <= named
 
 
 def test_links_lead_somewhere() -> None:
     """A link names an operation and its parameters, and takes what it hands on from answers and requests there are."""
     for path, method, link in links():
-        source = Wire.default().route(method, path)
-        target = Wire.default()[link["operationId"]]
+        source = ApiSpec.default().route(method, path)
+        target = ApiSpec.default()[link["operationId"]]
         assert source is not None
         assert set(link.get("parameters", {})) <= {*target.path_names, *target.query}
         assert set(link.get("requestBody", {})) <= target.names.keys()
@@ -187,19 +187,19 @@ def test_an_operation_is_whole(operation: Operation) -> None:
 )
 def test_bodies_are_described_strictly(operation: str, body: dict[str, object], fits: bool) -> None:
     """What the specification requires, forbids and enumerates is in the schema of the body."""
-    assert jsonschema.Draft202012Validator(Wire.default()[operation].body or False).is_valid(body) is fits
+    assert jsonschema.Draft202012Validator(ApiSpec.default()[operation].body or False).is_valid(body) is fits
 
 
 @pytest.mark.parametrize("operation", ["custom-fields.replace", "custom-fields.delete"])
 def test_a_field_in_use_is_a_documented_refusal(operation: str) -> None:
     """PUT and DELETE of a custom field document the 403 of a field in use."""
-    known = Wire.default()[operation]
+    known = ApiSpec.default()[operation]
     assert "403" in DOCUMENT["paths"][known.path][known.method.lower()]["responses"]
 
 
 def test_the_catalog_documents_its_cap() -> None:
     """GET /content/all caps its limit at 100, and every listing starts at 0 with 100 rows."""
-    assert Wire.default()["content.list"].query["limit"]["x-cap"] == 100
+    assert ApiSpec.default()["content.list"].query["limit"]["x-cap"] == 100
     for operation in OPERATIONS:
         if "skip" in operation.query:
             assert (operation.query["skip"]["default"], operation.query["limit"]["default"]) == (0, 100)

@@ -17,10 +17,10 @@ from flow.project import Project
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import description
 from lmsconf.doctor.assumptions import OPERATIONS, assumptions
-from lmsconf.errors import Exit, Rejected
+from lmsconf.errors import ExitCode, Rejected
 from lmsconf.model.values import Json, Plan
 from lmsconf.workspace.connection import Connection
 
@@ -198,8 +198,8 @@ def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
 def test_the_typed_client_goes_by_a_name(key: str) -> None:
     """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
     name, other = description().names[key], str(OTHER[key])
-    for operation in Wire.default().operations.values():
-        if key not in operation.leans_on:
+    for operation in ApiSpec.default().operations.values():
+        if key not in operation.dialect_keys:
             continue
         assumed, _ = _exchange(operation.id, {})
         requests, answer = _exchange(operation.id, {key: other})
@@ -213,12 +213,12 @@ def test_the_typed_client_goes_by_a_name(key: str) -> None:
 
 def _exchange(id: str, dialect: dict[str, str | int]) -> tuple[object, object]:
     """One call with everything that can be said, answered with everything that can be answered, in that dialect."""
-    wire = Wire(dialect)
+    wire = ApiSpec(dialect)
     success = wire[id].success
     network = Network(said(200, None if success is None else _sample(success)))
     service = Service(client(network=network, dialect=dialect))
     method = getattr(getattr(service, attribute(id)), snake(id.partition(".")[2]))
-    default = Wire.default()[id]
+    default = ApiSpec.default()[id]
     body = dict((default.body or {}).get("properties", {}))  # type: ignore[call-overload]  # a schema, as OpenAPI has it
     if "targetId" in body and "userId" in body:
         body.pop("userId")
@@ -254,7 +254,7 @@ def _names(value: object) -> list[str]:
 
 def planned() -> list[str]:
     """The keys that plans lean on."""
-    leaning = {one.key for one in assumptions(Wire.default(), OPERATIONS, {})} - UNPLANNED.keys()
+    leaning = {one.key for one in assumptions(ApiSpec.default(), OPERATIONS, {})} - UNPLANNED.keys()
     return sorted(leaning)
 
 
@@ -262,7 +262,7 @@ def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
     """Whatever is not tried below belongs to operations that planning and applying never use."""
     used = {operation for some in OPERATIONS.values() for operation in some}
     for key in set(keys()) - set(planned()) - UNPLANNED.keys():
-        leaning = {one.id for one in Wire.default().operations.values() if key in one.leans_on}
+        leaning = {one.id for one in ApiSpec.default().operations.values() if key in one.dialect_keys}
         assert not leaning & used, key
 
 
@@ -289,7 +289,7 @@ def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
         _send(stale, before)
         assert stale.plan(manifest).changes
     report = otherwise.apply(manifest)
-    assert (report.exit, report.converged) == (Exit.OK, True)
+    assert (report.exit, report.converged) == (ExitCode.OK, True)
     assert otherwise.plan().changes == ()
 
 

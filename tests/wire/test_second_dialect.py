@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import description
 
 from .second_dialect import FORBIDDING, second_dialect
@@ -10,7 +10,7 @@ from .second_dialect import FORBIDDING, second_dialect
 
 def test_every_assumed_key_differs():
     """Each key of the description, behaviours and names alike, has a legal value that is not the assumed one."""
-    known, assumed, second = description(), Wire.default(), Wire(second_dialect())
+    known, assumed, second = description(), ApiSpec.default(), ApiSpec(second_dialect())
     keys = (known.behaviours.keys() | known.names.keys()) - FORBIDDING
     assert second_dialect().keys() == keys
     assert [key for key in sorted(keys) if second.behaviour(key) == assumed.behaviour(key)] == []
@@ -18,7 +18,7 @@ def test_every_assumed_key_differs():
 
 def test_no_assumed_name_is_left_on_the_wire():
     """A body in the second dialect has none of the names that were assumed for it."""
-    second = Wire(second_dialect())
-    for id, operation in Wire.default().operations.items():
+    second = ApiSpec(second_dialect())
+    for id, operation in ApiSpec.default().operations.items():
         assumed = {name for name in operation.names if f"{id}.{name}" in description().names}
         assert not assumed & set(second[id].names.values()), id

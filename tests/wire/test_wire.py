@@ -1,4 +1,4 @@
-"""Wire: routes, paths and bodies in the words of a project's dialect."""
+"""ApiSpec: routes, paths and bodies in the words of a project's dialect."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmsconf.api.spec import Operation, Wire
+from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.model.address import Address, Ref
 
-WIRE = Wire.default()
+WIRE = ApiSpec.default()
 CHOSEN = {"action": "REMOVE", "endow": "true"}
 """Path parameters that take no other values."""
 
@@ -20,7 +20,7 @@ CHOSEN = {"action": "REMOVE", "endow": "true"}
 def problem(dialect: dict[str, object]) -> Problem:
     """The one problem that a dialect has."""
     with pytest.raises(ProblemsFound) as caught:
-        Wire(dialect)
+        ApiSpec(dialect)
     (found,) = caught.value.problems
     return found
 
@@ -99,7 +99,7 @@ def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
 
 def test_a_dialect_renames_in_schema_and_body() -> None:
     """An override of a wire name changes what is sent and what is expected, and nothing else."""
-    wire = Wire({"manual-groups.rename.name": "newName"})
+    wire = ApiSpec({"manual-groups.rename.name": "newName"})
     assert wire.body("manual-groups.rename", name="A") == {"newName": "A"}
     body = wire["manual-groups.rename"].body
     assert body is not None
@@ -124,7 +124,7 @@ def test_a_body_keeps_what_it_is_given() -> None:
 def test_behaviours_have_defaults_and_overrides() -> None:
     """A behaviour is its default until the project says otherwise; numbers may be written as text."""
     assert (WIRE.behaviour("content-targets.everyone"), WIRE.number("paging.limit")) == ("EVERYONE", 100)
-    wire = Wire({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
+    wire = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
     assert wire.behaviour("content-targets.everyone") == "ALL"
     assert (wire.behaviour("paging.limit"), wire.number("manual-groups.add.batch")) == ("50", 20)
 
@@ -177,7 +177,7 @@ def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str
 
 def test_names_below_the_first_level_follow_the_dialect() -> None:
     """A part inside a part of a body has a key of its own, and its schema and what is sent change with it."""
-    wire = Wire({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
+    wire = ApiSpec({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
     assert wire.body("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
         "place": {"postcode": "1", "city": "Umeå"},
         "note": "n",
@@ -189,7 +189,7 @@ def test_names_below_the_first_level_follow_the_dialect() -> None:
 
 def test_names_in_an_answer_follow_the_dialect() -> None:
     """An answer in a dialect's names is heard in the description's own, also in lists, and the other way about."""
-    wire = Wire({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
+    wire = ApiSpec({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
     heard = wire["content.meetups"].heard
     said = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
     assert heard.from_wire(said) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
@@ -198,7 +198,7 @@ def test_names_in_an_answer_follow_the_dialect() -> None:
 
 def test_one_key_may_serve_two_operations() -> None:
     """The filters of results and statistics are the same, so one key names a part of both."""
-    wire = Wire({"analytics.contentName": "title"})
+    wire = ApiSpec({"analytics.contentName": "title"})
     for operation in ("analytics.results", "analytics.statistics"):
         assert wire.body(operation, contentName="GDPR") == {"title": "GDPR"}
     assert WIRE.behaviour("analytics.contentName") == "contentName"
@@ -212,7 +212,7 @@ def test_a_map_of_ids_takes_any_name() -> None:
 def test_headers_follow_the_dialect() -> None:
     """The name of a header is the dialect's; one that is no name, or means something else, is refused."""
     key = "certificates.status.Service-Calling-User-Id"
-    assert Wire({key: "Acme-Calling-User-Id"})["certificates.status"].headers == {
+    assert ApiSpec({key: "Acme-Calling-User-Id"})["certificates.status"].headers == {
         "Service-Calling-User-Id": "Acme-Calling-User-Id"
     }
     for value in ("Authorization", "a b", "x\r\ny", "Content-Type"):
@@ -224,7 +224,7 @@ def test_two_parts_of_a_body_cannot_share_a_name() -> None:
     assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
     assert problem({"users.set-order-details.address.city": "zip"}).code == "dialect/clash"
     assert problem({"content.meetups.occasions.startTime": "occasionId"}).code == "dialect/clash"
-    assert Wire({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}).body(
+    assert ApiSpec({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}).body(
         "content-targets.create", startTime="a", finishTime="b"
     ) == {"finishTime": "a", "end": "b"}
 
@@ -232,5 +232,5 @@ def test_two_parts_of_a_body_cannot_share_a_name() -> None:
 def test_all_problems_of_a_dialect_are_told_together() -> None:
     """Two mistakes are two problems in one run."""
     with pytest.raises(ProblemsFound) as caught:
-        Wire({"nothing": "x", "paging.limit": -1})
+        ApiSpec({"nothing": "x", "paging.limit": -1})
     assert [found.code for found in caught.value.problems] == ["dialect/unknown-key", "dialect/value"]

@@ -1,6 +1,6 @@
 """The API as data: what calls there are, what they carry, and which names a project says its service uses.
 
-Nothing here sends anything. `Wire` is what client, sandbox and kinds hold; `Operation` is one call.
+Nothing here sends anything. `ApiSpec` is what client, sandbox and kinds hold; `Operation` is one call.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from urllib.parse import unquote
 from lmsconf.api.spec.dialect import Dialect
 from lmsconf.api.spec.names import Schema
 from lmsconf.api.spec.operations import Operation, description, segment
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 
 __all__ = ["Operation", "Schema", "Wire", "segment"]
 
 
-class Wire:
+class ApiSpec:
     """The operations in the words of one project's dialect. at: where each of its overrides was said."""
 
-    def __init__(self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, Where] | None = None) -> None:
+    def __init__(
+        self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
+    ) -> None:
         self._dialect = Dialect(description(), dialect or {}, at)
         self.operations: Mapping[str, Operation] = {
             id: operation.renamed(names) if (names := self._dialect.names(operation)) else operation
@@ -30,9 +32,9 @@ class Wire:
 
     @staticmethod
     @cache
-    def default() -> Wire:
+    def default() -> ApiSpec:
         """The wire of a project that overrides nothing."""
-        return Wire()
+        return ApiSpec()
 
     def __getitem__(self, operation: str) -> Operation:
         return self.operations[operation]
@@ -55,7 +57,7 @@ class Wire:
 
     def dialect_keys(self, operation: str) -> tuple[str, ...]:
         """The dialect keys that this operation leans on: what to look at when a call had no effect."""
-        return self[operation].leans_on
+        return self[operation].dialect_keys
 
     def route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
         """The operation that a request is for, with its decoded path parameters; None where there is none.

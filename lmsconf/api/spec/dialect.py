@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import cast
 
 from lmsconf.api.spec.operations import Description, Operation
-from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
@@ -23,7 +23,10 @@ class Dialect:
     """
 
     def __init__(
-        self, description: Description, overrides: Mapping[str, str | int], at: Mapping[str, Where] | None = None
+        self,
+        description: Description,
+        overrides: Mapping[str, str | int],
+        at: Mapping[str, SourceLocation] | None = None,
     ) -> None:
         self._description = description
         self._at = at or {}
@@ -46,7 +49,7 @@ class Dialect:
 
     def names(self, operation: Operation) -> dict[str, str]:
         """Key → wire name, for those of the operation's names that the project calls otherwise."""
-        return {key: self[key] for key in operation.leans_on if key in self._overridden}
+        return {key: self[key] for key in operation.dialect_keys if key in self._overridden}
 
     def _problem(self, key: str, value: object) -> Problem | None:
         """What is wrong with one override."""

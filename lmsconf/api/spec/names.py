@@ -13,7 +13,7 @@ Tree: TypeAlias = "Mapping[str, tuple[str, Tree]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class NameMapping:
     """How one JSON value is said on the wire. Names of the description go out, names of the wire come in.
 
     What is no JSON, as a name that still waits for its id, passes untouched.
@@ -23,7 +23,7 @@ class Words:
     _inward: Tree = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema | None, names: Mapping[str, str]) -> Words:
+    def of(cls, schema: Schema | None, names: Mapping[str, str]) -> NameMapping:
         """The words of a value of this schema, where `names` are dialect keys with their names on the wire."""
         return cls(_tree(schema or {}, names, inward=False), _tree(schema or {}, names, inward=True))
 

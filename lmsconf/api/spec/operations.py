@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import cast
 from urllib.parse import quote
 
-from lmsconf.api.spec.names import Schema, Words, key_of, levels, renamed
+from lmsconf.api.spec.names import NameMapping, Schema, key_of, levels, renamed
 from lmsconf.support.package_data import schema_text
 
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -43,7 +43,7 @@ class Operation:
     success             the schema of the answer's JSON, likewise; None: the answer carries nothing
     names               canonical name of a body property → its name on the wire
     said, heard         how a body goes out and an answer comes in, where names below the first level differ too
-    leans_on            the dialect keys that this call depends on
+    dialect_keys        the dialect keys that this call depends on
     writes              it changes the workspace
     """
 
@@ -59,10 +59,10 @@ class Operation:
     body: Schema | None
     success: Schema | None
     names: Mapping[str, str]
-    leans_on: tuple[str, ...]
+    dialect_keys: tuple[str, ...]
     writes: bool
-    said: Words = field(default_factory=Words)
-    heard: Words = field(default_factory=Words)
+    said: NameMapping = field(default_factory=NameMapping)
+    heard: NameMapping = field(default_factory=NameMapping)
 
     @property
     def path_names(self) -> tuple[str, ...]:
@@ -97,8 +97,8 @@ class Operation:
             success=self.success and renamed(self.success, names),
             headers={name: names.get(f"{self.id}.{name}", name) for name in self.headers},
             names=MappingProxyType({name: names.get(key_of(part), name) for name, part in properties.items()}),
-            said=Words.of(self.body, names),
-            heard=Words.of(self.success, names),
+            said=NameMapping.of(self.body, names),
+            heard=NameMapping.of(self.success, names),
         )
 
 
@@ -130,7 +130,7 @@ def description() -> Description:
     names = {
         key: key.rpartition(".")[2]
         for operation in operations.values()
-        for key in operation.leans_on
+        for key in operation.dialect_keys
         if key not in document["x-dialect"]
     }
     return Description(
@@ -181,7 +181,9 @@ def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
         body=body,
         success=success,
         names=MappingProxyType({name: name for name in properties}),
-        leans_on=_leans_on([*_parts(body), *given, *_parts(success)], cast("list[str]", said.get("x-dialect", []))),
+        dialect_keys=_dialect_keys(
+            [*_parts(body), *given, *_parts(success)], cast("list[str]", said.get("x-dialect", []))
+        ),
         writes=method != "GET" and not said.get("x-reads", False),
     )
 
@@ -191,7 +193,7 @@ def _parts(schema: Schema | None) -> list[Schema]:
     return [part for level in levels(schema or {}) for part in level.values()]
 
 
-def _leans_on(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
+def _dialect_keys(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
     """The dialect keys of what is assumed, each once."""
     return tuple(dict.fromkeys([*filter(None, map(key_of, parts)), *behaviours]))
 

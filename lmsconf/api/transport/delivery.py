@@ -14,7 +14,7 @@ from typing import Final
 import httpx
 
 
-class Fate(Enum):
+class DeliveryStatus(Enum):
     """What an error says of the request: NOT_SENT may be tried again, FINAL was not sent and never will be."""
 
     NOT_SENT = "not sent"
@@ -22,35 +22,35 @@ class Fate(Enum):
     AMBIGUOUS = "ambiguous"
 
 
-FATES: Final[Mapping[type[Exception], Fate]] = {
-    httpx.ConnectError: Fate.NOT_SENT,
-    httpx.ConnectTimeout: Fate.NOT_SENT,
-    httpx.PoolTimeout: Fate.NOT_SENT,
-    httpx.UnsupportedProtocol: Fate.FINAL,
-    httpx.InvalidURL: Fate.FINAL,
-    httpx.HTTPError: Fate.AMBIGUOUS,
-    httpx.RequestError: Fate.AMBIGUOUS,
-    httpx.TransportError: Fate.AMBIGUOUS,
-    httpx.TimeoutException: Fate.AMBIGUOUS,
-    httpx.ReadTimeout: Fate.AMBIGUOUS,
-    httpx.WriteTimeout: Fate.AMBIGUOUS,
-    httpx.NetworkError: Fate.AMBIGUOUS,
-    httpx.ReadError: Fate.AMBIGUOUS,
-    httpx.WriteError: Fate.AMBIGUOUS,
-    httpx.CloseError: Fate.AMBIGUOUS,
-    httpx.ProxyError: Fate.AMBIGUOUS,
-    httpx.ProtocolError: Fate.AMBIGUOUS,
-    httpx.LocalProtocolError: Fate.AMBIGUOUS,
-    httpx.RemoteProtocolError: Fate.AMBIGUOUS,
-    httpx.DecodingError: Fate.AMBIGUOUS,
-    httpx.TooManyRedirects: Fate.AMBIGUOUS,
-    httpx.HTTPStatusError: Fate.AMBIGUOUS,
-    httpx.CookieConflict: Fate.AMBIGUOUS,
-    httpx.StreamError: Fate.AMBIGUOUS,
-    httpx.StreamConsumed: Fate.AMBIGUOUS,
-    httpx.StreamClosed: Fate.AMBIGUOUS,
-    httpx.ResponseNotRead: Fate.AMBIGUOUS,
-    httpx.RequestNotRead: Fate.AMBIGUOUS,
+DELIVERY_BY_ERROR: Final[Mapping[type[Exception], DeliveryStatus]] = {
+    httpx.ConnectError: DeliveryStatus.NOT_SENT,
+    httpx.ConnectTimeout: DeliveryStatus.NOT_SENT,
+    httpx.PoolTimeout: DeliveryStatus.NOT_SENT,
+    httpx.UnsupportedProtocol: DeliveryStatus.FINAL,
+    httpx.InvalidURL: DeliveryStatus.FINAL,
+    httpx.HTTPError: DeliveryStatus.AMBIGUOUS,
+    httpx.RequestError: DeliveryStatus.AMBIGUOUS,
+    httpx.TransportError: DeliveryStatus.AMBIGUOUS,
+    httpx.TimeoutException: DeliveryStatus.AMBIGUOUS,
+    httpx.ReadTimeout: DeliveryStatus.AMBIGUOUS,
+    httpx.WriteTimeout: DeliveryStatus.AMBIGUOUS,
+    httpx.NetworkError: DeliveryStatus.AMBIGUOUS,
+    httpx.ReadError: DeliveryStatus.AMBIGUOUS,
+    httpx.WriteError: DeliveryStatus.AMBIGUOUS,
+    httpx.CloseError: DeliveryStatus.AMBIGUOUS,
+    httpx.ProxyError: DeliveryStatus.AMBIGUOUS,
+    httpx.ProtocolError: DeliveryStatus.AMBIGUOUS,
+    httpx.LocalProtocolError: DeliveryStatus.AMBIGUOUS,
+    httpx.RemoteProtocolError: DeliveryStatus.AMBIGUOUS,
+    httpx.DecodingError: DeliveryStatus.AMBIGUOUS,
+    httpx.TooManyRedirects: DeliveryStatus.AMBIGUOUS,
+    httpx.HTTPStatusError: DeliveryStatus.AMBIGUOUS,
+    httpx.CookieConflict: DeliveryStatus.AMBIGUOUS,
+    httpx.StreamError: DeliveryStatus.AMBIGUOUS,
+    httpx.StreamConsumed: DeliveryStatus.AMBIGUOUS,
+    httpx.StreamClosed: DeliveryStatus.AMBIGUOUS,
+    httpx.ResponseNotRead: DeliveryStatus.AMBIGUOUS,
+    httpx.RequestNotRead: DeliveryStatus.AMBIGUOUS,
 }
 _WAYS_OUT: Final = (
     ((9, 10), "Whoever runs the service must renew it; see also whether the clock of this machine is right."),
@@ -65,11 +65,11 @@ FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.C
 """What a transport may raise: the roots of httpx's errors, and what it lets through of the system's."""
 
 
-def fate_of(error: Exception) -> Fate:
+def fate_of(error: Exception) -> DeliveryStatus:
     """What an error says of the request."""
-    fate = FATES.get(type(error), Fate.AMBIGUOUS)
+    fate = DELIVERY_BY_ERROR.get(type(error), DeliveryStatus.AMBIGUOUS)
     # A certificate does not change by asking again.
-    return Fate.FINAL if fate is Fate.NOT_SENT and _certificate(error) else fate
+    return DeliveryStatus.FINAL if fate is DeliveryStatus.NOT_SENT and _certificate(error) else fate
 
 
 def certificate_hint(error: Exception, host: str) -> str | None:

@@ -23,7 +23,7 @@ import httpx
 
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline, keep
-from lmsconf.api.transport.delivery import FAILURES, Fate, certificate_hint, fate_of
+from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, fate_of
 from lmsconf.errors import LmsconfError
 from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
 from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem
@@ -47,7 +47,7 @@ for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11",
     logging.getLogger(_name).addFilter(_REDACTING)
 
 
-class NotSent(Exception):
+class RequestNotSent(Exception):
     """The request never left. `final`: another try would end the same. `hint`: a way out that is not the usual one."""
 
     def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
@@ -55,7 +55,7 @@ class NotSent(Exception):
         self.final, self.hint = final, hint
 
 
-class Lost(Exception):
+class ResponseLost(Exception):
     """The request may have left, and no whole answer came."""
 
 
@@ -71,7 +71,7 @@ class Answer:
     date: str | None = None
 
 
-class Door:
+class HttpTransport:
     """One connection to one service, with its credential. Raises LmsconfError for a URL or a token that is not safe.
 
     seconds: how long one request may take from its first to its last byte. said: where the URL was said, in words.
@@ -135,7 +135,7 @@ class Door:
         writes: bool = False,
         within: float = math.inf,
     ) -> Answer:
-        """Sends one request, once. Raises NotSent or Lost.
+        """Sends one request, once. Raises RequestNotSent or Lost.
 
         within: how many seconds it may take, where that is less than what is usual.
         """
@@ -166,12 +166,12 @@ class Door:
         kind = {} if body is None else {"Content-Type": "application/json"}
         return httpx.Headers({**self._headers, **length, **kind, **(extra or {})})
 
-    def _failure(self, error: Exception) -> NotSent | Lost:
+    def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
         """What an error of httpx means, in words; some have no text of their own."""
         reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
-        if fate is Fate.AMBIGUOUS:
-            return Lost(reason)
-        return NotSent(reason, final=fate is Fate.FINAL, hint=certificate_hint(error, self.host))
+        if fate is DeliveryStatus.AMBIGUOUS:
+            return ResponseLost(reason)
+        return RequestNotSent(reason, final=fate is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
 
     def _answer(self, response: httpx.Response) -> Answer:
         """The whole answer, once all of it is here."""
@@ -196,7 +196,7 @@ class Door:
         """The chunks that arrive in time. A timeout alone would let a byte a second go on for ever."""
         for chunk in chunks:
             if self._deadline.is_over:
-                raise Lost(self._deadline.missed)
+                raise ResponseLost(self._deadline.missed)
             yield chunk
 
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:

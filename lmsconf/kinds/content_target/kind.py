@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, cast
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.matching import identify_targets
 from lmsconf.kinds.content_target.steps import read_window, target_deletion, target_steps
 from lmsconf.kinds.content_target.values import (
@@ -40,8 +40,8 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import email, normal
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Action, Declared, Json, Places, Step, Undo
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Entry
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
@@ -92,13 +92,13 @@ _CONTENT: dict[str, Json] = {
 class Below:
     """The places of one audience of an entry; what stands beside the audiences is found beside them."""
 
-    places: Places
+    places: SourceMap
     path: tuple[str | int, ...]
 
-    def at(self, *path: str | int) -> Where:
+    def at(self, *path: str | int) -> SourceLocation:
         return self.places.at(*path) if path[:1] == ("content",) else self.places.at(*self.path, *path)
 
-    def find(self, text: str, *path: str | int) -> Where:
+    def find(self, text: str, *path: str | int) -> SourceLocation:
         return self.places.find(text, *self.path, *path)
 
 
@@ -122,7 +122,7 @@ class ContentTargets:
         "Assignments to take away if they are there.",
     )
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """One assignment for each content and audience of the entry."""
         only_in = entry.body.get("only_in")
         for content, content_pins in _contents(entry.body["content"]):
@@ -130,7 +130,7 @@ class ContentTargets:
                 spec = self._assignment(entry, content, content_pins, position, item)
                 if spec is None:
                     continue
-                yield Declared(
+                yield DesiredResource(
                     address=target_address(content, spec.audience),
                     spec=spec,
                     places=Below(entry.places, ("assign_to", position)),
@@ -159,7 +159,7 @@ class ContentTargets:
         mandatory = said.get("mandatory", entry.body.get("mandatory", False))
         return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """Assignments to take away."""
         for content, content_pins in _contents(entry.body["content"]):
             for item in cast("list[Json]", entry.body["assign_to"]):
@@ -167,72 +167,76 @@ class ContentTargets:
                 spec = Assignment(content, to, False, None, None, content_pins)
                 yield absent(entry, target_address(content, to), spec)
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """Whether the content and the audience exist, only the workspace can tell."""
         return iter(())
 
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """Its audience."""
         return [cast(Assignment, declared.spec).audience]
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """By content and audience."""
         return identify_targets(planning, declared, absent)
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Mandatory or not, and the window. An assignment is one value, so what is left out has its meaning too."""
         row = cast("TargetRow | None", match.row)
         spec = cast(Assignment, match.declared.spec)
         after = assignment_form(spec, planning.policy)
         if row is None:
-            return Sides(before=None, after=after)
+            return BeforeAfter(before=None, after=after)
         window = read_window(planning, row, match.declared)
         if window is None:
             return None
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
-        return Sides(before=assignment_form(live, planning.policy), after=after)
+        return BeforeAfter(before=assignment_form(live, planning.policy), after=after)
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """The assignment as it is; a time that cannot be read is shown as it reads."""
         row = cast(TargetRow, gone.row)
         form = row_form(planning, row)
         said = None if gone.absent is None else cast(Assignment, gone.absent.spec)
         if said is not None and said.content_pins:
             form["content"] = {"name": said.content, "id": row.content}
-        return Sides(before=form, after=None)
+        return BeforeAfter(before=form, after=None)
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Nothing leans on an assignment."""
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """One POST with the whole value, or delete and create where the service needs that."""
         recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """Nothing: it is never compared with others."""
         return {}
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
         """An assignment has no name that could change."""
         return None
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """One POST; a replacement deletes first, which interrupts access."""
         return target_steps(planning, match)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """An assignment that is deleted, if only to be made again, comes back without progress."""
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE
         )
         return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """Nothing: an assignment has no id of its own."""
         return {}
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """One DELETE, with a body."""
         return [target_deletion(planning, cast(TargetRow, gone.row), gone.address)]
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import (
     SHARED_CONTENT,
@@ -21,8 +21,8 @@ from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP,
 from lmsconf.kinds.shared.roster import WHICH_PERSON, roster, several
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.names import did_you_mean, matches, normal, quoted
-from lmsconf.model.values import Absent, Declared, pin_in
-from lmsconf.planner.context import Gone, Identified, Match, Planning, Undeclared
+from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Undeclared
 from lmsconf.planner.matching import alike, fate_of, hint_on_missing, is_in_doubt, nothing_to_do
 
 _CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
@@ -33,7 +33,9 @@ Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None where nothing tells it."""
 
 
-def identify_targets(planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+def identify_targets(
+    planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+) -> MatchResult:
     """Matches assignments, and finds those that go: said, owned, or together with their group."""
     _know_people(planning)
     contents = _Contents(planning)
@@ -45,9 +47,9 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
     targets = [(row, audience_of(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
-    out = Identified(live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows))
+    out = MatchResult(live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows))
     doubts = _doubts(planning, targets)
-    spoken: dict[Identity, Declared | Absent] = {}
+    spoken: dict[Identity, DesiredResource | DeleteEntry] = {}
     for one in ready:
         key = contents.identity(one)
         rows = live.get(key, [])
@@ -66,11 +68,11 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
             spoken.setdefault(key, one)
     for gone in absent:
         key = contents.identity(gone)
-        if (other := spoken.setdefault(key, gone)) is not gone and isinstance(other, Declared):
+        if (other := spoken.setdefault(key, gone)) is not gone and isinstance(other, DesiredResource):
             _same(planning, gone, other)
             continue
         rows = live.get(key, []) if other is gone else []
-        out.gone.extend(Gone(address=gone.address, row=row, absent=gone) for row in rows)
+        out.gone.extend(Deletion(address=gone.address, row=row, absent=gone) for row in rows)
         if not rows:
             nothing_to_do(planning, gone, contents.alike(gone))
     _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
@@ -87,19 +89,19 @@ def identify_targets(planning: Planning, declared: Sequence[Declared], absent: S
 class _Contents:
     """The catalog, and which content the manifests name."""
 
-    def __init__(self, planning: Planning) -> None:
+    def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
         self._rows = cast("tuple[ContentRow, ...]", planning.snapshot.of(CONTENT).rows)
         self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
         self._by_id = {row.id: row for row in self._rows}
         for row in self._rows:
             self._by_name[normal(row.name)].append(row)
-            planning.book.recall(CONTENT, normal(row.name), row.id)
+            planning.book.alias(CONTENT, normal(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.notes[SHARED_CONTENT] = frozenset(shared)
 
-    def find(self, one: Declared | Absent, *, must: bool = True) -> RemoteId | None:
+    def find(self, one: DesiredResource | DeleteEntry, *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names; problems are told once a content."""
         spec = cast(Assignment, one.spec)
         workspace = self._planning.policy.workspace
@@ -108,14 +110,16 @@ class _Contents:
         if key not in self.named:
             self.named[key] = self._look(one.places.at("content"), one.address, spec, pin, must)
             if (id := self.named[key]) is not None:
-                self._planning.book.know(CONTENT, spec.content, id)
+                self._planning.book.register(CONTENT, spec.content, id)
         return self.named[key]
 
-    def identity(self, one: Declared | Absent) -> Identity:
+    def identity(self, one: DesiredResource | DeleteEntry) -> Identity:
         """The content's id, None where it is not known, and the audience of an assignment that was looked for."""
         return self.find(one), cast(Assignment, one.spec).audience
 
-    def _look(self, at: Where, address: Address, spec: Assignment, pin: str | None, must: bool) -> RemoteId | None:
+    def _look(
+        self, at: SourceLocation, address: Address, spec: Assignment, pin: str | None, must: bool
+    ) -> RemoteId | None:
         if pin is not None:
             if (row := self._by_id.get(RemoteId(pin))) is not None:
                 if self._is_called(row, spec.content):
@@ -140,7 +144,7 @@ class _Contents:
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
-    def alike(self, one: Absent) -> str | None:
+    def alike(self, one: DeleteEntry) -> str | None:
         """The content or the audience that an entry may have meant which finds nothing."""
         spec = cast(Assignment, one.spec)
         if self.find(one, must=False) is None:
@@ -156,7 +160,7 @@ class _Contents:
         """
         return normal(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
 
-    def _misnamed(self, at: Where, address: Address, row: ContentRow, name: str) -> None:
+    def _misnamed(self, at: SourceLocation, address: Address, row: ContentRow, name: str) -> None:
         others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
         live = f', and "{name}" has the id {others}' if others else ""
         self._problem(
@@ -167,16 +171,16 @@ class _Contents:
             f"If that one is meant, write its name: {quoted(normal(row.name))}. Else correct the id, or leave it out.",
         )
 
-    def _problem(self, at: Where, address: Address, code: str, text: str, hint: str | None) -> None:
+    def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:
         self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
 
 
-def _know_people(planning: Planning) -> None:
+def _know_people(planning: PlanContext) -> None:
     for id, one in roster(planning).emails.items():
-        planning.book.know(USER, one, RemoteId(id))
+        planning.book.register(USER, one, RemoteId(id))
 
 
-def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
+def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource) -> bool:
     """Whether the content and the audience of a declared assignment exist, or will."""
     spec = cast(Assignment, one.spec)
     found = contents.find(one) is not None
@@ -214,7 +218,7 @@ def _is_ready(planning: Planning, contents: _Contents, one: Declared) -> bool:
     return False
 
 
-def _meant(planning: Planning, to: Address) -> str | None:
+def _meant(planning: PlanContext, to: Address) -> str | None:
     """What an audience that does not exist is an audience of, when only its kind is wrong."""
     if to.name == str(EVERYONE):
         return f"For everybody, write {EVERYONE} alone."
@@ -224,7 +228,7 @@ def _meant(planning: Planning, to: Address) -> str | None:
     return None
 
 
-def _live(planning: Planning) -> tuple[TargetRow, ...]:
+def _live(planning: PlanContext) -> tuple[TargetRow, ...]:
     return cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
 
 
@@ -237,12 +241,12 @@ def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
 
 
 def _settle(
-    planning: Planning,
+    planning: PlanContext,
     contents: _Contents,
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
     declared: Container[RemoteId | None],
-    out: Identified,
+    out: MatchResult,
 ) -> None:
     """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged.
 
@@ -257,16 +261,16 @@ def _settle(
         for row in rows:
             audience = audience_of(planning, row)
             if audience in planning.gone:
-                out.gone.append(Gone(address=address, row=row, absent=None, with_=audience))
+                out.gone.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches(str(address), policy.leave_alone):
                 out.left_alone += 1
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
-                out.gone.append(Gone(address=address, row=row, absent=None))
+                out.gone.append(Deletion(address=address, row=row, absent=None))
             else:
                 out.unmanaged.append(Undeclared(address, row))
 
 
-def _same(planning: Planning, one: Declared | Absent, other: Declared | Absent) -> None:
+def _same(planning: PlanContext, one: DesiredResource | DeleteEntry, other: DesiredResource | DeleteEntry) -> None:
     """Content can be pinned under any name, so one assignment can stand under two addresses."""
     planning.problem(
         "content-target/same",
@@ -277,7 +281,7 @@ def _same(planning: Planning, one: Declared | Absent, other: Declared | Absent) 
     )
 
 
-def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None:
+def _twice(planning: PlanContext, one: DesiredResource, rows: Sequence[TargetRow]) -> None:
     planning.problem(
         "identity/live-twice",
         f"{one.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
@@ -287,14 +291,14 @@ def _twice(planning: Planning, one: Declared, rows: Sequence[TargetRow]) -> None
     )
 
 
-def _doubts(planning: Planning, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
+def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
     """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
     return {
         (row.content, one): row for row, audience in targets if audience is None for one in candidates(planning, row)
     }
 
 
-def _unclear(planning: Planning, one: Declared, row: TargetRow) -> None:
+def _unclear(planning: PlanContext, one: DesiredResource, row: TargetRow) -> None:
     who = " and ".join(str(found) for found in candidates(planning, row))
     planning.problem(
         "content-target/audience",
@@ -306,7 +310,7 @@ def _unclear(planning: Planning, one: Declared, row: TargetRow) -> None:
     )
 
 
-def _incomplete(planning: Planning, address: Address, one: Declared | Absent | None, why: str) -> None:
+def _incomplete(planning: PlanContext, address: Address, one: DesiredResource | DeleteEntry | None, why: str) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read whole: {why}",

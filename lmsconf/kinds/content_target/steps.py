@@ -14,12 +14,12 @@ from lmsconf.kinds.content_target.values import Assignment, TargetRow, audience_
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.moments import form_of, live_time, wire_time
-from lmsconf.model.values import Declared, Json, Step
-from lmsconf.planner.context import GRANTED, Match, Planning
+from lmsconf.model.values import DesiredResource, Json, Step
+from lmsconf.planner.context import GRANTED, Match, PlanContext
 
 
 def read_window(
-    planning: Planning, row: TargetRow, declared: Declared
+    planning: PlanContext, row: TargetRow, declared: DesiredResource
 ) -> tuple[datetime | None, datetime | None] | None:
     """When a live target can be seen from and until; None, and a problem, where a text cannot be read as a time."""
     try:
@@ -35,7 +35,7 @@ def read_window(
         return None
 
 
-def target_steps(planning: Planning, match: Match) -> list[Step]:
+def target_steps(planning: PlanContext, match: Match) -> list[Step]:
     """One POST with the whole value; a replacement deletes first."""
     spec, row = cast(Assignment, match.declared.spec), cast("TargetRow | None", match.row)
     at, to = match.address, spec.audience
@@ -54,7 +54,7 @@ def target_steps(planning: Planning, match: Match) -> list[Step]:
     return [Step(operation="content-targets.delete", body=_identity(planning, row), makes=fresh, revokes=True), post]
 
 
-def _audience(planning: Planning, to: Address) -> dict[str, object]:
+def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
     if to.kind == USER:
         return {"userId": planning.book.ref(USER, to.name, Ref(to))}
     if to == EVERYONE:
@@ -62,7 +62,7 @@ def _audience(planning: Planning, to: Address) -> dict[str, object]:
     return {"targetId": planning.book.ref(to.kind, to.name, Ref(to))}
 
 
-def _times(planning: Planning, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
+def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
     """The limits of the window that are said, and those that are live and are to go."""
     out: dict[str, Json] = {}
     pairs = (
@@ -77,7 +77,7 @@ def _times(planning: Planning, spec: Assignment, row: TargetRow | None) -> dict[
     return out
 
 
-def _form(planning: Planning) -> str:
+def _form(planning: PlanContext) -> str:
     """How times are written: as the dialect says, else as the service itself last wrote one."""
     said = planning.terms.behaviour("content-targets.time-format")
     if said != "auto":
@@ -89,19 +89,19 @@ def _form(planning: Planning) -> str:
     return cast(str, planning.notes[CONTENT_TARGET])
 
 
-def target_deletion(planning: Planning, row: TargetRow, address: Address) -> Step:
+def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
     """One DELETE with a body, after all new assignments of the same content."""
     audience = audience_of(planning, row)
     return Step(
         operation="content-targets.delete",
         body=_identity(planning, row),
         uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED)}),
-        frees=frozenset({Ref(audience)} if audience else ()),
+        releases=frozenset({Ref(audience)} if audience else ()),
         revokes=True,
     )
 
 
-def _identity(planning: Planning, row: TargetRow) -> dict[str, object]:
+def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     return planning.terms.body(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )

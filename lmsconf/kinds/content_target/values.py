@@ -17,7 +17,7 @@ from lmsconf.model.moments import live_time
 from lmsconf.model.names import email
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import Json, pin_in
-from lmsconf.planner.context import Planning
+from lmsconf.planner.context import PlanContext
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
@@ -115,7 +115,7 @@ def _form(
     }
 
 
-def row_form(planning: Planning, row: TargetRow) -> Form:
+def row_form(planning: PlanContext, row: TargetRow) -> Form:
     """A live target as an entry; what cannot be read or named is shown as the service has it."""
     name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
     shared = cast("frozenset[str]", planning.notes.get(SHARED_CONTENT, frozenset()))
@@ -133,7 +133,7 @@ def _readable(text: str | None) -> datetime | str | None:
         return text
 
 
-def audience_of(planning: Planning, row: TargetRow) -> Address | None:
+def audience_of(planning: PlanContext, row: TargetRow) -> Address | None:
     """Whom a live target is for, by its id; its type decides only where an id stands for several things."""
     if row.target == planning.terms.behaviour("content-targets.everyone"):
         return EVERYONE
@@ -149,13 +149,13 @@ def nameless(row: TargetRow) -> str:
     return f"{kind_of(row.type) or row.type or 'audience'} id {row.target}"
 
 
-def candidates(planning: Planning, row: TargetRow) -> list[Address]:
+def candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Everything that goes by the id of a target: kinds may count their ids alike."""
     names = ((kind, planning.book.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
     return [Address.of(kind, name) for kind, name in names if name]
 
 
-def _told_apart(planning: Planning, row: TargetRow, found: Sequence[Address]) -> str | None:
+def _told_apart(planning: PlanContext, row: TargetRow, found: Sequence[Address]) -> str | None:
     """The kind of a target whose id is that of several things: by its type's words, its like, or its label."""
     kinds = {one.kind for one in found}
     said = kind_of(row.type)
@@ -169,7 +169,7 @@ def _told_apart(planning: Planning, row: TargetRow, found: Sequence[Address]) ->
     return labelled[0] if len(labelled) == 1 else None
 
 
-def _types(planning: Planning) -> Mapping[str, frozenset[str]]:
+def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
     """For each `targetType`, the kinds of the targets that only one thing can be meant by."""
     if _TYPES not in planning.notes:
         types: defaultdict[str, set[str]] = defaultdict(set)
@@ -181,7 +181,7 @@ def _types(planning: Planning) -> Mapping[str, frozenset[str]]:
     return cast("Mapping[str, frozenset[str]]", planning.notes[_TYPES])
 
 
-def _live_name(planning: Planning, kind: str, id: str) -> str | None:
+def _live_name(planning: PlanContext, kind: str, id: str) -> str | None:
     return next((row.name for row in planning.snapshot.of(kind).rows if row.id == id), None)
 
 

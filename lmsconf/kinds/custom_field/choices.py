@@ -12,8 +12,8 @@ from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, Custom
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
-from lmsconf.model.values import Declared, pin_in
-from lmsconf.planner.context import Identified, Match, NewParts, Planning
+from lmsconf.model.values import DesiredResource, pin_in
+from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import Keyed
 from lmsconf.planner.identity import Claim, find
 
@@ -24,7 +24,7 @@ NEW: Final = "new "
 """What the key of a choice that has no id yet begins with."""
 
 
-def know_choices(planning: Planning, found: Identified) -> None:
+def know_choices(planning: PlanContext, found: MatchResult) -> None:
     """Tells the book every choice by the name that it will have; those that go can only be recalled."""
     matched = {match.row.id: match for match in found.matches if match.row is not None}
     _note_types(planning, found)
@@ -34,7 +34,7 @@ def know_choices(planning: Planning, found: Identified) -> None:
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
             scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
-                planning.book.know(scope, normal(choice.name), choice.id)
+                planning.book.register(scope, normal(choice.name), choice.id)
         else:
             _know(planning, match, row.choices, spec.choices)
     for match in found.matches:
@@ -43,7 +43,7 @@ def know_choices(planning: Planning, found: Identified) -> None:
             _know(planning, match, (), spec.choices)
 
 
-def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
+def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
     declared = match.declared
     claims = [_claim(planning, declared, choice) for choice in said.include]
     if match.row is None:
@@ -55,17 +55,17 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
     before: dict[str, str] = {row.id: normal(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(said.include, found.live, strict=True)):
-        planning.book.know(scope, choice.name, None if row is None else row.id)
+        planning.book.register(scope, choice.name, None if row is None else row.id)
         if position in found.broken:
             _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
     for row in sorted(found.unclaimed, key=lambda row: (normal(row.name), row.id)):
         name = normal(row.name)
         if said.whole or name in said.exclude:
-            planning.book.recall(scope, name, row.id)
+            planning.book.alias(scope, name, row.id)
         else:
             after[row.id] = name
-            planning.book.know(scope, name, row.id)
+            planning.book.register(scope, name, row.id)
     undeclared = frozenset(after[row.id] for row in found.unclaimed if row.id in after)
     new = frozenset(choice.name for choice, row in zip(said.include, found.live, strict=True) if row is None)
     if new and undeclared:
@@ -76,37 +76,37 @@ def _know(planning: Planning, match: Match, live: tuple[ChoiceRow, ...], said: C
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
 
 
-def _note_types(planning: Planning, found: Identified) -> None:
+def _note_types(planning: PlanContext, found: MatchResult) -> None:
     types = {match.address.name: cast(CustomField, match.declared.spec).type for match in found.matches}
     for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
         types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
     planning.notes[_TYPES] = {name: type for name, type in types.items() if type is not None}
 
 
-def field_types(planning: Planning) -> Mapping[str, str]:
+def field_types(planning: PlanContext) -> Mapping[str, str]:
     """The type of each field by the name that it will have, as far as anybody says it."""
     return cast("Mapping[str, str]", planning.notes.get(_TYPES, {}))
 
 
-def _both(planning: Planning) -> dict[Address, tuple[Keyed, Keyed]]:
+def _both(planning: PlanContext) -> dict[Address, tuple[Keyed, Keyed]]:
     return cast("dict[Address, tuple[Keyed, Keyed]]", planning.notes.setdefault(_CHOICES, {}))
 
 
-def both_choices(planning: Planning, address: Address) -> tuple[Keyed, Keyed]:
+def both_choices(planning: PlanContext, address: Address) -> tuple[Keyed, Keyed]:
     """The choices of a field as they are and as they will be."""
     return _both(planning).get(address, (Keyed({}), Keyed({})))
 
 
-def _doubtful(planning: Planning) -> set[tuple[Address, str]]:
+def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:
     return cast("set[tuple[Address, str]]", planning.notes.setdefault(_DOUBTFUL, set()))
 
 
-def is_choice_in_doubt(planning: Planning, field: Address, name: str) -> bool:
+def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool:
     """Whether a declared choice has an error of its own, which says all there is to say to whoever names it."""
     return (field, name) in _doubtful(planning)
 
 
-def refuse_left_out(planning: Planning, declared: Declared, choices: Iterable[Ref]) -> None:
+def refuse_left_out(planning: PlanContext, declared: DesiredResource, choices: Iterable[Ref]) -> None:
     """Refuses a creation that names choices which keep their old names, since `--additive` renames nothing."""
     for one in choices if planning.policy.additive else ():
         before, after = both_choices(planning, one.address)
@@ -121,14 +121,14 @@ def refuse_left_out(planning: Planning, declared: Declared, choices: Iterable[Re
             )
 
 
-def new_choice_name(planning: Planning, field: Address, name: str) -> str | None:
+def new_choice_name(planning: PlanContext, field: Address, name: str) -> str | None:
     """What to write for a choice that goes by another name after this plan."""
     before, after = both_choices(planning, field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     return None if new is None else f'This plan renames it: write "{new}".'
 
 
-def _claim(planning: Planning, declared: Declared, choice: Choice) -> Claim:
+def _claim(planning: PlanContext, declared: DesiredResource, choice: Choice) -> Claim:
     pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,

@@ -35,8 +35,8 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
 from lmsconf.planner.kind import Entry
 from lmsconf.planner.matching import identify_named
@@ -102,7 +102,7 @@ class CustomFields:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """The field of one manifest entry."""
         body = entry.body
         choices = _choices(body.get("choices"))
@@ -127,11 +127,13 @@ class CustomFields:
         )
         yield named(CUSTOM_FIELD, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """A field to delete."""
         yield named_absent(CUSTOM_FIELD, entry)
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """An eleventh field can be told without the workspace."""
         names = dict.fromkeys(one.address for one in declared)
         for extra in list(names)[MOST_FIELDS:]:
@@ -144,17 +146,19 @@ class CustomFields:
                 address=str(extra),
             )
 
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """A field needs nothing else."""
         return []
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """By name; then the choices of each field by theirs."""
         found = identify_named(planning, CUSTOM_FIELD, self.noun, declared, absent)
         know_choices(planning, found)
         return found
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Everything that the manifest says of the field; its type cannot change."""
         declared, row = match.declared, cast("FieldRow | None", match.row)
         spec = cast(CustomField, declared.spec)
@@ -183,9 +187,9 @@ class CustomFields:
             wanted = getattr(spec, key)
             if wanted is not None:
                 before[key], after[key] = bool(getattr(row, key)), wanted
-        return Sides(before=before, after=after, sizes=sizes)
+        return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def _new(self, planning: Planning, declared: Declared, spec: CustomField) -> Sides | None:
+    def _new(self, planning: PlanContext, declared: DesiredResource, spec: CustomField) -> BeforeAfter | None:
         if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
             needed(planning, declared, "type" if spec.type is None else "choices")
             return None
@@ -196,13 +200,13 @@ class CustomFields:
             after["description"] = spec.description or None
         after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-        return Sides(before=None, after=after, defaults=defaults)
+        return BeforeAfter(before=None, after=after, defaults=defaults)
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """All that the field says."""
-        return Sides(before=self.live_form(planning, gone.row), after=None)
+        return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """Its type, its choices and its description."""
         field = cast(FieldRow, row)
         form: Form = {"name": normal(field.name), "type": field.type}
@@ -212,31 +216,31 @@ class CustomFields:
             form["description"] = field.description
         return form
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Finds fields that change names in a circle, and counts the places of a workspace that holds ten."""
         find_detours(planning, identified)
         count_slots(planning, identified)
         note_losses(planning, identified)
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """A field is changed in place."""
         return Action.UPDATE
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Two fields of one type with the same choices could be one; a TEXT field says nothing of its answers."""
         choices = form.get("choices")
         names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
         return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """Create, or replace once or twice."""
         return field_steps(planning, match, sides)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """A field and its choices come back with other ids, and without answers."""
         return undo_of_fields(planning, subject.address)
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The ids of a field and its choices; creating and replacing both answer with the whole field."""
         if not isinstance(answer, dict):
             return {}
@@ -247,7 +251,7 @@ class CustomFields:
                 ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
         return ids
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """One call, once no smart group names the field any more."""
         return field_deletion(planning, gone)
 

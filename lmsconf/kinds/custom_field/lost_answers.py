@@ -19,7 +19,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Json, Measure, Undo, UndoLevel
-from lmsconf.planner.context import Identified, Planning
+from lmsconf.planner.context import MatchResult, PlanContext
 
 _LOSSES: Final = "fields and choices that go"
 _COUNTED: Final = "fields whose answers were read, and whether any are lost"
@@ -76,7 +76,7 @@ def limits_choices(spec: object) -> bool:
     return spec.choices.whole or bool(spec.choices.exclude)
 
 
-def note_losses(planning: Planning, found: Identified) -> None:
+def note_losses(planning: PlanContext, found: MatchResult) -> None:
     """Remembers which live fields the plan deletes, and which choices it drops."""
     losses: list[Loss] = []
     if not planning.policy.additive:
@@ -91,18 +91,18 @@ def note_losses(planning: Planning, found: Identified) -> None:
     planning.notes[_LOSSES] = losses
 
 
-def losses_of(planning: Planning) -> Sequence[Loss]:
+def losses_of(planning: PlanContext) -> Sequence[Loss]:
     """Which live fields the plan deletes, and which choices it drops, once the fields have concluded."""
     return cast("list[Loss]", planning.notes.get(_LOSSES, []))
 
 
-def answers_go(planning: Planning, found: Identified) -> bool:
+def answers_go(planning: PlanContext, found: MatchResult) -> bool:
     """Whether the plan deletes a field or drops a choice, so that everybody's answers must be known."""
     note_losses(planning, found)
     return bool(planning.notes[_LOSSES])
 
 
-def count_lost_answers(planning: Planning, people: Identified) -> None:
+def count_lost_answers(planning: PlanContext, people: MatchResult) -> None:
     """Counts, for the guard `answers`, whose answers go with fields and choices, and tells it of each.
 
     people: those whom manifests declare. Who is given another answer before a choice goes loses none with it.
@@ -128,7 +128,7 @@ def count_lost_answers(planning: Planning, people: Identified) -> None:
         planning.measures.append(Measure(guard="answers", of="all people", taken=taken, size=size))
 
 
-def undo_of_fields(planning: Planning, address: Address) -> Undo:
+def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
     """How much of the loss of a field, or of its choices, can be taken back."""
     loss = next((one for one in losses_of(planning) if one.address == address), None)
     if loss is None:
@@ -177,7 +177,7 @@ def _keys(field: FieldRow) -> frozenset[str]:
     return frozenset({normal(field.name), field.id})
 
 
-def _answering(planning: Planning, people: Identified, loss: Loss) -> frozenset[RemoteId]:
+def _answering(planning: PlanContext, people: MatchResult, loss: Loss) -> frozenset[RemoteId]:
     """Those to whom the plan gives the answer that they will have to a field that stays."""
     if loss.choices is None:
         return frozenset()
@@ -222,7 +222,7 @@ def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
     return next((row.people for row in rows if row.id == choice), None)
 
 
-def _tell(planning: Planning, loss: Loss, called: str, who: _Holders, counted: int | None) -> None:
+def _tell(planning: PlanContext, loss: Loss, called: str, who: _Holders, counted: int | None) -> None:
     number = counted if who.unknown and counted is not None else len(who.people)
     verb = "holds" if number == 1 else "hold"
     people = f"{number:,} {'person' if number == 1 else 'people'}"

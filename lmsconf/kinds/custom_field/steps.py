@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from lmsconf.api.spec.values import cleared_description
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, FieldRow
 from lmsconf.kinds.shared.moves import steps_aside, temporary, vacancy, vacated
@@ -19,13 +19,13 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
 from lmsconf.model.values import Step
-from lmsconf.planner.context import SLOT, Gone, Identified, Match, Planning, Sides
+from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import Keyed
 
 _SLOTS: Final = "slots"
 
 
-def count_slots(planning: Planning, found: Identified) -> None:
+def count_slots(planning: PlanContext, found: MatchResult) -> None:
     """When the workspace is full, each creation waits for a deletion; too many creations are certain to fail."""
     gone = sorted(one.address for one in found.gone if planning.chosen(one.address) and not planning.policy.additive)
     new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
@@ -43,13 +43,13 @@ def count_slots(planning: Planning, found: Identified) -> None:
     planning.notes[_SLOTS] = dict(zip(new[free:], gone, strict=False))
 
 
-def _slot(planning: Planning, creation: Address) -> frozenset[Ref]:
+def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
     """The place that a deletion leaves to this creation."""
     gone = cast("dict[Address, Address]", planning.notes.get(_SLOTS, {})).get(creation)
     return frozenset() if gone is None else frozenset({Ref(gone, SLOT)})
 
 
-def field_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
+def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
     """One call to create; one to replace, and one more each where a name or a choice has to make way first."""
     after, at = sides.after or {}, match.address
     row = cast("FieldRow | None", match.row)
@@ -85,7 +85,7 @@ def field_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
     return [replace(step, may_be_refused=True) for step in steps]
 
 
-def field_deletion(planning: Planning, gone: Gone) -> list[Step]:
+def field_deletion(planning: PlanContext, gone: Deletion) -> list[Step]:
     """One call, once no smart group names the field any more."""
     at, row = gone.address, cast(FieldRow, gone.row)
     step = Step(
@@ -102,7 +102,7 @@ def field_deletion(planning: Planning, gone: Gone) -> list[Step]:
     return [replace(step, may_be_refused=True)]
 
 
-def _creation(planning: Planning, at: Address, after: Form) -> Step:
+def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     said: dict[str, object] = {"name": at.name, "type": after["type"]}
     choices = after.get("choices")
     names = list(choices.names.values()) if isinstance(choices, Keyed) else []
@@ -135,7 +135,7 @@ def _replacement(
 
 
 def _body(
-    planning: Planning, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
+    planning: PlanContext, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
 ) -> dict[str, object]:
     """The whole field: what the manifest says, and the rest as it was read. `known`: new choices have ids by now."""
     said: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
@@ -172,7 +172,7 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
     return dict(found.names) if isinstance(found, Keyed) else {one.id: one.name for one in row.choices}
 
 
-def _in_the_way(planning: Planning, at: Address, taken: frozenset[Ref]) -> list[Address]:
+def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups because of which the service may refuse to touch the field."""
     match planning.terms.behaviour("custom-fields.in-use"):
         case "condition":
@@ -183,7 +183,9 @@ def _in_the_way(planning: Planning, at: Address, taken: frozenset[Ref]) -> list[
             return []
 
 
-def _foretell(planning: Planning, source: Where | None, at: Address, groups: list[Address], verb: str) -> None:
+def _foretell(
+    planning: PlanContext, source: SourceLocation | None, at: Address, groups: list[Address], verb: str
+) -> None:
     names = ", ".join(sorted({str(group) for group in groups}))
     planning.problem(
         "refusal/in-use",

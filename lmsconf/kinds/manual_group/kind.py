@@ -24,8 +24,8 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Entry
 from lmsconf.planner.matching import identify_named
 
@@ -68,7 +68,7 @@ class ManualGroups:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """The group of one manifest entry."""
         if str(entry.body["name"]).startswith(RESERVED):
             entry.report(
@@ -82,23 +82,27 @@ class ManualGroups:
         spec = ManualGroup(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
         yield named(GROUP, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """A group to delete."""
         yield named_absent(GROUP, entry)
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """Nothing of a group can be wrong beyond its shape."""
         return iter(())
 
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """Its people, who may be among those to be created."""
         return [one for _, people in _lists(cast(ManualGroup, declared.spec)) for one in addresses(people)]
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """By name."""
         return identify_named(planning, GROUP, self.noun, declared, absent)
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Name, members and managers, as far as the manifest speaks of them."""
         declared, row = match.declared, cast("GroupRow | None", match.row)
         before: Form = {} if row is None else {"name": normal(row.name)}
@@ -122,10 +126,10 @@ class ManualGroups:
             if key == "members":
                 planning.leaving.update(seen.include - wanted.include)
         if row is None:
-            return Sides(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
-        return Sides(before=before, after=after, sizes=sizes)
+            return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
+        return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """All that the group holds."""
         row = cast(GroupRow, gone.row)
         form: Form = {"name": normal(row.name)}
@@ -137,30 +141,30 @@ class ManualGroups:
             form[key] = people = People(shown_people(planning, ids))
             if key == "members":
                 planning.leaving.update(people.include)
-        return Sides(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
+        return BeforeAfter(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Finds groups that change names in a circle."""
         find_detours(planning, identified)
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """A group is changed in place."""
         return Action.UPDATE
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """Its name and its members."""
         members = cast(GroupRow, row).members
         form: Form = {"name": normal(row.name)}
         return form if members is None else {**form, "members": People(shown_people(planning, members))}
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Two groups with the same members could be one; archived people are not compared, and one member is chance."""
         said = form.get("members")
         members = said.include if isinstance(said, People) else frozenset()
         active = members - roster(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """Create or rename; then people in, then people out."""
         at, row = match.address, match.row
         me = Ref(at)
@@ -178,15 +182,15 @@ class ManualGroups:
                 steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
         return steps
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """A deleted group comes back with another id."""
-        return partial_undo("the group comes back with another id") if isinstance(subject, Gone) else Undo()
+        return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new group."""
         return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """One call; its assignments go before it, and its members are in their new groups by then."""
         members = shown_people(planning, cast(GroupRow, gone.row).members or ())
         return [

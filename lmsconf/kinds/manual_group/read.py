@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.manual_group.kind import GroupRow
 from lmsconf.kinds.shared.answers import ids
-from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, Extended
+from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Request
 from lmsconf.model.snapshot import Listing
@@ -31,7 +31,7 @@ def read_details(
     total: int | None,
     page: int,
     people: Callable[[], Listing],
-    extended: Extended,
+    extended: ExtendedInfo,
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with their members and managers, and the compared ones with their members, by id.
 
@@ -69,7 +69,7 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 
 
 def _from_people(
-    wanted: Sequence[GroupRow], people: Callable[[], Listing], extended: Extended
+    wanted: Sequence[GroupRow], people: Callable[[], Listing], extended: ExtendedInfo
 ) -> dict[RemoteId, GroupRow] | None:
     """The same, turned round from what each person belongs to; None where somebody is missing there."""
     try:

@@ -9,8 +9,8 @@ from typing import cast
 from lmsconf.errors import Problem, shown
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
-from lmsconf.model.values import Absent, Declared, Json, Undo, UndoLevel
-from lmsconf.planner.context import Planning
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Entry
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
@@ -76,11 +76,11 @@ def texts(value: Json) -> tuple[str, ...]:
     return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
 
 
-def named(kind: str, entry: Entry, spec: object) -> Declared:
+def named(kind: str, entry: Entry, spec: object) -> DesiredResource:
     """The declaration of a resource that goes by its name."""
     body = entry.body
     only_in = body.get("only_in")
-    return Declared(
+    return DesiredResource(
         address=Address.of(kind, normal(str(body["name"]))),
         spec=spec,
         places=entry.places,
@@ -91,15 +91,15 @@ def named(kind: str, entry: Entry, spec: object) -> Declared:
     )
 
 
-def named_absent(kind: str, entry: Entry) -> Absent:
+def named_absent(kind: str, entry: Entry) -> DeleteEntry:
     """A resource that goes by its name and shall be gone."""
     return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
 
 
-def absent(entry: Entry, address: Address, spec: object) -> Absent:
+def absent(entry: Entry, address: Address, spec: object) -> DeleteEntry:
     """A resource that shall be gone."""
     only_in = entry.body.get("only_in")
-    return Absent(
+    return DeleteEntry(
         address=address,
         spec=spec,
         places=entry.places,
@@ -127,7 +127,7 @@ def _date(entry: Entry) -> date | None:
         return None
 
 
-def needed(planning: Planning, declared: Declared, key: str) -> None:
+def needed(planning: PlanContext, declared: DesiredResource, key: str) -> None:
     """Something to be created lacks what the service cannot do without."""
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",

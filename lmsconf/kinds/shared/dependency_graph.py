@@ -12,11 +12,11 @@ from lmsconf.kinds.content_target.values import Assignment
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, USER
 from lmsconf.model.address import Address
 from lmsconf.model.dependency_graph import Edge, Network
-from lmsconf.model.values import Declared
+from lmsconf.model.values import DesiredResource
 from lmsconf.planner.kind import Kind
 
 
-def network(kinds: Mapping[str, Kind], declared: Iterable[Declared]) -> Network:
+def network(kinds: Mapping[str, Kind], declared: Iterable[DesiredResource]) -> Network:
     """The picture of these declarations, in one order whatever theirs is."""
     edges: set[Edge] = set()
     own: set[Address] = set()
@@ -30,7 +30,7 @@ def network(kinds: Mapping[str, Kind], declared: Iterable[Declared]) -> Network:
             edges |= set() if spec.audience.kind == USER else {edge}
         elif one.address.kind != USER:
             own.add(one.address)
-            leans = kinds[one.address.kind].leans_on(one)
+            leans = kinds[one.address.kind].dependencies(one)
             edges.update(Edge(one.address, other) for other in leans if other.kind != USER)
     nodes = own | {edge.on for edge in edges}
     return Network(nodes=tuple(sorted(nodes)), edges=tuple(sorted(edges)), declared=frozenset(own), to_people=to_people)

@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Step
-from lmsconf.planner.context import GRANTED, VACANT, Identified, Match, Planning, Sides
+from lmsconf.planner.context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 
 _DETOURS: Final = "detours"
 
@@ -32,7 +32,7 @@ def temporary(id: str) -> str:
     return f"lmsconf renames {id}"
 
 
-def find_detours(planning: Planning, identified: Identified) -> None:
+def find_detours(planning: PlanContext, identified: MatchResult) -> None:
     """In each circle of new names one resource has to step aside: the one with the lowest id."""
     wants = {
         normal(match.row.name): match
@@ -57,13 +57,13 @@ def _row_id(match: Match) -> str:
     return match.row.id if match.row else ""
 
 
-def steps_aside(planning: Planning, address: Address) -> bool:
+def steps_aside(planning: PlanContext, address: Address) -> bool:
     """Whether it takes a temporary name first."""
     return address in cast("set[Address]", planning.notes.get(_DETOURS, set()))
 
 
 def rename_steps(
-    planning: Planning, operation: str, path: Mapping[str, str], match: Match, sides: Sides
+    planning: PlanContext, operation: str, path: Mapping[str, str], match: Match, sides: BeforeAfter
 ) -> Iterator[Step]:
     """One rename, or two by way of a temporary name; none when the name stays."""
     row, at = match.row, match.address
@@ -79,7 +79,7 @@ def rename_steps(
 
 
 def people_steps(
-    planning: Planning,
+    planning: PlanContext,
     at: Address,
     path: Mapping[str, str | Ref],
     adds: str,
@@ -117,7 +117,7 @@ def people_steps(
         )
 
 
-def awaited(planning: Planning, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+def awaited(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
     """What a call that names people waits for: that they exist, and that managers have the rights that they will."""
     found: set[Ref] = set()
     for one in people:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Final, TypeVar, cast
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.content_target.values import Assignment, TargetRow
 from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroup
 from lmsconf.kinds.shared.names import ADMIN, CONTENT_TARGET, GROUP, SMART_GROUP, UNNAMED, USER
@@ -24,14 +24,14 @@ from lmsconf.kinds.user.values import AdminRow, PersonRow, UnnamedRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import email
 from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
-from lmsconf.model.values import Absent, Declared
+from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
 LABEL: Final = "person-"
 """How a hash or a label begins. There is no @ in it, so it can be nobody's e-mail."""
 _LENGTH: Final = 16
-_Entry = TypeVar("_Entry", Declared, Absent)
+_Entry = TypeVar("_Entry", DesiredResource, DeleteEntry)
 
 
 def pseudonym(salt: str, address: str) -> str:
@@ -47,7 +47,7 @@ def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[s
 
 def _named(manifests: Manifests, kinds: Mapping[str, Kind]) -> Iterator[str]:
     for one in manifests.declared:
-        addresses = [one.address, *kinds[one.address.kind].leans_on(one), *_audience(one)]
+        addresses = [one.address, *kinds[one.address.kind].dependencies(one), *_audience(one)]
         yield from (address.name for address in addresses if address.kind == USER)
         if one.address.kind == USER:
             yield from one.previously
@@ -55,7 +55,7 @@ def _named(manifests: Manifests, kinds: Mapping[str, Kind]) -> Iterator[str]:
         yield from (address.name for address in _audience(gone) if address.kind == USER)
 
 
-def _audience(one: Declared | Absent) -> Iterator[Address]:
+def _audience(one: DesiredResource | DeleteEntry) -> Iterator[Address]:
     if isinstance(one.spec, Assignment):
         yield one.spec.audience
 
@@ -162,7 +162,7 @@ def _newcomers(redaction: Redaction, named: frozenset[str]) -> frozenset[str]:
     return frozenset(one for one in named if pseudonym(redaction.salt, one) not in redaction.named)
 
 
-def _without(one: Declared, new: frozenset[str], problems: list[Problem]) -> Declared | None:
+def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem]) -> DesiredResource | None:
     """The entry without people who are new; None where it is about one of them."""
     spec = one.spec
     if isinstance(spec, ManualGroup):
@@ -189,7 +189,9 @@ def _compared(one: _Entry, new: frozenset[str], problems: list[Problem]) -> _Ent
     return one
 
 
-def _known(one: Declared, key: str, said: People | None, new: frozenset[str], problems: list[Problem]) -> People | None:
+def _known(
+    one: DesiredResource, key: str, said: People | None, new: frozenset[str], problems: list[Problem]
+) -> People | None:
     """A list without those who are new."""
     if said is None:
         return None
@@ -197,7 +199,7 @@ def _known(one: Declared, key: str, said: People | None, new: frozenset[str], pr
     return People(said.include - new, said.exclude - new, said.whole)
 
 
-def _told(address: Address, who: str, key: str, at: Where) -> Problem:
+def _told(address: Address, who: str, key: str, at: SourceLocation) -> Problem:
     return Problem(
         code="snapshot/not-compared",
         message=f"{address}: {key}{who} is not compared: no manifest named this person when the redacted snapshot was "

@@ -40,7 +40,7 @@ from lmsconf.kinds.shared.names import (
 from lmsconf.kinds.shared.roster import WHO_CAN_MANAGE
 from lmsconf.kinds.shared.said import Said, lists_people
 from lmsconf.kinds.smart_group.values import SmartGroup, SmartRow, smart_row
-from lmsconf.kinds.user.extended import Extended
+from lmsconf.kinds.user.extended import ExtendedInfo
 from lmsconf.kinds.user.read import holders, read_declared, read_everybody, read_manager_rights, read_singly
 from lmsconf.kinds.user.values import Person, person_row
 from lmsconf.model.address import RemoteId
@@ -48,8 +48,8 @@ from lmsconf.model.api import Api, Rows
 from lmsconf.model.names import email, normal
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
-from lmsconf.model.values import Absent, Declared, Json
-from lmsconf.planner.context import Identified, Planning, Sides, Terms
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json
+from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Terms
 from lmsconf.planner.guards import SMALL, enough_live, has_share, many_may_change
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.renames import comparable
@@ -63,8 +63,8 @@ class Wanted:
     edits: also who changed what last. beside: the part of it that is planned by itself, for a base, on what is read.
     """
 
-    declared: tuple[Declared, ...] = ()
-    absent: tuple[Absent, ...] = ()
+    declared: tuple[DesiredResource, ...] = ()
+    absent: tuple[DeleteEntry, ...] = ()
     policy: Policy
     everything: bool = False
     edits: bool = False
@@ -95,7 +95,7 @@ class _Reading:
         self.people: int | None = None
         self.listed: dict[str, Future[Listing]] = {}
         self.aside: dict[str, Listing] = {}
-        self.extended = Extended(api, lambda: self._manual)
+        self.extended = ExtendedInfo(api, lambda: self._manual)
 
     def run(self, url: str, taken_at: str) -> Snapshot:
         jobs: dict[str, Callable[[], object]] = {USER: self._people}
@@ -138,7 +138,7 @@ class _Reading:
 
         return run
 
-    def _entries(self) -> list[Declared | Absent]:
+    def _entries(self) -> list[DesiredResource | DeleteEntry]:
         return [*self.declared, *self.absent]
 
     def _speaks(self, kind: str) -> bool:
@@ -180,13 +180,13 @@ class _Reading:
             return True
         return any(lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
 
-    def _identified(self, kind: str, listing: Listing, said: Said) -> tuple[Planning, Identified]:
+    def _identified(self, kind: str, listing: Listing, said: Said) -> tuple[PlanContext, MatchResult]:
         """What is what within a kind, as far as its listing tells. Problems are the planner's to tell."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings={kind: listing})
-        planning = Planning(snapshot, self.policy, self.terms, self.chosen)
+        planning = PlanContext(snapshot, self.policy, self.terms, self.chosen)
         return planning, self.kinds[kind].identify(planning, *said.of(kind))
 
-    def _each(self, kind: str, listing: Listing | None = None) -> list[tuple[Planning, Identified]]:
+    def _each(self, kind: str, listing: Listing | None = None) -> list[tuple[PlanContext, MatchResult]]:
         """The same for each of the manifests that are planned on what is read."""
         rows = self.listed[kind].result() if listing is None else listing
         return [self._identified(kind, rows, said) for said in self.versions]
@@ -304,7 +304,7 @@ class _Reading:
             "list[GroupRow]", [row for id, row in compared.items() if id not in wanted]
         )
 
-    def _compared(self, found: Identified, has_content: Callable[[object], bool]) -> list[HasName]:
+    def _compared(self, found: MatchResult, has_content: Callable[[object], bool]) -> list[HasName]:
         """What no manifest speaks of and may be what would be created, under another name."""
         created = (one.declared.spec for one in found.matches if one.row is None and self.chosen(one.address))
         return [one.row for one in comparable(found.unmanaged, self.policy)] if any(map(has_content, created)) else []
@@ -385,7 +385,7 @@ class _Reading:
         snapshot = Snapshot(
             workspace="", url="", taken_at="", people=None, listings={**listings, CONTENT_TARGET: listing}
         )
-        planning = Planning(snapshot, self.policy, self.terms, self.chosen)
+        planning = PlanContext(snapshot, self.policy, self.terms, self.chosen)
         for name, kind in self.kinds.items():
             found = kind.identify(planning, *said.of(name))
             if name == CONTENT_TARGET:
@@ -432,7 +432,7 @@ class _Reading:
         return False
 
 
-def _differs(sides: Sides | None) -> bool:
+def _differs(sides: BeforeAfter | None) -> bool:
     return sides is not None and sides.before != sides.after
 
 

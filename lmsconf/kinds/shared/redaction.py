@@ -30,13 +30,13 @@ from lmsconf.kinds.shared.names import (
     USER,
 )
 from lmsconf.kinds.shared.pseudonyms import LABEL, named_people, pseudonym
-from lmsconf.kinds.shared.roster import Roster
+from lmsconf.kinds.shared.roster import Directory
 from lmsconf.kinds.smart_group.values import SmartRow
 from lmsconf.kinds.user.values import RIGHTS, AdminRow, Person, PersonRow, UnnamedRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
 from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
-from lmsconf.planner.context import Planning
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
@@ -47,18 +47,18 @@ _UNCLEAR: Final = "an assignment is for an id that is both a person's and a grou
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 
 
-def without_people(planning: Planning, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+def without_people(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """The snapshot of that planning, with only those people in it whom the manifests name."""
     return _Redacting(planning, manifests, kinds).run()
 
 
 class _Redacting:
-    def __init__(self, planning: Planning, manifests: Manifests, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> None:
         self._planning, self._snapshot = planning, planning.snapshot
         self._salt = token_hex(16)
         self._named = named_people(manifests, kinds)
         people = cast("tuple[PersonRow, ...]", self._snapshot.of(USER).rows)
-        self._roster = Roster.of(people)
+        self._roster = Directory.of(people)
         self._specs = _Specs(manifests, self._snapshot)
         self._shown = frozenset(row.id for row in people if row.name in self._named or self._specs.of(row))
         said = frozenset(email(found) for text in _texts(manifests) for found in _ADDRESS.findall(text))
@@ -143,7 +143,7 @@ class _Redacting:
         for kind in (GROUP, SMART_GROUP, USER):
             names[kind] = {row.id: row.name for row in self._snapshot.of(kind).rows}
             for id, name in names[kind].items():
-                self._planning.book.recall(kind, name, RemoteId(id))
+                self._planning.book.alias(kind, name, RemoteId(id))
         for row in rows:
             audience = audience_of(self._planning, row)
             kinds = {one.kind for one in candidates(self._planning, row)} if audience is None else {audience.kind}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from lmsconf.errors import LmsconfError, Problem, StalePlan, Where
+from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address
-from lmsconf.model.values import Absent, Action, Change, Declared, Json, Plan
+from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Json, Plan
 from lmsconf.planner.kind import Entry, Kind
 from lmsconf.planner.plan import Manifests
 
@@ -20,19 +20,19 @@ class _Source:
     """The place of everything in an entry that comes from a plan: where the manifest said it."""
 
     def __init__(self, change: Change) -> None:
-        self._where = change.source or Where(str(change.address))
+        self._where = change.source or SourceLocation(str(change.address))
 
-    def at(self, *path: str | int) -> Where:
+    def at(self, *path: str | int) -> SourceLocation:
         return self._where
 
-    def find(self, text: str, *path: str | int) -> Where:
+    def find(self, text: str, *path: str | int) -> SourceLocation:
         return self._where
 
 
 def as_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
     """What the plan wants of the resources that it changes. Raises LmsconfError for forms that no kind can read."""
-    declared: list[Declared] = []
-    absent: list[Absent] = []
+    declared: list[DesiredResource] = []
+    absent: list[DeleteEntry] = []
     choices = dict(_choice_ids(plan))
     for change in plan.changes:
         if change.is_effect:

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from lmsconf.errors import Severity, Where
+from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.user.values import RIGHTS, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, email
-from lmsconf.model.values import Declared
-from lmsconf.planner.context import Identified, Match, Planning
+from lmsconf.model.values import DesiredResource
+from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.matching import hint_on_missing
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class Directory:
     """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail, as they will be.
 
     twice: the ids of active people who share an e-mail, so that it names none of them.
@@ -33,7 +33,7 @@ class Roster:
     new: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Roster:
+    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Directory:
         """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
         by_email: dict[str, PersonRow] = {}
         twice: dict[str, tuple[str, ...]] = {}
@@ -47,7 +47,7 @@ class Roster:
                 twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
         emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
         archived = frozenset(key for key, person in by_email.items() if person.archived)
-        return Roster(by_email, emails, frozenset(ids), archived, twice, new)
+        return Directory(by_email, emails, frozenset(ids), archived, twice, new)
 
     def seen(self, ids: Iterable[str], said: People) -> People:
         """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
@@ -72,18 +72,18 @@ def several(ids: Iterable[str]) -> str:
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
-def roster(planning: Planning) -> Roster:
+def roster(planning: PlanContext) -> Directory:
     """The people of the snapshot; built once a planning."""
     if USER not in planning.notes:
-        planning.notes[USER] = Roster.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
-    return cast(Roster, planning.notes[USER])
+        planning.notes[USER] = Directory.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
+    return cast(Directory, planning.notes[USER])
 
 
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
 _MANAGING: Final = "who will have a right by which somebody can manage"
 
 
-def foretell_managers(planning: Planning, declared: Declared, coming: Iterable[str]) -> None:
+def foretell_managers(planning: PlanContext, declared: DesiredResource, coming: Iterable[str]) -> None:
     """Tells who cannot be made manager, where the service asks for a right that they will not have."""
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
@@ -103,7 +103,7 @@ def foretell_managers(planning: Planning, declared: Declared, coming: Iterable[s
             )
 
 
-def _able_later(found: Identified, planning: Planning) -> dict[str, bool]:
+def _able_later(found: MatchResult, planning: PlanContext) -> dict[str, bool]:
     """Of those whose rights this plan may change, who can manage once it is carried out."""
     able: dict[str, bool] = {}
     for match in found.matches:
@@ -114,17 +114,17 @@ def _able_later(found: Identified, planning: Planning) -> dict[str, bool]:
     return able
 
 
-def know_people(planning: Planning, found: Identified) -> None:
+def register_people(planning: PlanContext, found: MatchResult) -> None:
     """Everybody as they will be, when manifests speak of people too: new, under another e-mail, archived or back."""
     listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
     later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
     planning.notes[_MANAGING] = _able_later(found, planning)
     new = frozenset(match.address.name for match in found.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
-    planning.notes[USER] = Roster.of(people, new if planning.policy.create_people else frozenset())
+    planning.notes[USER] = Directory.of(people, new if planning.policy.create_people else frozenset())
 
 
-def _later(planning: Planning, match: Match) -> PersonRow:
+def _later(planning: PlanContext, match: Match) -> PersonRow:
     """A live person under the e-mail that a manifest gives, and archived or not as this plan leaves it."""
     row, said = cast(PersonRow, match.row), cast(Person, match.declared.spec).flag("archived")
     row = replace(row, email=match.address.name)
@@ -137,7 +137,7 @@ def addresses(people: People) -> list[Address]:
     return [Address.of(USER, one) for one in sorted(people.named)]
 
 
-def check_people(planning: Planning, declared: Declared, key: str, said: People) -> People:
+def check_people(planning: PlanContext, declared: DesiredResource, key: str, said: People) -> People:
     """The list with only people that are live; the others are problems, or warnings where the project says skip."""
     people = roster(planning)
     missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
@@ -166,8 +166,8 @@ def check_people(planning: Planning, declared: Declared, key: str, said: People)
 
 
 def _person(
-    planning: Planning,
-    declared: Declared,
+    planning: PlanContext,
+    declared: DesiredResource,
     key: str,
     one: str,
     code: str,
@@ -185,7 +185,7 @@ def _person(
     )
 
 
-def note_unknown(planning: Planning, declared: Declared, key: str, ids: Iterable[str]) -> None:
+def note_unknown(planning: PlanContext, declared: DesiredResource, key: str, ids: Iterable[str]) -> None:
     """Live ids that nobody explains are shown, and never removed."""
     for id in roster(planning).unknown(ids):
         planning.problem(
@@ -197,13 +197,13 @@ def note_unknown(planning: Planning, declared: Declared, key: str, ids: Iterable
         )
 
 
-def shown_people(planning: Planning, ids: Iterable[str]) -> frozenset[str]:
+def shown_people(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
     """People as they are shown: by e-mail, or by id where nobody knows them."""
     emails = roster(planning).emails
     return frozenset(emails.get(id, f"user id {id}") for id in ids)
 
 
-def not_read(planning: Planning, address: Address, key: str, at: Where | None) -> None:
+def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
     """A list that a snapshot lacks cannot be compared or counted; taking it for empty would harm unseen."""
     planning.problem(
         "read/missing",

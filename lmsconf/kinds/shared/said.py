@@ -8,16 +8,16 @@ from typing import NamedTuple
 from lmsconf.kinds.manual_group.kind import ManualGroup
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.smart_group.values import SmartGroup
-from lmsconf.model.values import Absent, Declared
+from lmsconf.model.values import DeleteEntry, DesiredResource
 
 
 class Said(NamedTuple):
     """What manifests declare, and what they want gone."""
 
-    declared: Sequence[Declared]
-    absent: Sequence[Absent]
+    declared: Sequence[DesiredResource]
+    absent: Sequence[DeleteEntry]
 
-    def of(self, kind: str) -> tuple[list[Declared], list[Absent]]:
+    def of(self, kind: str) -> tuple[list[DesiredResource], list[DeleteEntry]]:
         """The part of it that is about one kind."""
         declared = [one for one in self.declared if one.address.kind == kind]
         return declared, [one for one in self.absent if one.address.kind == kind]

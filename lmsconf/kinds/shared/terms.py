@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-from lmsconf.api.spec import Wire
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import segment
 from lmsconf.model.address import Address, Ref
 
@@ -18,7 +18,7 @@ _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 class ServiceTerms:
     """What `lmsconf.planner.context.Terms` asks for, over the API description."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ApiSpec) -> None:
         self.wire = wire
 
     def body(self, operation: str, **values: object) -> dict[str, object]:

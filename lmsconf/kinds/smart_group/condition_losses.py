@@ -16,10 +16,10 @@ from lmsconf.kinds.smart_group.values import ConditionRow, SmartGroup, SmartRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.planner.context import Effect, Identified, Planning, Sides
+from lmsconf.planner.context import BeforeAfter, Effect, MatchResult, PlanContext
 
 
-def note_condition_losses(planning: Planning, found: Identified, gone: frozenset[str]) -> None:
+def note_condition_losses(planning: PlanContext, found: MatchResult, gone: frozenset[str]) -> None:
     """Tells which smart groups the service would rewrite, and refuses where a group's conditions would say nothing.
 
     gone: the ids of the smart groups that the plan deletes. A group whose conditions are declared gets those.
@@ -60,18 +60,16 @@ def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -
     return tuple(out)
 
 
-def _announce(
-    planning: Planning, row: SmartRow, at: Address, cause: Loss, left: Sequence[ConditionRow]
-) -> None:
+def _announce(planning: PlanContext, row: SmartRow, at: Address, cause: Loss, left: Sequence[ConditionRow]) -> None:
     name = normal(row.name)
     before: Form = {"name": name, "conditions": as_set(in_names(planning, row.conditions or ()))}
     after: Form = {"name": name, "conditions": as_set(in_names(planning, left))}
-    sides = Sides(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
+    sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
     reason = f"no manifest changes it: the service takes what goes with {cause.address} out of its conditions"
     planning.effects.append(Effect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
-def _refuse(planning: Planning, cause: Loss, code: str, what: str) -> None:
+def _refuse(planning: PlanContext, cause: Loss, code: str, what: str) -> None:
     verb = "deleted" if cause.choices is None else "changed"
     planning.problem(
         f"refusal/{code}",
@@ -81,7 +79,7 @@ def _refuse(planning: Planning, cause: Loss, code: str, what: str) -> None:
     )
 
 
-def _refuse_unread(planning: Planning, losses: Mapping[RemoteId, Loss], why: str) -> None:
+def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, Loss], why: str) -> None:
     for loss in losses.values():
         planning.problem(
             "read/incomplete",

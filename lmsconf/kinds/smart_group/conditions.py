@@ -14,8 +14,8 @@ from lmsconf.kinds.smart_group.values import Condition, ConditionRow, SmartRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
-from lmsconf.model.values import Declared, Json
-from lmsconf.planner.context import Planning
+from lmsconf.model.values import DesiredResource, Json
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.matching import fate_of, is_in_doubt
 
 _FINAL: Final = "final conditions"
@@ -106,7 +106,7 @@ def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple
     return tuple(out)
 
 
-def in_names(planning: Planning, conditions: Iterable[ConditionRow]) -> tuple[Condition, ...]:
+def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[Condition, ...]:
     """Live conditions in names as they will be; an id that nobody explains stays an id."""
     book, out = planning.book, []
     for condition in conditions:
@@ -117,12 +117,12 @@ def in_names(planning: Planning, conditions: Iterable[ConditionRow]) -> tuple[Co
     return tuple(out)
 
 
-def in_ids(planning: Planning, conditions: Iterable[Condition]) -> list[dict[str, object]]:
+def in_ids(planning: PlanContext, conditions: Iterable[Condition]) -> list[dict[str, object]]:
     """Conditions as the service wants them; ids to come are Refs."""
     return [_in_ids(planning, condition) for condition in conditions]
 
 
-def _in_ids(planning: Planning, condition: Condition) -> dict[str, object]:
+def _in_ids(planning: PlanContext, condition: Condition) -> dict[str, object]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     scope = choice_scope(condition.field)
     body: dict[str, object] = {"customFieldId": planning.book.ref(CUSTOM_FIELD, condition.field, Ref(at))}
@@ -143,7 +143,7 @@ def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def check_conditions(planning: Planning, declared: Declared, conditions: Sequence[Condition]) -> bool:
+def check_conditions(planning: PlanContext, declared: DesiredResource, conditions: Sequence[Condition]) -> bool:
     """Whether every field and choice that is named will be there once the plan is carried out; else, problems."""
     whole = True
     for position, condition in enumerate(conditions):
@@ -173,7 +173,7 @@ def check_conditions(planning: Planning, declared: Declared, conditions: Sequenc
     return whole
 
 
-def _unknown_choice(planning: Planning, declared: Declared, position: int, at: Address, name: str) -> None:
+def _unknown_choice(planning: PlanContext, declared: DesiredResource, position: int, at: Address, name: str) -> None:
     known = planning.book.names(choice_scope(at.name))
     near = new_choice_name(planning, at, name) or did_you_mean(name, known)
     planning.problem(
@@ -185,25 +185,27 @@ def _unknown_choice(planning: Planning, declared: Declared, position: int, at: A
     )
 
 
-def note_likely_choices(planning: Planning, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
+def note_likely_choices(planning: PlanContext, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
     """Which choices that come may be others under a new name: a live condition names one where its declaration does."""
     for condition in set(declared) - set(live):
         parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
         for other in set(live) - set(declared) if parts else ():
-            if parts is None or other.field != condition.field or not condition.choices & other.choices >= (
-                condition.choices - parts.new
+            if (
+                parts is None
+                or other.field != condition.field
+                or not condition.choices & other.choices >= (condition.choices - parts.new)
             ):
                 continue
             for new in condition.choices - other.choices:
                 parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
 
 
-def note_conditions(planning: Planning, id: RemoteId, conditions: Sequence[Condition]) -> None:
+def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[Condition]) -> None:
     """Remembers what the conditions of a live smart group will be."""
     cast("dict[str, Sequence[Condition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
 
 
-def note_usage(planning: Planning, gone: frozenset[str]) -> None:
+def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
     """For every field and choice, which live smart groups name it now and still will; and who turns elsewhere."""
     final = cast("dict[str, Sequence[Condition]]", planning.notes.get(_FINAL, {}))
     for row in cast("tuple[SmartRow, ...]", planning.snapshot.of(SMART_GROUP).rows):

@@ -56,8 +56,8 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Entry
 from lmsconf.planner.matching import identify_named
 
@@ -106,7 +106,7 @@ class SmartGroups:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """The smart group of one manifest entry."""
         conditions = entry.body.get("conditions")
         spec = SmartGroup(
@@ -117,11 +117,13 @@ class SmartGroups:
         )
         yield named(SMART_GROUP, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """A smart group to delete."""
         yield named_absent(SMART_GROUP, entry)
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """A condition may only name choices that its field lists, when the field is declared with all its choices."""
         fields = {one.address: cast(CustomField, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
         for one in declared:
@@ -130,18 +132,19 @@ class SmartGroups:
                 if field is not None:
                     yield from _unknown_choices(one, position, condition, field)
 
-
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """The fields that its conditions name, and its managers, who may be among those to be created."""
         spec = cast(SmartGroup, declared.spec)
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *addresses(spec.managers or NOBODY)]
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """By name."""
         return identify_named(planning, SMART_GROUP, self.noun, declared, absent)
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Name, conditions and managers, as far as the manifest speaks of them."""
         declared, row = match.declared, cast("SmartRow | None", match.row)
         spec = cast(SmartGroup, declared.spec)
@@ -181,21 +184,21 @@ class SmartGroups:
             held = cast("People | None", before.get("managers"))
             foretell_managers(planning, declared, managers.include - (held.include if held else frozenset()))
         if row is None:
-            return Sides(before=None, after=after, defaults=() if "managers" in after else ("managers",))
-        return Sides(before=before, after=after, sizes=sizes)
+            return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
+        return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """All that the smart group holds; its members are computed, and go nowhere."""
         row = cast(SmartRow, gone.row)
         form: Form = {"name": normal(row.name)}
         if row.conditions is None or row.managers is None:
             not_read(planning, gone.address, "conditions and managers", gone.absent.source if gone.absent else None)
-            return Sides(before=form, after=None)
+            return BeforeAfter(before=form, after=None)
         form["conditions"] = as_set(in_names(planning, row.conditions))
         form["managers"] = People(shown_people(planning, row.managers))
-        return Sides(before=form, after=None, sizes={"managers": len(row.managers)})
+        return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Notes which fields and choices each live smart group keeps naming, and which it leaves."""
         find_detours(planning, identified)
         deleted = () if planning.policy.additive else identified.gone
@@ -203,24 +206,24 @@ class SmartGroups:
         note_usage(planning, gone)
         note_condition_losses(planning, identified, gone)
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """A smart group is changed in place."""
         return Action.UPDATE
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """Its name and its conditions."""
         conditions = cast(SmartRow, row).conditions
         form: Form = {"name": normal(row.name)}
         return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Two smart groups with the same conditions could be one."""
         conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
         asked = (condition for condition, _ in conditions)
         items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
         return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """Create whole, or rename, replace the conditions, and move managers in and out."""
         at, row = match.address, match.row
         after, before = sides.after or {}, sides.before
@@ -237,7 +240,7 @@ class SmartGroups:
             steps.extend(people_steps(planning, at, path, adds, removes, old, managers))
         return steps
 
-    def _create(self, planning: Planning, at: Address, after: Form) -> Step:
+    def _create(self, planning: PlanContext, at: Address, after: Form) -> Step:
         conditions = conditions_of(after)
         said: dict[str, object] = {"name": at.name, "conditions": in_ids(planning, conditions)}
         managers = after.get("managers")
@@ -252,7 +255,7 @@ class SmartGroups:
             people=tuple(sorted(coming)),
         )
 
-    def _replace(self, planning: Planning, path: Mapping[str, str], before: Form, after: Form) -> Step:
+    def _replace(self, planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
         # The service forgets all earlier conditions, so all of them are sent each time.
         conditions = conditions_of(after)
         body = planning.terms.body("smart-groups.replace-conditions", conditions=in_ids(planning, conditions))
@@ -262,20 +265,20 @@ class SmartGroups:
             path=path,
             body=body,
             uses=now,
-            frees=named_refs(conditions_of(before)) - now,
+            releases=named_refs(conditions_of(before)) - now,
         )
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """A deleted smart group comes back with another id, and a condition that went with its field by hand."""
         if isinstance(subject, Effect):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
-        return partial_undo("the smart group comes back with another id") if isinstance(subject, Gone) else Undo()
+        return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new smart group."""
         return learnt_id(at, answer, "smartGroupId") if operation == "smart-groups.create" else {}
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """One call; the group's assignments go before it."""
         conditions = in_names(planning, cast(SmartRow, gone.row).conditions or ())
         return [
@@ -283,7 +286,7 @@ class SmartGroups:
                 operation="smart-groups.delete",
                 path={"smartGroupId": gone.row.id},
                 makes=vacated(SMART_GROUP, gone.row),
-                frees=named_refs(conditions),
+                releases=named_refs(conditions),
                 ends=frozenset({Ref(gone.address)}),
                 revokes=True,
             )
@@ -297,7 +300,9 @@ def _condition(body: Mapping[str, Json]) -> Condition:
     )
 
 
-def _unknown_choices(one: Declared, position: int, condition: Condition, field: CustomField) -> Iterator[Problem]:
+def _unknown_choices(
+    one: DesiredResource, position: int, condition: Condition, field: CustomField
+) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:
         yield Problem(

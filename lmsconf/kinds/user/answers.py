@@ -13,14 +13,14 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.kinds.user.values import AnswerRow, Person, PersonRow, Said
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normal
-from lmsconf.model.values import Declared, Step
-from lmsconf.planner.context import Planning
+from lmsconf.model.values import DesiredResource, Step
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.matching import fate_of, is_in_doubt
 
 _SEVERAL: Final = "MULTI_SELECT"
 
 
-def wanted_answers(planning: Planning, declared: Declared) -> dict[str, Said] | None:
+def wanted_answers(planning: PlanContext, declared: DesiredResource) -> dict[str, Said] | None:
     """The declared answers in the shape that each field has; None, and problems, where one cannot be given."""
     wanted: dict[str, Said] = {}
     whole = True
@@ -67,7 +67,7 @@ def _picked(said: Said) -> frozenset[str]:
     return said if isinstance(said, frozenset) else frozenset({said} if said else ())
 
 
-def _knows_choices(planning: Planning, declared: Declared, field: str, said: Said) -> bool:
+def _knows_choices(planning: PlanContext, declared: DesiredResource, field: str, said: Said) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
     for name in sorted(_picked(said)):
         if is_choice_in_doubt(planning, at, name):
@@ -82,13 +82,15 @@ def _knows_choices(planning: Planning, declared: Declared, field: str, said: Sai
     return whole
 
 
-def _unknown_field(planning: Planning, declared: Declared, field: str) -> None:
+def _unknown_field(planning: PlanContext, declared: DesiredResource, field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
     what, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, what, hint)
 
 
-def _problem(planning: Planning, declared: Declared, code: str, field: str, what: str, hint: str | None) -> None:
+def _problem(
+    planning: PlanContext, declared: DesiredResource, code: str, field: str, what: str, hint: str | None
+) -> None:
     planning.problem(
         code,
         f"{declared.address}: {what}",
@@ -98,13 +100,13 @@ def _problem(planning: Planning, declared: Declared, code: str, field: str, what
     )
 
 
-def live_answers(planning: Planning, row: PersonRow, wanted: Mapping[str, Said]) -> dict[str, Said]:
+def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Said]) -> dict[str, Said]:
     """What the person answers now to the fields of `wanted`, in names as they will be."""
     held = {_field_name(planning, one): one for one in row.answers or ()}
     return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
 
 
-def _live(planning: Planning, field: str, answer: AnswerRow | None, like: Said) -> Said:
+def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Said) -> Said:
     type = field_types(planning).get(field, _SEVERAL)
     if type == "TEXT":
         return (answer.said or None) if answer else None
@@ -112,18 +114,18 @@ def _live(planning: Planning, field: str, answer: AnswerRow | None, like: Said) 
     return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.picked if answer else ())))
 
 
-def _field_name(planning: Planning, answer: AnswerRow) -> str:
+def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
     """What the field of a live answer will be called."""
     id = _field_ids(planning).get(answer.field)
     return (planning.book.name(CUSTOM_FIELD, id) if id else None) or answer.field
 
 
-def _field_ids(planning: Planning) -> dict[str, RemoteId]:
+def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
     rows = cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows)
     return {normal(row.name): row.id for row in rows}
 
 
-def answer_refs(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
+def answer_refs(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
     """The choices that answers name."""
     return frozenset(
         Ref(Address.of(CUSTOM_FIELD, field), name)
@@ -133,7 +135,7 @@ def answer_refs(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Re
     )
 
 
-def note_answers(planning: Planning, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
+def note_answers(planning: PlanContext, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
     """Tells the fields which choices somebody turns from and to, so that neither is missing when it is needed."""
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     if old != new:
@@ -141,7 +143,7 @@ def note_answers(planning: Planning, before: Mapping[str, Said], after: Mapping[
 
 
 def answers_step(
-    planning: Planning,
+    planning: PlanContext,
     path: Mapping[str, str | Ref],
     row: PersonRow | None,
     before: Mapping[str, Said],
@@ -162,11 +164,11 @@ def answers_step(
         path=path,
         body=answers_body(planning.terms.behaviour, body),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
-        frees=old - new,
+        releases=old - new,
     )
 
 
-def _to_come(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
+def _to_come(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
     """The fields and choices among the answers that this plan makes."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
     found = {one for one in fields if isinstance(planning.book.ref(CUSTOM_FIELD, one.address.name, one), Ref)}
@@ -177,14 +179,14 @@ def _to_come(planning: Planning, answers: Mapping[str, Said]) -> frozenset[Ref]:
     return frozenset(found)
 
 
-def _value(planning: Planning, field: str, said: Said) -> object:
+def _value(planning: PlanContext, field: str, said: Said) -> object:
     """An answer as it is sent; an empty one takes the answer away."""
     type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
     ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))] if type != "TEXT" else said
     return answer_value(planning.terms.behaviour, type, ids)
 
 
-def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
+def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
     """All live answers of a person by field id, as they would be sent again."""
     out: dict[str, object] = {}
     for answer in row.answers or ():
@@ -198,7 +200,7 @@ def _kept(planning: Planning, row: PersonRow) -> dict[str, object]:
     return out
 
 
-def _choice_id(planning: Planning, field: str, shown: str) -> RemoteId | Ref:
+def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:
     """The id of a choice that a live answer shows by its id or by its name."""
     scope = choice_scope(field)
     if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):

@@ -15,7 +15,7 @@ MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
 
 
-class Extended:
+class ExtendedInfo:
     """The extended listing of one reading. manual: waits for the ids of the groups that matter in it.
 
     Most groups in it are smart groups, of which one person can be in hundreds; they are let go as they come.

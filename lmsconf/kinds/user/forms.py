@@ -10,11 +10,11 @@ from lmsconf.kinds.shared.times import shown_time
 from lmsconf.kinds.user.values import RIGHTS, TEXTS, Person, PersonRow, Said
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.values import Declared
-from lmsconf.planner.context import Planning
+from lmsconf.model.values import DesiredResource
+from lmsconf.planner.context import PlanContext
 
 
-def wanted_form(planning: Planning, declared: Declared, answers: Mapping[str, Said]) -> Form:
+def wanted_form(planning: PlanContext, declared: DesiredResource, answers: Mapping[str, Said]) -> Form:
     """The person as the manifest wants them."""
     spec = cast(Person, declared.spec)
     form: Form = {"email": declared.address.name}
@@ -33,7 +33,7 @@ def wanted_form(planning: Planning, declared: Declared, answers: Mapping[str, Sa
     return form
 
 
-def live_form(planning: Planning, row: PersonRow, spec: Person, answers: Mapping[str, Said]) -> Form:
+def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapping[str, Said]) -> Form:
     """The live person under the same keys, in the same order."""
     form: Form = {"email": row.name}
     form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
@@ -53,7 +53,7 @@ def live_form(planning: Planning, row: PersonRow, spec: Person, answers: Mapping
     return form
 
 
-def _shown(planning: Planning, moment: datetime | None) -> str | None:
+def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
     return None if moment is None else shown_time(moment, planning.policy.timezone)
 
 

@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.common import (
     texts,
 )
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
-from lmsconf.kinds.shared.roster import know_people, not_read, roster
+from lmsconf.kinds.shared.roster import not_read, register_people, roster
 from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
@@ -39,8 +39,8 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Absent, Action, Declared, Json, Step, Undo
-from lmsconf.planner.context import Effect, Gone, Identified, Match, Planning, Sides, Similarity
+from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Entry
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 
@@ -75,14 +75,14 @@ class Users:
     )
     absent_schema: Final = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
 
-    def parse(self, entry: Entry) -> Iterator[Declared]:
+    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
         """The person of one manifest entry."""
         only_in = entry.body.get("only_in")
         address = Address.of(USER, email(str(entry.body["email"])))
         spec = parse_person(entry)
         for problem in person_problems(entry, address, spec):
             entry.report(problem)
-        yield Declared(
+        yield DesiredResource(
             address=address,
             spec=spec,
             places=entry.places,
@@ -92,7 +92,7 @@ class Users:
             about=cast("Mapping[str, Json] | None", entry.body.get("about")),
         )
 
-    def parse_absent(self, entry: Entry) -> Iterator[Absent]:
+    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
         """Always an error: an account holds certificates and results, and those are not for a manifest to destroy."""
         address = Address.of(USER, email(str(entry.body["email"])))
         entry.report(
@@ -106,26 +106,30 @@ class Users:
         )
         yield absent(entry, address, None)
 
-    def check(self, declared: Sequence[Declared], everything: Mapping[str, Sequence[Declared]]) -> Iterator[Problem]:
+    def check(
+        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+    ) -> Iterator[Problem]:
         """Choices of declared fields are looked at when the workspace is known, as the others are."""
         return iter(())
 
-    def leans_on(self, declared: Declared) -> list[Address]:
+    def dependencies(self, declared: DesiredResource) -> list[Address]:
         """The fields that the person answers."""
         return [Address.of(CUSTOM_FIELD, field) for field in cast(Person, declared.spec).answers]
 
-    def identify(self, planning: Planning, declared: Sequence[Declared], absent: Sequence[Absent]) -> Identified:
+    def identify(
+        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
+    ) -> MatchResult:
         """By e-mail, without case. Whom no manifest declares is the usual case, and not listed as unmanaged."""
         if not declared:
-            return Identified()
+            return MatchResult()
         rows = _nameable(planning, declared)
         found, _ = match_declared(planning, USER, self.noun, declared, rows)
         found.live = len(rows)
         refuse_taken(planning, found, rows)
-        know_people(planning, found)
+        register_people(planning, found)
         return found
 
-    def compare(self, planning: Planning, match: Match) -> Sides | None:
+    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Everything that the manifest says of the person."""
         declared, row = match.declared, cast("PersonRow | None", match.row)
         spec = cast(Person, declared.spec)
@@ -142,15 +146,15 @@ class Users:
         after = wanted_form(planning, declared, answers)
         if row is None:
             refuse_left_out(planning, declared, answer_refs(planning, answers))
-            return Sides(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+            return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
         before = live_form(planning, row, spec, live_answers(planning, row, answers))
         if not planning.policy.additive:
             note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
         self._refuse_merge(planning, declared, row)
         sizes = {"applications": len(row.applications or ())}
-        return Sides(before=before, after=after, sizes=sizes, taken=_taken(before, after))
+        return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
 
-    def _may_come(self, planning: Planning, declared: Declared, spec: Person) -> bool:
+    def _may_come(self, planning: PlanContext, declared: DesiredResource, spec: Person) -> bool:
         """Whether a person who is not live can be created; what is missing is told."""
         if not planning.policy.create_people or spec.flag("archived"):
             near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
@@ -170,7 +174,7 @@ class Users:
             needed(planning, declared, key)
         return not missing
 
-    def _refuse_merge(self, planning: Planning, declared: Declared, row: PersonRow) -> None:
+    def _refuse_merge(self, planning: PlanContext, declared: DesiredResource, row: PersonRow) -> None:
         """Where the service merges metadata, nothing can be taken out of it."""
         if planning.terms.behaviour("users.update-metadata.mode") != "merge":
             return
@@ -184,40 +188,40 @@ class Users:
                 address=declared.address,
             )
 
-    def farewell(self, planning: Planning, gone: Gone) -> Sides:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
         """Nobody is deleted."""
-        return Sides(before={"email": gone.row.name}, after=None)
+        return BeforeAfter(before={"email": gone.row.name}, after=None)
 
-    def conclude(self, planning: Planning, identified: Identified) -> None:
+    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
         """Looks whether enough admins are left, and counts the people who lose answers."""
         refuse_lock_out(planning, identified)
         count_lost_answers(planning, identified)
 
-    def action(self, planning: Planning, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match) -> Action:
         """A person is changed in place."""
         return Action.UPDATE
 
-    def live_form(self, planning: Planning, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: HasName) -> Form:
         """Nothing: it is never compared with others."""
         return {}
 
-    def similarity(self, planning: Planning, form: Form) -> Similarity | None:
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
         """Two people are never one."""
         return None
 
-    def steps(self, planning: Planning, match: Match, sides: Sides) -> list[Step]:
+    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
         """Create or change; give before taking; archive last."""
         return person_steps(planning, match, sides)
 
-    def lost_on(self, planning: Planning, subject: Match | Gone | Effect, sides: Sides) -> Undo:
+    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
         """An account that was created stays; it can be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
-    def learn(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The id of a new account."""
         return learnt_id(at, answer, "userId") if operation == "users.create" else {}
 
-    def delete_steps(self, planning: Planning, gone: Gone) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
         """Nobody is deleted."""
         return []
 
@@ -225,7 +229,7 @@ class Users:
 _BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
-def _nameable(planning: Planning, declared: Sequence[Declared]) -> tuple[PersonRow, ...]:
+def _nameable(planning: PlanContext, declared: Sequence[DesiredResource]) -> tuple[PersonRow, ...]:
     """The live people, without archived accounts whose e-mail somebody active has, unless one is pinned."""
     everybody = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
     rows = [row for row in everybody if not row.stand_in]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, cast
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.common import texts
 from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.shared.times import BadTime, manifest_time
@@ -126,5 +126,5 @@ def person_problems(entry: Entry, address: Address, spec: Person) -> Iterator[Pr
         yield _problem("user/metadata-key", address, message, hint, entry.places.at("metadata"))
 
 
-def _problem(code: str, address: Address, message: str, hint: str, source: Where) -> Problem:
+def _problem(code: str, address: Address, message: str, hint: str, source: SourceLocation) -> Problem:
     return Problem(code=code, message=f"{address}: {message}", hint=hint, source=source, address=str(address))

@@ -15,7 +15,7 @@ from lmsconf.kinds.manual_group.kind import ManualGroup
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.smart_group.values import SmartGroup
-from lmsconf.kinds.user.extended import Extended
+from lmsconf.kinds.user.extended import ExtendedInfo
 from lmsconf.kinds.user.rights import enough_admins
 from lmsconf.kinds.user.values import (
     AdminRow,
@@ -31,8 +31,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Rows
 from lmsconf.model.names import email
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import Declared, Json
-from lmsconf.planner.context import Identified, Planning
+from lmsconf.model.values import DesiredResource, Json
+from lmsconf.planner.context import MatchResult, PlanContext
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
@@ -40,7 +40,7 @@ Data = Mapping[str, Json]
 
 
 def read_declared(
-    api: Api, planning: Planning, found: Identified, listing: Listing, rows: Rows, page: int, extended: Extended
+    api: Api, planning: PlanContext, found: MatchResult, listing: Listing, rows: Rows, page: int, extended: ExtendedInfo
 ) -> tuple[Listing, Listing | None]:
     """The listing with what the declarations manage, and who is admin where that had to be counted.
 
@@ -85,7 +85,7 @@ def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listi
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
-def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
+def read_singly(api: Api, found: MatchResult, listing: Listing) -> Listing:
     """The listing with what no listing tells, for those who are declared with it: a call a person."""
     specs = {str(one.row.id): cast(Person, one.declared.spec) for one in found.matches if one.row is not None}
     wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
@@ -99,7 +99,7 @@ def read_singly(api: Api, found: Identified, listing: Listing) -> Listing:
 
 
 def read_manager_rights(
-    listing: Listing, declared: Sequence[Declared], workspace: str, extended: Extended
+    listing: Listing, declared: Sequence[DesiredResource], workspace: str, extended: ExtendedInfo
 ) -> Listing:
     """The listing with the rights of everybody whom a list of managers names, under an old e-mail too."""
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroup | SmartGroup))
@@ -133,11 +133,11 @@ def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
-def _again(found: Identified, listing: Listing) -> Identified:
+def _again(found: MatchResult, listing: Listing) -> MatchResult:
     """The same matches, with rows that hold more."""
     rows = {row.id: row for row in listing.rows}
     matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]
-    return Identified(matches=matches)
+    return MatchResult(matches=matches)
 
 
 def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from lmsconf.kinds.shared.names import ADMIN
 from lmsconf.kinds.user.values import AdminRow, Person, PersonRow
-from lmsconf.planner.context import Identified, Match, Planning
+from lmsconf.planner.context import Match, MatchResult, PlanContext
 
 _MOVES: Final = "who gains and who loses administrator rights"
 
@@ -28,7 +28,7 @@ def later(spec: Person, row: PersonRow | None, key: str) -> bool:
     return said if said is not None else bool(getattr(row, key, False))
 
 
-def foretell_rights(planning: Planning, match: Match) -> None:
+def foretell_rights(planning: PlanContext, match: Match) -> None:
     """Tells what the service is certain to refuse about a person's rights, and notes who gains or loses them."""
     spec, row = cast(Person, match.declared.spec), cast("PersonRow | None", match.row)
     is_admin = later(spec, row, "admin")
@@ -56,7 +56,7 @@ def foretell_rights(planning: Planning, match: Match) -> None:
         moves.gains.append(match)
 
 
-def refuse_lock_out(planning: Planning, identified: Identified) -> None:
+def refuse_lock_out(planning: PlanContext, identified: MatchResult) -> None:
     """Stops a plan that takes rights away and leaves fewer admins than the project wants; the last one always stays.
 
     Admins that a manifest keeps or makes count without a look at anybody else. When they are too few, everybody is
@@ -87,13 +87,13 @@ def refuse_lock_out(planning: Planning, identified: Identified) -> None:
         )
 
 
-def _is_archived(planning: Planning, match: Match) -> bool:
+def _is_archived(planning: PlanContext, match: Match) -> bool:
     """Whether the person will be archived once the plan is carried out."""
     spec, row = cast(Person, match.declared.spec), cast(PersonRow, match.row)
     return planning.chosen(match.address) and later(spec, row, "archived")
 
 
-def enough_admins(planning: Planning, identified: Identified) -> bool:
+def enough_admins(planning: PlanContext, identified: MatchResult) -> bool:
     """Whether nobody has to be counted: nobody loses the rights, or enough people that are declared keep them."""
     matches = [match for match in identified.matches if planning.chosen(match.address)]
     loses = any(

@@ -19,14 +19,14 @@ from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, Perso
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.values import Step
-from lmsconf.planner.context import Match, Planning, Sides
+from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Path = Mapping[str, "str | Ref"]
 
 
-def person_steps(planning: Planning, match: Match, sides: Sides) -> list[Step]:
+def person_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
     """Create or bring back, say who it is, give, take, and last of all archive."""
     at, row = match.address, cast("PersonRow | None", match.row)
     spec = cast(Person, match.declared.spec)
@@ -64,7 +64,7 @@ def _differs(before: Form, after: Form, key: str) -> bool:
     return key in after and (key not in before or before[key] != after[key])
 
 
-def _creation(planning: Planning, at: Address, after: Form) -> Step:
+def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """A new account. Nobody is written to: a welcome is for people to give."""
     said = {wire: after[key] for key, wire in TEXTS.items()}
     body = planning.terms.body("users.create", email=at.name, **said, sendWelcomeEmail=False)
@@ -72,7 +72,7 @@ def _creation(planning: Planning, at: Address, after: Form) -> Step:
 
 
 def _profile(
-    planning: Planning, at: Address, row: PersonRow, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, at: Address, row: PersonRow, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """E-mail, names and language, of an account that is there."""
     if before["email"] != after["email"]:
@@ -89,7 +89,7 @@ def _profile(
 
 
 def _metadata(
-    planning: Planning, row: PersonRow | None, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, row: PersonRow | None, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """The whole map as it was read, with what the manifest says of it: the service forgets what is left out."""
     if not _differs(before, after, "metadata"):
@@ -118,7 +118,7 @@ def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: 
 
 
 def _applications(
-    planning: Planning, at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """One call for each application that comes or goes. What a new account begins with is not known, so all is said."""
     wanted = after.get("applications")
@@ -143,7 +143,7 @@ def _applications(
 
 
 def _archive_date(
-    planning: Planning, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
+    planning: PlanContext, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
 ) -> Step:
     operation = "users.set-custom-archived-date"
     moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)

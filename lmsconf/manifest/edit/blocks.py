@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Some
 from dataclasses import dataclass
 
-from lmsconf.manifest.edit.text_buffer import Page, Splice, Unsafe, plain_text, rendered
+from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, Unsafe, plain_text, rendered
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Sequence
 from lmsconf.manifest.edit.yaml_text import WIDTH, entry_lines
 from lmsconf.model.values import Json
@@ -22,7 +22,7 @@ class _Row:
     end: int
 
 
-def list_splices(page: Page, node: Sequence) -> list[Splice]:
+def list_splices(page: TextBuffer, node: Sequence) -> list[TextEdit]:
     """Takes items out of a list, and adds some below the last one that stays."""
     rows = list(_rows(page, node))
     if not node.gone and not node.more:
@@ -36,7 +36,7 @@ def list_splices(page: Page, node: Sequence) -> list[Splice]:
     return splices
 
 
-def _rows(page: Page, node: Sequence) -> Iterator[_Row]:
+def _rows(page: TextBuffer, node: Sequence) -> Iterator[_Row]:
     at = node.start
     for item in node.items:
         dash = page.skip(at)
@@ -47,7 +47,7 @@ def _rows(page: Page, node: Sequence) -> Iterator[_Row]:
         at = item.extent
 
 
-def _comment_above(page: Page, start: int, indent: int) -> int:
+def _comment_above(page: TextBuffer, start: int, indent: int) -> int:
     """Where the comment lines begin that stand right above, as far to the right."""
     while start:
         above = page.line_start(start - 1)
@@ -58,7 +58,7 @@ def _comment_above(page: Page, start: int, indent: int) -> int:
     return start
 
 
-def _removal(page: Page, node: Sequence, rows: Some[_Row], at: int) -> Splice:
+def _removal(page: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> TextEdit:
     """Takes one item out: with the comment above it, if comments are about items and this one is about that item."""
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
@@ -67,7 +67,7 @@ def _removal(page: Page, node: Sequence, rows: Some[_Row], at: int) -> Splice:
         # Of the blank lines around what goes, those above stay; no list begins with one.
         while end < len(page.text) and not page.text[end : page.line_end(end)].strip() and page.next_line(end) > end:
             end = page.next_line(end)
-    return Splice(start, end)
+    return TextEdit(start, end)
 
 
 def _is_about_item(rows: Some[_Row], at: int) -> bool:
@@ -75,11 +75,11 @@ def _is_about_item(rows: Some[_Row], at: int) -> bool:
     return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
 
 
-def _is_blank_above(page: Page, start: int) -> bool:
+def _is_blank_above(page: TextBuffer, start: int) -> bool:
     return start > 0 and not page.text[page.line_start(start - 1) : start].strip()
 
 
-def _emptied(page: Page, node: Sequence) -> Splice:
+def _emptied(page: TextBuffer, node: Sequence) -> TextEdit:
     """A list of which nothing is left says so: `[]`, where its key stands."""
     pair = _pair_of(node)
     colon = page.skip(pair.key.end, lines=False)
@@ -88,7 +88,7 @@ def _emptied(page: Page, node: Sequence) -> Splice:
     at = colon + 1
     if node.outer < node.start:
         at = node.outer + len(page.text[node.outer :].split(None, 1)[0])
-    return Splice(at, at, " []")
+    return TextEdit(at, at, " []")
 
 
 def _pair_of(node: Node) -> Pair:
@@ -98,7 +98,7 @@ def _pair_of(node: Node) -> Pair:
     raise Unsafe(node, "it stands in a list of lists")
 
 
-def _new_items(page: Page, node: Sequence, beside: _Row) -> Iterator[str]:
+def _new_items(page: TextBuffer, node: Sequence, beside: _Row) -> Iterator[str]:
     """New items, written the way in which the mappings among the others are."""
     indent = page.text[beside.start : beside.dash]
     gap = page.text[beside.dash + 1 : beside.end]
@@ -117,7 +117,7 @@ def _mapping(raw: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def mapping_splices(page: Page, node: Mapping) -> list[Splice]:
+def mapping_splices(page: TextBuffer, node: Mapping) -> list[TextEdit]:
     """Takes keys out of a mapping, and adds some below its last one."""
     splices = [_key_removal(page, node, at) for at in sorted(node.gone)]
     if node.more:
@@ -127,13 +127,13 @@ def mapping_splices(page: Page, node: Mapping) -> list[Splice]:
     return splices
 
 
-def _key_removal(page: Page, node: Mapping, at: int) -> Splice:
+def _key_removal(page: TextBuffer, node: Mapping, at: int) -> TextEdit:
     pair = node.pairs[at]
     start = pair.key.outer
     if page.begins_line(start):
         end = max(pair.value.extent, pair.key.end)
-        return Splice(page.line_start(start), page.next_line(end))
+        return TextEdit(page.line_start(start), page.next_line(end))
     # It stands beside a dash: what comes next takes its place there.
     if at + 1 >= len(node.pairs) or at + 1 in node.gone:
         raise Unsafe(pair.key, "it stands beside a dash")
-    return Splice(start, node.pairs[at + 1].key.outer)
+    return TextEdit(start, node.pairs[at + 1].key.outer)

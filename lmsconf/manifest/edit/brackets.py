@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lmsconf.manifest.edit.text_buffer import Page, Splice, Unsafe
+from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, Unsafe
 from lmsconf.manifest.edit.tree_builder import Node
 
 
@@ -19,63 +19,63 @@ class Part:
 
 
 def bracket_splices(
-    page: Page, node: Node, spans: Sequence[tuple[int, int]], gone: Collection[int], more: Sequence[str]
-) -> list[Splice]:
+    page: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], gone: Collection[int], more: Sequence[str]
+) -> list[TextEdit]:
     """Takes parts out of brackets and adds some at the end, each the way in which the others stand there."""
     if page.text[node.start : node.start + 1] not in ("[", "{"):
         raise Unsafe(node, "it has no brackets of its own")
     parts = [_part(page, start, end) for start, end in spans]
     kept = [part for at, part in enumerate(parts) if at not in gone]
     if not kept and not (more and parts and _alone(page, parts[0])):
-        return [Splice(node.start + 1, node.end - 1, ", ".join(more))] if gone or more else []
+        return [TextEdit(node.start + 1, node.end - 1, ", ".join(more))] if gone or more else []
     splices = _removals(page, parts, gone)
     if more:
         splices += _additions(page, parts, kept[-1] if kept else None, more)
     return splices
 
 
-def _part(page: Page, start: int, end: int) -> Part:
+def _part(page: TextBuffer, start: int, end: int) -> Part:
     after = page.skip(end)
     return Part(start, end, after if page.text[after : after + 1] == "," else None)
 
 
-def _alone(page: Page, part: Part) -> bool:
+def _alone(page: TextBuffer, part: Part) -> bool:
     """Whether a part has its lines for itself."""
     after = page.skip((part.comma or part.end - 1) + 1, lines=False)
     return page.begins_line(part.start) and page.text[after : after + 1] in ("", "\r", "\n", "#")
 
 
-def _removals(page: Page, parts: Sequence[Part], gone: Collection[int]) -> list[Splice]:
-    splices: list[Splice] = []
+def _removals(page: TextBuffer, parts: Sequence[Part], gone: Collection[int]) -> list[TextEdit]:
+    splices: list[TextEdit] = []
     last = max((at for at in range(len(parts)) if at not in gone), default=-1)
     tail = parts[last + 1 :]
     # At the end of a line, the comma before goes along: `[a, b]` becomes `[a]`.
     if last >= 0 and tail and "\n" not in page.text[parts[last].end : tail[-1].end]:
         end = tail[-1].end if tail[-1].comma is None else tail[-1].comma
-        splices.append(Splice(parts[last].end, end))
+        splices.append(TextEdit(parts[last].end, end))
         tail = []
     for at in sorted(gone):
         part = parts[at]
         if at > last and not tail:
             continue
         if _alone(page, part):
-            splices.append(Splice(page.line_start(part.start), page.next_line(part.comma or part.end)))
+            splices.append(TextEdit(page.line_start(part.start), page.next_line(part.comma or part.end)))
         else:
             splices.append(_out_of_line(page, part))
     return splices
 
 
-def _out_of_line(page: Page, part: Part) -> Splice:
+def _out_of_line(page: TextBuffer, part: Part) -> TextEdit:
     """Takes a part out of a line that goes on, or that others began."""
     end = part.end if part.comma is None else part.comma + 1
     after = page.skip(end, lines=False)
     if page.text[after : after + 1] in ("", "\r", "\n", "#"):
         start = len(page.text[: part.start].rstrip(" \t"))
-        return Splice(start if not page.begins_line(part.start) else part.start, end)
-    return Splice(part.start, after)
+        return TextEdit(start if not page.begins_line(part.start) else part.start, end)
+    return TextEdit(part.start, after)
 
 
-def _additions(page: Page, parts: Sequence[Part], last: Part | None, more: Sequence[str]) -> list[Splice]:
+def _additions(page: TextBuffer, parts: Sequence[Part], last: Part | None, more: Sequence[str]) -> list[TextEdit]:
     """Adds after the last part that stays. `last` is None where each part had a line, and none of them stays."""
     if last is None:
         indent = page.text[page.line_start(parts[0].start) : parts[0].start]
@@ -85,6 +85,6 @@ def _additions(page: Page, parts: Sequence[Part], last: Part | None, more: Seque
         begins = page.next_line(last.end if last.comma is None else last.comma)
         comma = "," if parts[-1].comma is not None else ""
         lines = [f"{indent}{text}," for text in more[:-1]] + [f"{indent}{more[-1]}{comma}"]
-        missing = [Splice(last.end, last.end, ",")] if last.comma is None else []
+        missing = [TextEdit(last.end, last.end, ",")] if last.comma is None else []
         return [*missing, page.insertion(begins, lines)]
-    return [Splice(last.end, last.end, "".join(f", {text}" for text in more))]
+    return [TextEdit(last.end, last.end, "".join(f", {text}" for text in more))]

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import Manuscript, Refused
+from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
 from lmsconf.model.names import email, normal
 from lmsconf.model.values import Json
 
@@ -42,7 +42,7 @@ def condition(item: Json) -> Hashable:
 SAME: Final[dict[str, Same]] = {"members": person, "managers": person, "choices": choice, "applications": choice}
 
 
-def change_list(page: Manuscript, entry: Mapping, key: str, missing: Some[Json], extra: Some[Json]) -> None:
+def change_list(page: YamlEditor, entry: Mapping, key: str, missing: Some[Json], extra: Some[Json]) -> None:
     """Takes out of the list under a key what is missing in the workspace, and adds what that has beyond it."""
     node = literal(page, entry.get(key), entry)
     if isinstance(node, Mapping) and node.get("include") is None and node.get("exclude") is None:
@@ -64,7 +64,7 @@ def _is_left(node: Node | None) -> bool:
     return node is not None and not (isinstance(node, Sequence) and len(node.gone) == len(node.items))
 
 
-def change_items(page: Manuscript, node: Node, missing: Some[Json], extra: Some[Json], same: Same) -> None:
+def change_items(page: YamlEditor, node: Node, missing: Some[Json], extra: Some[Json], same: Same) -> None:
     """The same for a list that names all there is."""
     _take(page, node, node, missing, same)
     if extra and not isinstance(node, Sequence):
@@ -74,13 +74,13 @@ def change_items(page: Manuscript, node: Node, missing: Some[Json], extra: Some[
         node.more.extend(raw_text(item) for item in extra)
 
 
-def leave_out_empty(page: Manuscript, entry: Mapping, key: str, node: Sequence) -> None:
+def leave_out_empty(page: YamlEditor, entry: Mapping, key: str, node: Sequence) -> None:
     """A list that may not be empty is left out where nothing is left in it: then it is not managed."""
     if len(node.gone) == len(node.items) and not node.more:
         remove_key(page, entry, key)
 
 
-def _take(page: Manuscript, node: Node | None, above: Node, items: Iterable[Json], same: Same) -> None:
+def _take(page: YamlEditor, node: Node | None, above: Node, items: Iterable[Json], same: Same) -> None:
     wanted = {same(item): item for item in items}
     if not wanted:
         return
@@ -100,7 +100,7 @@ def _take(page: Manuscript, node: Node | None, above: Node, items: Iterable[Json
         raise Refused(message, page.where(listed), f"An alias, a variable, a set or a file says it. {ELSEWHERE}")
 
 
-def literal(page: Manuscript, node: Node | None, above: Node) -> Node:
+def literal(page: YamlEditor, node: Node | None, above: Node) -> Node:
     """The node, if the file says its value right there. Raises Refused."""
     if node is None:
         raise Refused("what differs is not written out here", page.where(above), ELSEWHERE)
@@ -113,7 +113,7 @@ def literal(page: Manuscript, node: Node | None, above: Node) -> Node:
     return node
 
 
-def set_key(page: Manuscript, entry: Mapping, key: str, raw: Json) -> None:
+def set_key(page: YamlEditor, entry: Mapping, key: str, raw: Json) -> None:
     """A single value under a key, which is added where it is not there."""
     at = entry.position(key)
     if at is None:
@@ -128,7 +128,7 @@ def set_key(page: Manuscript, entry: Mapping, key: str, raw: Json) -> None:
         node.becomes = raw
 
 
-def remove_key(page: Manuscript, entry: Mapping, key: str) -> None:
+def remove_key(page: YamlEditor, entry: Mapping, key: str) -> None:
     """Takes a key out, with its value."""
     at = entry.position(key)
     if at is not None:
@@ -139,7 +139,7 @@ def remove_key(page: Manuscript, entry: Mapping, key: str) -> None:
 Said = dict[str, Json]
 
 
-def change_conditions(page: Manuscript, entry: Mapping, missing: Some[Json], extra: Some[Json]) -> None:
+def change_conditions(page: YamlEditor, entry: Mapping, missing: Some[Json], extra: Some[Json]) -> None:
     """Conditions on the same field are changed where they stand; others come and go as a whole."""
     node = literal(page, entry.get("conditions"), entry)
     if not isinstance(node, Sequence):
@@ -159,7 +159,7 @@ def change_conditions(page: Manuscript, entry: Mapping, missing: Some[Json], ext
     leave_out_empty(page, entry, "conditions", node)
 
 
-def _find(page: Manuscript, node: Sequence, wanted: Said) -> int:
+def _find(page: YamlEditor, node: Sequence, wanted: Said) -> int:
     """Which item says that condition: with its system condition, else with none."""
     fit = [
         at
@@ -178,7 +178,7 @@ def _find(page: Manuscript, node: Sequence, wanted: Said) -> int:
     raise Refused(message, page.where(node), f"An alias, a variable or a set says it. {ELSEWHERE}")
 
 
-def _turn(page: Manuscript, item: Mapping, wanted: Said) -> None:
+def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
     """Makes a condition say what another one on the same field says."""
     old = cast(Said, item.value())
     before, after = _choices(plain_text(old)), _choices(wanted)

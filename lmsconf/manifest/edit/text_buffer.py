@@ -20,7 +20,7 @@ class Unsafe(Exception):
         self.why = why
 
 
-class Splice(NamedTuple):
+class TextEdit(NamedTuple):
     """What stands from `start` to `end` becomes `text`."""
 
     start: int
@@ -28,7 +28,7 @@ class Splice(NamedTuple):
     text: str = ""
 
 
-class Page:
+class TextBuffer:
     """The text of one file, as if its last line ended as all others do; where it does not, it stays so."""
 
     def __init__(self, text: str) -> None:
@@ -69,11 +69,11 @@ class Page:
                 at += 1
         return at
 
-    def insertion(self, at: int, lines: Iterable[str]) -> Splice:
+    def insertion(self, at: int, lines: Iterable[str]) -> TextEdit:
         """New lines at the beginning of a line."""
-        return Splice(at, at, "".join(f"{line}{self.newline}" for line in lines))
+        return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
 
-    def spliced(self, splices: Iterable[Splice]) -> str:
+    def spliced(self, splices: Iterable[TextEdit]) -> str:
         """The text with all pieces in place. What is taken out twice is taken out once."""
         out, done = [], 0
         for start, end, new in sorted(splices):
@@ -108,7 +108,7 @@ def rendered(raw: Json, *, inside: bool) -> str:
     return inline(value) if isinstance(value, list | dict) else scalar(value, flow=inside)
 
 
-def replacement(page: Page, node: Node, raw: Json) -> Splice:
+def replacement(page: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """What takes the place of a node. A text that was quoted stays quoted the same way."""
     if not isinstance(node, Scalar) and not getattr(node, "flow", False):
         raise Unsafe(node, "it stands over several lines")
@@ -119,4 +119,4 @@ def replacement(page: Page, node: Node, raw: Json) -> Splice:
         elif node.style == '"':
             text = json.dumps(raw, ensure_ascii=False)
     is_nothing = node.start == node.end and page.text[node.start - 1 : node.start] not in ("", " ")
-    return Splice(node.start, node.end, f" {text}" if is_nothing else text)
+    return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)

@@ -153,10 +153,10 @@ class _Place(TypedDict):
 
 def parse(text: str) -> list[Node]:
     """The root of each document of a YAML text that the strict reader has accepted."""
-    return _Planter(text).run()
+    return TreeBuilder(text).run()
 
 
-class _Planter:
+class TreeBuilder:
     """Turns the parser's events into nodes."""
 
     def __init__(self, text: str) -> None:

@@ -6,10 +6,10 @@ import codecs
 from collections.abc import Iterator
 from functools import cached_property
 
-from lmsconf.errors import Problem, ProblemsFound, Where
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.manifest.edit.blocks import list_splices, mapping_splices
 from lmsconf.manifest.edit.brackets import bracket_splices
-from lmsconf.manifest.edit.text_buffer import Page, Splice, Unsafe, rendered, replacement
+from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, Unsafe, rendered, replacement
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Sequence, around, parse, walk
 from lmsconf.manifest.yaml.files import read
 from lmsconf.model.values import Json
@@ -20,19 +20,19 @@ BY_HAND = "Change this place by hand, and run it again."
 class Refused(Exception):
     """An edit that cannot be made safely; `problem` says where, why, and what to do instead."""
 
-    def __init__(self, message: str, where: Where, hint: str = BY_HAND, address: str | None = None) -> None:
+    def __init__(self, message: str, where: SourceLocation, hint: str = BY_HAND, address: str | None = None) -> None:
         super().__init__(message)
         self.problem = Problem(code="editing/refused", message=message, hint=hint, source=where, address=address)
 
 
-class Manuscript:
+class YamlEditor:
     """A manifest that takes notes of what is to change in it. name: its path in the project."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
         self.data = data
         self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        self._page = Page(data.decode("utf-8-sig"))
+        self._page = TextBuffer(data.decode("utf-8-sig"))
 
     @property
     def text(self) -> str:
@@ -44,11 +44,11 @@ class Manuscript:
         """The root of each document."""
         return parse(self.text)
 
-    def where(self, node: Node) -> Where:
+    def where(self, node: Node) -> SourceLocation:
         """The place of a node."""
-        return Where(self.name, node.line, node.column)
+        return SourceLocation(self.name, node.line, node.column)
 
-    def at(self, where: Where) -> Node | None:
+    def at(self, where: SourceLocation) -> Node | None:
         """The value that begins at a place. A mapping begins where its first key does, and is the one that is meant."""
         return self._places.get((where.line, where.column))
 
@@ -86,7 +86,7 @@ class Manuscript:
             raise ProblemsFound([problem])
         return self._mark + text.encode("utf-8")
 
-    def _pieces(self, node: Node) -> Iterator[Splice]:
+    def _pieces(self, node: Node) -> Iterator[TextEdit]:
         """The pieces of text that carry the notes out, on the node and below it."""
         if node.becomes is not UNCHANGED:
             yield replacement(self._page, node, node.value())
@@ -103,7 +103,7 @@ class Manuscript:
                 yield from self._pieces(part)
 
 
-def _mapping_pieces(page: Page, node: Mapping) -> list[Splice]:
+def _mapping_pieces(page: TextBuffer, node: Mapping) -> list[TextEdit]:
     if not node.gone and not node.more:
         return []
     if not node.flow:
@@ -113,7 +113,7 @@ def _mapping_pieces(page: Page, node: Mapping) -> list[Splice]:
     return bracket_splices(page, node, spans, node.gone, more)
 
 
-def _list_pieces(page: Page, node: Sequence) -> list[Splice]:
+def _list_pieces(page: TextBuffer, node: Sequence) -> list[TextEdit]:
     if not node.gone and not node.more:
         return []
     if not node.flow:
@@ -127,7 +127,7 @@ def _is_noted(node: Node) -> bool:
     return node.becomes is not UNCHANGED or bool(notes)
 
 
-def become(page: Manuscript, node: Node, raw: Json) -> None:
+def become(page: YamlEditor, node: Node, raw: Json) -> None:
     """Notes that something else is to stand in a node's place."""
     page.check(node)
     if node.value() != raw:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.for_each import without
 from lmsconf.manifest.expand.sets import Report, Sets, names_of
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, gathered
@@ -63,7 +63,7 @@ class Conditions:
         if USE not in body and not shortened:
             return body
         told = self._told
-        found: list[tuple[Json, Where]] = [
+        found: list[tuple[Json, SourceLocation]] = [
             (self._plain(cast(Map, one), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
             for number, one in enumerate(own if isinstance(own, list) else ())
         ]
@@ -71,7 +71,7 @@ class Conditions:
             found += _but_those(found, self._of_set(name, places.at(*path)))
         return _with(body, gathered(found)) if self._told == told else None
 
-    def _of_set(self, name: str, where: Where) -> list[tuple[Json, Where]]:
+    def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """The conditions of a set, each at its own place in the set."""
         found = self._sets.find(name, where)
         if found is None:
@@ -117,12 +117,14 @@ class Conditions:
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, gathered((one, where) for one in left))
 
-    def _tell(self, code: str, message: str, where: Where, hint: str) -> None:
+    def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
         self._told += 1
         self._report(Problem(code=code, message=message, hint=hint, source=where))
 
 
-def _but_those(before: list[tuple[Json, Where]], more: list[tuple[Json, Where]]) -> list[tuple[Json, Where]]:
+def _but_those(
+    before: list[tuple[Json, SourceLocation]], more: list[tuple[Json, SourceLocation]]
+) -> list[tuple[Json, SourceLocation]]:
     """The conditions of a set but for those that stand there already: all must hold, and sets may well share one."""
     known = {_sense(cast(Map, condition)) for condition, _ in before}
     return [(condition, where) for condition, where in more if _sense(cast(Map, condition)) not in known]

@@ -9,7 +9,7 @@ from lmsconf.manifest.expand.conditions import Conditions, DeclaredChoices
 from lmsconf.manifest.expand.people import PeopleFiles
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, PeopleSets, Report, Sets
 from lmsconf.manifest.expand.variables import Variables
-from lmsconf.manifest.file_set import Shelf
+from lmsconf.manifest.file_set import FileSet
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.manifest.yaml.files import Document
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
@@ -18,7 +18,7 @@ from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
 class Expander:
     """Knows the sets of all files and the choices of all fields, and writes entries out with them."""
 
-    def __init__(self, shelf: Shelf, sets: Mapping[str, Shape], report: Report) -> None:
+    def __init__(self, shelf: FileSet, sets: Mapping[str, Shape], report: Report) -> None:
         self._sets = {section: Sets(section, shape, report) for section, shape in sets.items()}
         self._choices = DeclaredChoices()
         self._files = PeopleFiles(shelf, report)

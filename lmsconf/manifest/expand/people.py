@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Severity, Where, shown
-from lmsconf.manifest.file_set import Shelf, Unreadable
+from lmsconf.errors import Problem, Severity, SourceLocation, shown
+from lmsconf.manifest.file_set import FileSet, Unreadable
 from lmsconf.manifest.yaml.csv_positions import Sheet
 from lmsconf.manifest.yaml.files import ENOUGH
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
@@ -52,7 +52,7 @@ class _Cells(Source):
         self._sheet = sheet
         self._column = column
 
-    def where(self, at: Mark) -> Where:
+    def where(self, at: Mark) -> SourceLocation:
         """The place of the cell on that line."""
         return self._sheet.where(line_of(at), self._column)
 
@@ -69,7 +69,7 @@ class _Wrong(Exception):
 class PeopleFiles:
     """Reads the CSV files that manifests name, each of them once."""
 
-    shelf: Shelf
+    shelf: FileSet
     report: Callable[[Problem], None]
     _tables: dict[Path, _Table | None] = field(default_factory=dict)
     _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[_Row]]] = field(default_factory=dict)
@@ -222,7 +222,7 @@ def _parsed(path: str, text: str) -> _Table:
     rows = list(_rows(sheet))
     if not rows:
         message, hint = "this CSV file is empty", "Its first line must name the columns."
-        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=Where(path, 1, 1)))
+        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=SourceLocation(path, 1, 1)))
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
     return _Table(sheet, rows[0][0], columns, filled)
@@ -266,13 +266,13 @@ def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
         raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=sheet.trouble(line))) from error
 
 
-def _column(table: _Table, name: str, where: Where) -> int:
+def _column(table: _Table, name: str, where: SourceLocation) -> int:
     """Which column has that name. Raises _Wrong when none has, or several have."""
     name = normal(name)
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message, source = f'there is no column "{shown(name)}"', Where(table.sheet.path, table.header, 1)
+    message, source = f'there is no column "{shown(name)}"', SourceLocation(table.sheet.path, table.header, 1)
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{shown(name)}"', "Give each column its own name."
@@ -280,12 +280,12 @@ def _column(table: _Table, name: str, where: Where) -> int:
     raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
 
 
-def _nobody(table: _Table, said: Map, where: Where) -> Problem:
+def _nobody(table: _Table, said: Map, where: SourceLocation) -> Problem:
     asked = cast("Mapping[str, Json]", said.get("where", {}))
     whom = f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
     return Problem(
         code="people/nobody",
         message=f"there is no address{whom}, so {where} would mean nobody",
         hint="`allow_empty: true` says that this may be.",
-        source=Where(table.sheet.path, table.header),
+        source=SourceLocation(table.sheet.path, table.header),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Severity, Where
+from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.expand.people import PeopleFiles, reached
 from lmsconf.manifest.expand.variables import Variables, parts
 from lmsconf.manifest.validation import messages
@@ -33,7 +33,7 @@ class _Set:
     """One set: what it holds, None where that cannot be used; where its name stands; whether anything uses it."""
 
     value: Json
-    where: Where
+    where: SourceLocation
     source: Source
     at: Mark
     used: bool = False
@@ -67,7 +67,9 @@ class Sets:
                 continue
             self._known[name] = self._checked(name, value, said.source, at, where, variables)
 
-    def _checked(self, name: str, value: Json, source: Source, at: Mark, where: Where, variables: Variables) -> _Set:
+    def _checked(
+        self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
+    ) -> _Set:
         told = variables.told
         whole = variables.written_out(value, source, at)
         places = EntryPlaces(whole, source, at)
@@ -79,7 +81,7 @@ class Sets:
                     self.report(problem)
         return _Set(None if findings or variables.told != told else whole, where, source, at)
 
-    def find(self, name: str, where: Where) -> _Set | None:
+    def find(self, name: str, where: SourceLocation) -> _Set | None:
         """The set of that name; None, which is told, if there is none."""
         found = self._known.get(normal(name))
         if found is None:
@@ -108,7 +110,7 @@ class Sets:
     def _noun(self) -> str:
         return _NOUNS[self.section]
 
-    def _tell(self, code: str, message: str, where: Where, hint: str) -> None:
+    def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
         self.report(Problem(code=code, message=message, hint=hint, source=where))
 
 
@@ -139,13 +141,13 @@ class PeopleSets:
                 node[step] = found if found is not None else said
         return whole
 
-    def _tell_nobody(self, what: str, where: Where, hint: str) -> None:
+    def _tell_nobody(self, what: str, where: SourceLocation, hint: str) -> None:
         """A list that comes out empty where nobody sees it is an error, as it is for a CSV file."""
         self._sets.report(Problem(code="people/nobody", message=f"{what} nobody", hint=hint, source=where))
 
     def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
         """A list in which sets stand beside people, each person at the place where the e-mail is written."""
-        listed: list[tuple[Json, Where]] = []
+        listed: list[tuple[Json, SourceLocation]] = []
         whole = True
         for number, item in enumerate(items):
             if not isinstance(item, Map):

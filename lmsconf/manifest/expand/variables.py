@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.files import LONGEST, too_long
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, settle
 from lmsconf.manifest.yaml.scalars import OPENS
@@ -44,7 +44,7 @@ class Room:
     characters: int = WRITTEN_OUT
     values: int = VALUES
 
-    def take(self, values: int, where: Where) -> None:
+    def take(self, values: int, where: SourceLocation) -> None:
         """Counts values that something stands for. Raises Exhausted where there are too many."""
         self.values -= values
         if self.values < 0:

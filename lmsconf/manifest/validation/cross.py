@@ -9,26 +9,28 @@ from typing import TypeVar
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import look
-from lmsconf.model.values import Absent, Declared
+from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.kind import Kind
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def problems(declared: Sequence[Declared], absent: Sequence[Absent], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+def problems(
+    declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry], kinds: Mapping[str, Kind]
+) -> Iterator[Problem]:
     """Everything that is wrong between declarations, as far as it can be told without the workspace."""
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared, kinds)
-    by_kind: dict[str, list[Declared]] = {name: [] for name in kinds}
+    by_kind: dict[str, list[DesiredResource]] = {name: [] for name in kinds}
     for one in declared:
         by_kind[one.address.kind].append(one)
     for name, kind in kinds.items():
         yield from kind.check(by_kind[name], by_kind)
 
 
-def _twice(declared: Sequence[Declared]) -> Iterator[Problem]:
-    seen: dict[Address, list[Declared]] = {}
+def _twice(declared: Sequence[DesiredResource]) -> Iterator[Problem]:
+    seen: dict[Address, list[DesiredResource]] = {}
     for one in declared:
         before = seen.setdefault(one.address, [])
         first = next((other for other in before if _meet(one, other)), None)
@@ -43,7 +45,7 @@ def _twice(declared: Sequence[Declared]) -> Iterator[Problem]:
         before.append(one)
 
 
-def _both(declared: Sequence[Declared], absent: Sequence[Absent]) -> Iterator[Problem]:
+def _both(declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]) -> Iterator[Problem]:
     wanted = _by(declared, lambda one: one.address)
     for gone in absent:
         for one in wanted.get(gone.address, ()):
@@ -57,7 +59,7 @@ def _both(declared: Sequence[Declared], absent: Sequence[Absent]) -> Iterator[Pr
                 )
 
 
-def _alike(declared: Sequence[Declared], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+def _alike(declared: Sequence[DesiredResource], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
     """Names that a person takes for the same. An `id:` on either says that they are not.
 
     What only ties others together has no name of its own: two contents may well differ by case alone.
@@ -76,13 +78,15 @@ def _alike(declared: Sequence[Declared], kinds: Mapping[str, Kind]) -> Iterator[
                 )
 
 
-def _meet(one: Declared, other: Declared | Absent) -> bool:
+def _meet(one: DesiredResource, other: DesiredResource | DeleteEntry) -> bool:
     """Whether some workspace sees both."""
     return one.only_in is None or other.only_in is None or not one.only_in.isdisjoint(other.only_in)
 
 
-def _by(declared: Iterable[Declared], key: Callable[[Declared], _Key]) -> dict[_Key, list[Declared]]:
-    groups: dict[_Key, list[Declared]] = defaultdict(list)
+def _by(
+    declared: Iterable[DesiredResource], key: Callable[[DesiredResource], _Key]
+) -> dict[_Key, list[DesiredResource]]:
+    groups: dict[_Key, list[DesiredResource]] = defaultdict(list)
     for one in declared:
         groups[key(one)].append(one)
     return groups

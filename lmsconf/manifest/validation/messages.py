@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from lmsconf.errors import Problem, Where, shown
+from lmsconf.errors import Problem, SourceLocation, shown
 from lmsconf.manifest.validation import suggestions
 from lmsconf.manifest.validation.schema_query import (
     Schema,
@@ -50,7 +50,7 @@ class Fault:
     code: str
     message: str
     hint: str | None
-    where: Where
+    where: SourceLocation
 
 
 def problems(
@@ -278,7 +278,7 @@ def _no_key(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     yield _unfit(finding.value, f"a key of {label(finding.path)}", places.key(*finding.path, str(finding.value)))
 
 
-def _unfit(value: Json, name: str, where: Where) -> Fault:
+def _unfit(value: Json, name: str, where: SourceLocation) -> Fault:
     """A text that cannot be a name: nobody could tell it from another, or read it in one line."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 
 _SEPARATORS: Final = (",", ";", "\t")
 _END: Final = re.compile(r"\r\n|\r|\n")
@@ -30,7 +30,7 @@ class Sheet:
         header = next((line for line in self.text.splitlines() if line.strip()), "")
         return max(_SEPARATORS, key=lambda one: _cells(header, one))
 
-    def where(self, line: int, column: int) -> Where:
+    def where(self, line: int, column: int) -> SourceLocation:
         """The place of a cell of the row that begins on that line, cells counted from 0; a missing one ends its row."""
         at = self._starts[line - 1]
         for _ in range(column):
@@ -41,7 +41,7 @@ class Sheet:
         blanks = _BLANKS.match(self.text, at)
         return self.place(blanks.end() if blanks else at)
 
-    def trouble(self, line: int) -> Where:
+    def trouble(self, line: int) -> SourceLocation:
         """The place of the quote that spoils the row which begins on that line; of the line where no quote does."""
         line = min(line, len(self._starts))
         at = self._starts[line - 1]
@@ -51,13 +51,13 @@ class Sheet:
             if self.text.startswith('"', at) and (quoted is None or quoted.end() != end):
                 return self.place(at)
             if self.text[end : end + 1] != self.separator:
-                return Where(self.path, line)
+                return SourceLocation(self.path, line)
             at = end + 1
 
-    def place(self, offset: int) -> Where:
+    def place(self, offset: int) -> SourceLocation:
         """The line and the column of a character."""
         line = bisect_right(self._starts, offset)
-        return Where(self.path, line, offset - self._starts[line - 1] + 1)
+        return SourceLocation(self.path, line, offset - self._starts[line - 1] + 1)
 
     @cached_property
     def _starts(self) -> list[int]:

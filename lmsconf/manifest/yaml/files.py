@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import yaml
 
-from lmsconf.errors import Problem, Where, shown
+from lmsconf.errors import Problem, SourceLocation, shown
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, mark, settle
 from lmsconf.manifest.yaml.scalars import FORBIDDEN, OPENS, is_endless, meaning
 from lmsconf.manifest.yaml.syntax_hints import Complaint, advise, quoted
@@ -333,7 +333,7 @@ class _Builder:
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
 
 
-def too_long(where: Where) -> Problem:
+def too_long(where: SourceLocation) -> Problem:
     """The problem of a text that nobody would read to its end."""
     message = f"this text is longer than {LONGEST:,} characters"
     return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=where)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
-from lmsconf.errors import Where
+from lmsconf.errors import SourceLocation
 from lmsconf.model.names import look
 from lmsconf.model.values import Json
 
@@ -46,9 +46,9 @@ class Source:
         self.opens = True
         self.marks: array[int] = array("Q")
 
-    def where(self, at: Mark) -> Where:
+    def where(self, at: Mark) -> SourceLocation:
         """The place that a mark stands for."""
-        return Where(self.path, at >> _LINE, at & _COLUMN)
+        return SourceLocation(self.path, at >> _LINE, at & _COLUMN)
 
     def rest(self, at: Mark) -> str:
         """What the file says from that place to the end of its line."""
@@ -63,11 +63,11 @@ class Source:
 class Gathered(Source):
     """Stands for the files that the items of one list come from: each mark is the number of an item."""
 
-    def __init__(self, places: list[Where]) -> None:
+    def __init__(self, places: list[SourceLocation]) -> None:
         super().__init__(places[0].file if places else "")
         self._places = places
 
-    def where(self, at: Mark) -> Where:
+    def where(self, at: Mark) -> SourceLocation:
         """The place of the item with that number."""
         return self._places[at]
 
@@ -159,7 +159,7 @@ def settle(node: Map | Seq, marks: list[Mark]) -> None:
     node.source.marks.extend(marks)
 
 
-def gathered(items: Iterable[tuple[Json, Where]]) -> Seq:
+def gathered(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
     """A list whose items come from several places."""
     listed = list(items)
     found = Seq(Gathered([where for _, where in listed]))
@@ -186,12 +186,12 @@ class EntryPlaces:
         """The places of what the entry has become."""
         return EntryPlaces(node, self._source, self._mark, self._each)
 
-    def at(self, *path: str | int) -> Where:
+    def at(self, *path: str | int) -> SourceLocation:
         """The place of the value at `path`, or the nearest one above it that has a place."""
         where = self._walk(path)[1]
         return replace(where, each=self._each) if self._each else where
 
-    def key(self, *path: str | int) -> Where:
+    def key(self, *path: str | int) -> SourceLocation:
         """The place of the last key of `path`; of its value where it is an item of a list."""
         node = self._walk(path[:-1])[0]
         step = path[-1]
@@ -210,12 +210,12 @@ class EntryPlaces:
         where = self._walk(path)[1]
         return self._source.rest(mark(where.line, where.column))
 
-    def find(self, text: str, *path: str | int) -> Where:
+    def find(self, text: str, *path: str | int) -> SourceLocation:
         """The place of what reads `text` at or below `path`; of `path` itself if nothing does."""
         node = self._walk(path)[0]
         return self.at(*path, *(node.finder.find(text) if isinstance(node, Map | Seq) else ()))
 
-    def _walk(self, path: Trail) -> tuple[Json, Where]:
+    def _walk(self, path: Trail) -> tuple[Json, SourceLocation]:
         """The value at `path`, or the last one on the way there, and its place."""
         node, source, at = self._node, self._source, self._mark
         for step in path:

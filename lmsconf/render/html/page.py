@@ -1,7 +1,7 @@
 """A page that is one file: elements, escaped by one function, in a frame that lets nothing in or out.
 
-    Markup, tag   text that is HTML already, and what makes it: any other text that goes in is escaped
-    page          the frame: style and script stand in it, and its policy allows these two by their hashes, nothing else
+Markup, tag   text that is HTML already, and what makes it: any other text that goes in is escaped
+page          the frame: style and script stand in it, and its policy allows these two by their hashes, nothing else
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.values import Action, Change, Plan
@@ -26,7 +26,7 @@ class Row:
     state: str
     sign: str
     facts: Child
-    source: Where | None
+    source: SourceLocation | None
     body: Child
     colour: str | None = None
 

@@ -19,10 +19,10 @@ from lmsconf.render.markdown.plan import (
     section_of,
     unmanaged_sections,
 )
-from lmsconf.render.size_budget import WHOLE, Budget
+from lmsconf.render.size_budget import WHOLE, SizeLimit
 
 
-def drift_markdown(drift: Drift, *, limit: Budget = WHOLE) -> str:
+def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
     """What differs, by what is wrong with it; all of it is counted whatever the limit."""
     head = paragraphs(
         marker("drift", drift.workspace, limit),
@@ -59,14 +59,14 @@ def _covered(one: Coverage) -> str:
     return f"| {one.managed:,} | {of} | {share} |"
 
 
-def _findings(drift: Drift, limit: Budget) -> Iterator[Section]:
+def _findings(drift: Drift, limit: SizeLimit) -> Iterator[Section]:
     for state in State:
         found = [finding for finding in drift.findings if finding.state is state]
         heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(found)}"
         yield from section_of(heading, [_entry(finding, limit) for finding in found])
 
 
-def _entry(finding: Finding, limit: Budget) -> Entry:
+def _entry(finding: Finding, limit: SizeLimit) -> Entry:
     whole = partial(_finding, finding, limit)
     return Entry(
         phrases.noun(finding.address.kind),
@@ -82,7 +82,7 @@ def _headline(finding: Finding) -> str:
     return f"{within(phrases.title(finding.address), code)} {drift_words.IS[finding.state]}"
 
 
-def _finding(finding: Finding, limit: Budget, most: int | None) -> str:
+def _finding(finding: Finding, limit: SizeLimit, most: int | None) -> str:
     body = "\n\n".join(filter(None, _body(finding, most)))
     if not limit.folds:
         return f"\n{_headline(finding)}\n\n{body}\n"

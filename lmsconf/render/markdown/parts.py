@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lmsconf.errors import Problem, Where
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Change, LetGo
+from lmsconf.model.values import Abandoned, Action, Change
 from lmsconf.render import phrases
 from lmsconf.render.change_summary import Told, told
 from lmsconf.render.escape import code, fence, html, md
@@ -105,7 +105,7 @@ def _row(change: Change) -> str:
     return row(_headline(change) + origin, _news(change), change.source)
 
 
-def row(headline: str, news: Iterable[Told], source: Where | None) -> str:
+def row(headline: str, news: Iterable[Told], source: SourceLocation | None) -> str:
     """`- headline · what changes · where`."""
     facts = ", ".join(f"{one.path}: {one.note}" if one.note else one.path for one in news)
     return f"- {' · '.join(filter(None, (headline, within(facts, md) if facts else '', place(source))))}\n"
@@ -119,7 +119,7 @@ def _headline(change: Change) -> str:
     return f"{within(phrases.title(change.address), code)} {phrases.WILL_BE[change.action].partition(':')[0]}"
 
 
-def place(source: Where | None) -> str:
+def place(source: SourceLocation | None) -> str:
     return "" if source is None else within(str(source), code)
 
 
@@ -205,7 +205,7 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
     return "\n  ".join([line, *hint]) + "\n"
 
 
-def let_go_entry(one: LetGo) -> Entry:
+def let_go_entry(one: Abandoned) -> Entry:
     """What the base declared and nothing does any more, with the line that would delete it."""
     noun, title = phrases.noun(one.address.kind), within(phrases.title(one.address), code)
     return Entry(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))

@@ -24,10 +24,10 @@ from lmsconf.render.markdown.parts import (
     render,
     within,
 )
-from lmsconf.render.size_budget import WHOLE, Budget, size
+from lmsconf.render.size_budget import WHOLE, SizeLimit, size
 
 
-def plan_markdown(plan: Plan, *, limit: Budget = WHOLE) -> str:
+def plan_markdown(plan: Plan, *, limit: SizeLimit = WHOLE) -> str:
     """What apply would do. Every deletion is counted whatever the limit; more is told as far as it fits."""
     digest = plan_digest(plan)
     head = paragraphs(
@@ -58,7 +58,7 @@ def plan_markdown(plan: Plan, *, limit: Budget = WHOLE) -> str:
     return fitted(head, sections, _how_to_apply(plan, digest), limit)
 
 
-def apply_markdown(report: ApplyReport, *, limit: Budget = WHOLE) -> str:
+def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
     """What was done and what was not, failures first."""
     head = paragraphs(
         marker("apply", report.workspace, limit),
@@ -78,7 +78,7 @@ def apply_markdown(report: ApplyReport, *, limit: Budget = WHOLE) -> str:
     return fitted(head, sections, foot, limit)
 
 
-def snapshot_markdown(snapshot: Snapshot, *, limit: Budget = WHOLE) -> str:
+def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = WHOLE) -> str:
     """What a snapshot holds, kind by kind."""
     rows = [f"- {within(phrases.listing(kind, found), md, 500)}" for kind, found in snapshot.listings.items()]
     return paragraphs(
@@ -90,13 +90,13 @@ def snapshot_markdown(snapshot: Snapshot, *, limit: Budget = WHOLE) -> str:
     )
 
 
-def marker(kind: str, workspace: str, limit: Budget = WHOLE) -> str:
+def marker(kind: str, workspace: str, limit: SizeLimit = WHOLE) -> str:
     """An unseen line by which a later run finds its own comment, to write it anew."""
     name = within(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
     return f"<!-- lmsconf:{kind}:{name} -->" if limit.folds else f"[//]: # (lmsconf:{kind}:{name})"
 
 
-def fitted(head: str, sections: Sequence[Section], foot: str, limit: Budget) -> str:
+def fitted(head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
     """Head and foot whole, and between them what fits."""
     foot = f"\n{foot}\n" if foot else ""
     if limit.size is None:
@@ -183,7 +183,7 @@ def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
     yield from section_of(phrases.problem_counts(problems).capitalize(), map(problem_entry, problems))
 
 
-def _changes(changes: Iterable[Change], limit: Budget, before: str = "") -> Iterator[tuple[Risk, Section]]:
+def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
     """What is risky lies open, in one section each; the rest is folded up by kind."""
     for risk, group in by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
@@ -202,12 +202,12 @@ def _heading(risk: Risk, changes: Sequence[Change]) -> str:
     return f"{risk.value}: {kinds(changes)}"
 
 
-def _left_out(plan: Plan, limit: Budget) -> Iterator[Section]:
+def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     heading = f"Left out, because this plan only adds: {phrases.count(len(plan.left_out), 'change')}"
     yield from section_of(heading, map(address_entry, plan.left_out), folded=limit.folds)
 
 
-def unmanaged_sections(groups: Iterable[Unmanaged], limit: Budget) -> Iterator[Section]:
+def unmanaged_sections(groups: Iterable[Unmanaged], limit: SizeLimit) -> Iterator[Section]:
     """What no manifest speaks of, folded up."""
     for group in present(groups):
         yield Section(phrases.unmanaged(group), [address_entry(one) for one in group.addresses], folded=limit.folds)
@@ -236,7 +236,7 @@ _TITLES = {
 }
 
 
-def _outcomes(report: ApplyReport, limit: Budget) -> Iterator[Section]:
+def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
     """Failures lie open; the rest is folded up."""
     for status, title in _TITLES.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.sandbox.applications import stored
-from lmsconf.sandbox.request_context import Desk, Handler, Request
+from lmsconf.sandbox.request_context import Handler, Request, RequestContext
 
 
-def set_access(desk: Desk, request: Request) -> None:
+def set_access(desk: RequestContext, request: Request) -> None:
     """Gives or takes one application; giving what is there, or taking what is not, changes nothing."""
     person, action, application = desk.person(request), request.path["action"], request.text("applicationId")
     held = set(json.loads(desk.ledger.column("SELECT applications FROM people WHERE id = ?", person)[0]))
@@ -18,10 +18,10 @@ def set_access(desk: Desk, request: Request) -> None:
     desk.ledger.run("UPDATE people SET applications = ? WHERE id = ?", stored(after), person)
 
 
-def make(flag: str) -> Callable[[Desk, Request], None]:
+def make(flag: str) -> Callable[[RequestContext, Request], None]:
     """Grants or revokes a flag. A grant ends a custom archive date, which neither admins nor managers can have."""
 
-    def grant(desk: Desk, request: Request) -> None:
+    def grant(desk: RequestContext, request: Request) -> None:
         person, endow = desk.person(request), request.path["endow"] == "true"
         desk.ledger.run(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608  the names are ours
         if endow:

@@ -10,8 +10,8 @@ from typing import Final, cast
 from lmsconf.sandbox.api_refusal import bad_request, conflict
 from lmsconf.sandbox.applications import LEARNER, stored
 from lmsconf.sandbox.handlers.targets import USER
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
-from lmsconf.sandbox.store import Ledger
+from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
+from lmsconf.sandbox.store import Repository
 
 FIRST_LANGUAGE: Final = "en"
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
@@ -20,7 +20,7 @@ _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
 _OF_A_PERSON: Final = ("answers", "members", "managers", "links", "orders", "certificates", "generations")
 
 
-def create(desk: Desk, request: Request) -> Entry:
+def create(desk: RequestContext, request: Request) -> Entry:
     """A new account; where the e-mail has one already, that one, and nothing about it changes."""
     email = checked_email(request.text("email"))
     language = cast(str, request.body.get("language", FIRST_LANGUAGE))
@@ -37,7 +37,7 @@ def create(desk: Desk, request: Request) -> Entry:
     return {"userId": id, "newUser": True}
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes an account away with all that is about it."""
     id = desk.person(request)
     desk.ledger.run("DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = ?)", id)
@@ -47,7 +47,7 @@ def delete(desk: Desk, request: Request) -> None:
     desk.ledger.run("DELETE FROM people WHERE id = ?", id)
 
 
-def archive(desk: Desk, request: Request) -> None:
+def archive(desk: RequestContext, request: Request) -> None:
     """Archives an account from now on; one that is archived stays as it is. Refuses an admin's."""
     id = desk.person(request)
     if desk.ledger.number("SELECT admin FROM people WHERE id = ?", id):
@@ -55,7 +55,7 @@ def archive(desk: Desk, request: Request) -> None:
     desk.ledger.run("UPDATE people SET archived_at = ? WHERE id = ? AND archived_at IS NULL", desk.ledger.now(), id)
 
 
-def unarchive(desk: Desk, request: Request) -> None:
+def unarchive(desk: RequestContext, request: Request) -> None:
     """Makes an account active. A date that has archived it is gone, or it would do so again at once."""
     desk.ledger.run(
         "UPDATE people SET archived_at = NULL, custom_archive_at = CASE WHEN custom_archive_at > ? "
@@ -65,7 +65,7 @@ def unarchive(desk: Desk, request: Request) -> None:
     )
 
 
-def set_archive_date(desk: Desk, request: Request) -> None:
+def set_archive_date(desk: RequestContext, request: Request) -> None:
     """Says when an account is to be archived, or with null that it is not. Refuses a date for admins and managers."""
     id, date = desk.person(request), request.instant("date")
     if date is not None and desk.ledger.number("SELECT admin OR manager FROM people WHERE id = ?", id):
@@ -73,13 +73,13 @@ def set_archive_date(desk: Desk, request: Request) -> None:
     desk.ledger.run("UPDATE people SET custom_archive_at = ? WHERE id = ?", date, id)
 
 
-def is_archiving_due(ledger: Ledger) -> bool:
+def is_archiving_due(ledger: Repository) -> bool:
     """Whether somebody's archive date has come."""
     due = "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)"
     return bool(ledger.number(due, ledger.now()))
 
 
-def archive_due(ledger: Ledger) -> None:
+def archive_due(ledger: Repository) -> None:
     """Archives everybody whose date has come, as of that date."""
     ledger.run(
         "UPDATE people SET archived_at = custom_archive_at WHERE archived_at IS NULL AND custom_archive_at <= ?",
@@ -87,7 +87,7 @@ def archive_due(ledger: Ledger) -> None:
     )
 
 
-def update_email(desk: Desk, request: Request) -> None:
+def update_email(desk: RequestContext, request: Request) -> None:
     """Gives an account another e-mail. Refuses what is none, and with 409 one that another account has."""
     id, email = desk.person(request), checked_email(request.text("email"))
     if set(with_email(desk.ledger, email)) - {id}:
@@ -95,7 +95,7 @@ def update_email(desk: Desk, request: Request) -> None:
     desk.ledger.run("UPDATE people SET email = ? WHERE id = ?", email, id)
 
 
-def update_fullname(desk: Desk, request: Request) -> None:
+def update_fullname(desk: RequestContext, request: Request) -> None:
     """Changes first name, last name, or both; what is left out stays."""
     id = desk.person(request)
     desk.ledger.run(
@@ -105,12 +105,12 @@ def update_fullname(desk: Desk, request: Request) -> None:
     )
 
 
-def update_language(desk: Desk, request: Request) -> None:
+def update_language(desk: RequestContext, request: Request) -> None:
     """Changes the language."""
     desk.ledger.run("UPDATE people SET language = ? WHERE id = ?", request.text("language"), desk.person(request))
 
 
-def update_metadata(desk: Desk, request: Request) -> None:
+def update_metadata(desk: RequestContext, request: Request) -> None:
     """Puts metadata in the place of what there was, or merges it into that, as the dialect says."""
     id = desk.person(request)
     metadata = cast("Mapping[str, str]", request.body["metadata"])
@@ -119,7 +119,7 @@ def update_metadata(desk: Desk, request: Request) -> None:
     desk.ledger.run("UPDATE people SET metadata = ? WHERE id = ?", json.dumps(metadata), id)
 
 
-def with_email(ledger: Ledger, email: str) -> list[str]:
+def with_email(ledger: Repository, email: str) -> list[str]:
     """The id of who has this e-mail, if anybody has: case makes no difference."""
     return ledger.column("SELECT id FROM people WHERE casefold(email) = casefold(?)", email)
 

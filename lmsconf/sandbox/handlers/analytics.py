@@ -19,7 +19,7 @@ from lmsconf.sandbox.handlers.standing import (
     standings,
 )
 from lmsconf.sandbox.handlers.times import read_time, show_time
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 _COUNTS: Final = {
@@ -55,7 +55,7 @@ class _Found(NamedTuple):
     contents: dict[str, tuple[Value, ...]]
 
 
-def results(desk: Desk, request: Request) -> Entry:
+def results(desk: RequestContext, request: Request) -> Entry:
     """A page of participation results that pass all filters, the last changed first unless another order is asked."""
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
     page = desk.cut(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
@@ -65,13 +65,13 @@ def results(desk: Desk, request: Request) -> Entry:
     return {"list": arrange(items)[page.skip : page.skip + page.limit]}
 
 
-def statistics(desk: Desk, request: Request) -> Entry:
+def statistics(desk: RequestContext, request: Request) -> Entry:
     """How many participations there are in each state, of those that pass all filters."""
     counts = Counter(one.state for one in _found(desk, request).standings)
     return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
 
 
-def event_logs(desk: Desk, request: Request) -> Json:
+def event_logs(desk: RequestContext, request: Request) -> Json:
     """The history of one person with one content, the most recent first."""
     content, person = request.path["contentId"], desk.person(request)
     if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
@@ -90,7 +90,7 @@ def event_logs(desk: Desk, request: Request) -> Json:
     ]
 
 
-def _found(desk: Desk, request: Request) -> _Found:
+def _found(desk: RequestContext, request: Request) -> _Found:
     """What passes all filters of the request."""
     people = _people(desk, request)
     contents = _contents(desk, request)
@@ -98,7 +98,7 @@ def _found(desk: Desk, request: Request) -> _Found:
     return _Found((one for one in standings(desk, contents, people) if passes(one)), people, contents)
 
 
-def _contents(desk: Desk, request: Request) -> dict[str, tuple[Value, ...]]:
+def _contents(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
     """The contents that are asked for, by id: all where the request names none."""
     name = str(request.body.get("contentName", "")).casefold()
     rows = desk.ledger.rows("SELECT id, type, name FROM contents ORDER BY seq")
@@ -108,7 +108,7 @@ def _contents(desk: Desk, request: Request) -> dict[str, tuple[Value, ...]]:
     return {id: found[id] for id in request.texts("contentIds") if id in found}
 
 
-def _people(desk: Desk, request: Request) -> dict[str, tuple[Value, ...]]:
+def _people(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
     """The active people that are asked for, by id, in the order they came."""
     wanted: list[set[str]] = []
     if "userIds" in request.body:

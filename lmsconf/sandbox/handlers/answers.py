@@ -8,14 +8,14 @@ from typing import Final
 
 from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.handlers import custom_fields
-from lmsconf.sandbox.request_context import Desk, Handler, Json, Request
+from lmsconf.sandbox.request_context import Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 WRAPPER: Final = "customFields"
 _KEY: Final = "users.update-custom-field-choice"
 
 
-def update(desk: Desk, request: Request) -> None:
+def update(desk: RequestContext, request: Request) -> None:
     """Sets the answers that the body names, or takes one away as the dialect says. The others stay or go by dialect."""
     person = desk.person(request)
     answers = _answers(desk, request)
@@ -30,7 +30,7 @@ def update(desk: Desk, request: Request) -> None:
         desk.ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", [(person, field, *row) for row in rows])
 
 
-def _answers(desk: Desk, request: Request) -> Mapping[str, Json]:
+def _answers(desk: RequestContext, request: Request) -> Mapping[str, Json]:
     """Field id → answer: the body itself, or what it holds under one name."""
     if desk.behaviour(f"{_KEY}.shape") == "map":
         return request.body
@@ -40,7 +40,7 @@ def _answers(desk: Desk, request: Request) -> Mapping[str, Json]:
     return wrapped
 
 
-def _rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+def _rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """Choice and text for each row that an answer takes. Refuses what a field of that type cannot hold."""
     if value is None or value in ("", []):
         return _no_rows(desk, field, type, value)
@@ -59,7 +59,7 @@ def _rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Valu
     return [(choice, None) for choice in choices]
 
 
-def _no_rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+def _no_rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """Nothing, where this is how the dialect clears an answer to a field of that type. Refuses it otherwise."""
     form = desk.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
     empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(desk, type)) else ""
@@ -69,7 +69,7 @@ def _no_rows(desk: Desk, field: str, type: str, value: Json) -> Sequence[tuple[V
     return []
 
 
-def _takes_a_list(desk: Desk, type: str) -> bool:
+def _takes_a_list(desk: RequestContext, type: str) -> bool:
     return type == "MULTI_SELECT" or (type == "CHOICE" and desk.behaviour(f"{_KEY}.value") == "list")
 
 

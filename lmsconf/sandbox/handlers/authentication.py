@@ -8,14 +8,14 @@ from urllib.parse import urlencode
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.handlers.accounts import with_email
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
 
 LASTS: Final = 15 * 60 * 1000
 """Milliseconds that a link is good for."""
 SIGN_IN: Final = "https://sandbox.invalid/sign-in"
 
 
-def create(desk: Desk, request: Request) -> Entry:
+def create(desk: RequestContext, request: Request) -> Entry:
     """A link that signs one person in, and when it expires. Refuses people who are archived."""
     person, redirect = _person(desk, request), str(request.query.get("redirectUri", ""))
     if desk.ledger.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", person):
@@ -28,7 +28,7 @@ def create(desk: Desk, request: Request) -> Entry:
     return {"preSignedInLink": f"{SIGN_IN}?{urlencode(query)}", "expiresAt": expires_at}
 
 
-def _person(desk: Desk, request: Request) -> str:
+def _person(desk: RequestContext, request: Request) -> str:
     """Whose link it is to be: the userId decides where both are given."""
     if "userId" in request.body:
         id = request.text("userId")

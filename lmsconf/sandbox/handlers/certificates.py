@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.handlers.standing import has_expired
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 ACTIVE: Final = "ACTIVE"
@@ -20,7 +20,7 @@ _ROWS: Final = """
 _Row = tuple[Value, ...]
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """The certificates of the people who are named, or of all: each one's latest by user id, or flat all of them."""
     people = request.query.get("userIds[]")
     shown = _shown(desk, None if people is None else cast("list[str]", people))
@@ -31,13 +31,13 @@ def listing(desk: Desk, request: Request) -> Entry:
     return {"usersWithCertificates": {person: latest[person] for person in sorted(latest)}}
 
 
-def of_user(desk: Desk, request: Request) -> Entry:
+def of_user(desk: RequestContext, request: Request) -> Entry:
     """All certificates of one person."""
     id = desk.person(request)
     return {"userId": id, "certificates": [one for _, one in _shown(desk, [id])]}
 
 
-def _shown(desk: Desk, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
+def _shown(desk: RequestContext, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
     """Person and certificate as the API shows it, in the order they were made. None: everybody's."""
     where, values = ("", ()) if people is None else ("WHERE e.person IN (SELECT value FROM json_each(?))", [people])
     rows = desk.ledger.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(ids_text, values))

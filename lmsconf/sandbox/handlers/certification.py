@@ -7,12 +7,12 @@ from typing import Final
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.handlers.standing import APPROVED, enrolled
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
 
 DONE: Final = "DONE"
 
 
-def start(desk: Desk, request: Request) -> Entry:
+def start(desk: RequestContext, request: Request) -> Entry:
     """Issues a certificate and records the participation as approved by hand. It is done when the answer comes."""
     person, content = _person(desk, request), _content(desk, request)
     now = desk.ledger.now()
@@ -31,18 +31,18 @@ def start(desk: Desk, request: Request) -> Entry:
     return {"progressId": progress}
 
 
-def invite(desk: Desk, request: Request) -> None:
+def invite(desk: RequestContext, request: Request) -> None:
     """Does nothing: a placeholder."""
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes a certificate away; what the person did stays."""
     person, content = desk.person(request), request.path["contentId"]
     if not desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content):
         raise not_found("certificate", f"{person} {content}")
 
 
-def status(desk: Desk, request: Request) -> Entry:
+def status(desk: RequestContext, request: Request) -> Entry:
     """How far a generation has come: what there is of it is done."""
     id = request.path["progressId"]
     if not desk.ledger.number("SELECT count(*) FROM generations WHERE id = ?", id):
@@ -50,7 +50,7 @@ def status(desk: Desk, request: Request) -> Entry:
     return {"progressId": id, "status": DONE}
 
 
-def _person(desk: Desk, request: Request) -> str:
+def _person(desk: RequestContext, request: Request) -> str:
     """Whose certificate it is to be: an account that is there and active."""
     id = desk.known_people([request.text("userId")])[0]
     if desk.ledger.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", id):
@@ -58,7 +58,7 @@ def _person(desk: Desk, request: Request) -> str:
     return id
 
 
-def _content(desk: Desk, request: Request) -> str:
+def _content(desk: RequestContext, request: Request) -> str:
     """What the certificate is for: content that is there, of the type that the request says."""
     id, type = request.text("contentId"), request.text("contentType")
     found = desk.ledger.column("SELECT type FROM contents WHERE id = ?", id)
@@ -69,7 +69,7 @@ def _content(desk: Desk, request: Request) -> str:
     return id
 
 
-def _issue(desk: Desk, person: str, content: str, issued: int, expires_at: int | None) -> None:
+def _issue(desk: RequestContext, person: str, content: str, issued: int, expires_at: int | None) -> None:
     """Makes the certificate, in the place of one that there may be."""
     desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content)
     desk.ledger.run(
@@ -79,7 +79,7 @@ def _issue(desk: Desk, person: str, content: str, issued: int, expires_at: int |
     )
 
 
-def _approve(desk: Desk, person: str, content: str, now: int) -> None:
+def _approve(desk: RequestContext, person: str, content: str, now: int) -> None:
     """Records the participation as approved, and that it was so by hand."""
     enrolment = enrolled(desk, content, person)
     desk.ledger.run(

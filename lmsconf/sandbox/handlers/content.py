@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import not_found
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 LARGEST_PAGE: Final = 100
@@ -22,7 +22,7 @@ _SEEN_BY: Final = (
 )
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """A page of the catalog, of what the given groups see or of all, and how much there is of that."""
     page = desk.page(request, LARGEST_PAGE)
     rules, values = ["price > 0"] if request.asked("onlySellable") else [], []
@@ -35,7 +35,7 @@ def listing(desk: Desk, request: Request) -> Entry:
     return {"courses": _entries(desk, rows), "skip": page.skip, "limit": page.limit, "total": total}
 
 
-def get(desk: Desk, request: Request) -> Json:
+def get(desk: RequestContext, request: Request) -> Json:
     """One item of the catalog."""
     id = request.path["contentId"]
     rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM contents WHERE id = ?", id)  # noqa: S608  the names are ours
@@ -44,7 +44,7 @@ def get(desk: Desk, request: Request) -> Json:
     return _entries(desk, rows)[0]
 
 
-def meetups(desk: Desk, request: Request) -> Entry:
+def meetups(desk: RequestContext, request: Request) -> Entry:
     """The meetups that the given groups see, or everyone: of the first hundred, the last updated comes first."""
     groups = cast("Iterable[str]", request.query.get("groupIds[]", [desk.behaviour("content-targets.everyone")]))
     rows = desk.ledger.rows(
@@ -67,7 +67,7 @@ def _details(row: tuple[Value, ...]) -> Entry:
     return dict(_BARE) | details
 
 
-def _entries(desk: Desk, rows: list[tuple[Value, ...]]) -> list[Entry]:
+def _entries(desk: RequestContext, rows: list[tuple[Value, ...]]) -> list[Entry]:
     seen_by: dict[Value, list[Json]] = {}
     for content, audience in desk.ledger.rows(
         "SELECT content, audience FROM targets "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, forbidden, not_found
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 AT_MOST: Final = 10
@@ -21,7 +21,7 @@ _ANY_ANSWER: Final = """
 _Choice = tuple[str | None, str]  # its id, if it has one already, and its name
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """Every field with its choices, in the order they were made."""
     choices: dict[Value, list[Json]] = {}
     for field, id, name in desk.ledger.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
@@ -30,7 +30,7 @@ def listing(desk: Desk, request: Request) -> Entry:
     return {"customFields": [_entry(row, choices.get(row[0], [])) for row in rows]}
 
 
-def create(desk: Desk, request: Request) -> Entry:
+def create(desk: RequestContext, request: Request) -> Entry:
     """A new field, whose choices all get ids. Refuses the eleventh."""
     if desk.ledger.number("SELECT count(*) FROM fields") >= AT_MOST:
         raise bad_request(f"a workspace can have at most {AT_MOST} custom fields, and it has {AT_MOST}")
@@ -47,7 +47,7 @@ def create(desk: Desk, request: Request) -> Entry:
     return _show(desk, field)
 
 
-def replace(desk: Desk, request: Request) -> Entry:
+def replace(desk: RequestContext, request: Request) -> Entry:
     """The field as the request says, whole: what it leaves out is gone, and answers with the choices that go."""
     field = request.path["customFieldId"]
     type = _type(desk, field)
@@ -69,7 +69,7 @@ def replace(desk: Desk, request: Request) -> Entry:
     return _show(desk, field)
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes a field away with its choices and everybody's answers to it."""
     field = request.path["customFieldId"]
     _type(desk, field)
@@ -82,7 +82,7 @@ def delete(desk: Desk, request: Request) -> None:
         _close_ranks(desk, group)
 
 
-def _close_ranks(desk: Desk, group: str) -> None:
+def _close_ranks(desk: RequestContext, group: str) -> None:
     """Numbers the conditions that a group has left from 0 on, without gaps, as whoever counts them expects."""
     left = desk.ledger.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
     for place, (position,) in enumerate(left):
@@ -91,7 +91,7 @@ def _close_ranks(desk: Desk, group: str) -> None:
             desk.ledger.run(step, place, group, position)
 
 
-def _type(desk: Desk, field: str) -> str:
+def _type(desk: RequestContext, field: str) -> str:
     found = desk.ledger.column("SELECT type FROM fields WHERE id = ?", field)
     if not found:
         raise not_found("custom field", field)
@@ -108,7 +108,7 @@ def _choices(request: Request) -> list[_Choice]:
     return [(cast("str | None", entry.get("choiceId")), cast(str, entry["name"])) for entry in entries]
 
 
-def _gone(desk: Desk, field: str, choices: list[_Choice]) -> list[str]:
+def _gone(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]:
     """The ids of the choices that the request leaves out. Refuses ids that the field does not have, and repeats."""
     live = desk.ledger.column("SELECT id FROM choices WHERE field = ? ORDER BY position", field)
     named = [id for id, _ in choices if id is not None]
@@ -120,7 +120,7 @@ def _gone(desk: Desk, field: str, choices: list[_Choice]) -> list[str]:
     return [id for id in live if id not in named]
 
 
-def _refuse_if_in_use(desk: Desk, field: str, gone: list[str] | None) -> None:
+def _refuse_if_in_use(desk: RequestContext, field: str, gone: list[str] | None) -> None:
     """403 where the dialect says that the field is in use. `gone`: the choices that go; None: all of it goes."""
     rule = desk.behaviour("custom-fields.in-use")
     if rule == "never":
@@ -135,7 +135,7 @@ def _refuse_if_in_use(desk: Desk, field: str, gone: list[str] | None) -> None:
         raise forbidden(f"the custom field is in use by {', '.join(groups[:5])}")
 
 
-def _drop_choices(desk: Desk, field: str, gone: list[str]) -> None:
+def _drop_choices(desk: RequestContext, field: str, gone: list[str]) -> None:
     ids = ids_text(gone)
     desk.ledger.run("DELETE FROM choices WHERE id IN (SELECT value FROM json_each(?))", ids)
     desk.ledger.run("DELETE FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))", field, ids)
@@ -143,7 +143,7 @@ def _drop_choices(desk: Desk, field: str, gone: list[str]) -> None:
     desk.ledger.run(_ANY_ANSWER, field)
 
 
-def _write_choices(desk: Desk, field: str, choices: list[_Choice]) -> None:
+def _write_choices(desk: RequestContext, field: str, choices: list[_Choice]) -> None:
     """Puts the choices in the order given, and gives ids to those that have none."""
     for position, (id, name) in enumerate(choices):
         if id is None:
@@ -160,7 +160,7 @@ def _details(request: Request) -> tuple[Value, ...]:
     )
 
 
-def _show(desk: Desk, field: str) -> Entry:
+def _show(desk: RequestContext, field: str) -> Entry:
     row = desk.ledger.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608  the names are ours
     choices = desk.ledger.rows("SELECT id, name FROM choices WHERE field = ? ORDER BY position", field)
     return _entry(row, [{"choiceId": id, "name": name} for id, name in choices])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from lmsconf.sandbox.api_refusal import bad_request
-from lmsconf.sandbox.request_context import Desk, Entry, Page, Request
+from lmsconf.sandbox.request_context import Entry, Page, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 
 
-def named(desk: Desk, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
+def named(desk: RequestContext, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
     """Id and name of the groups of a kind, in the order they were made."""
     rows = desk.ledger.rows(
         "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
@@ -23,19 +23,19 @@ def named(desk: Desk, kind: str, key: str, page: Page, filter: str = "") -> list
     return [{key: id, "name": name} for id, name in rows]
 
 
-def create(desk: Desk, kind: str, prefix: str, name: str) -> str:
+def create(desk: RequestContext, kind: str, prefix: str, name: str) -> str:
     """The id of a new group. Names need not be unique."""
     id = desk.ledger.new_id(prefix)
     desk.ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, kind, name)
     return id
 
 
-def rename(desk: Desk, id: str, name: str) -> None:
+def rename(desk: RequestContext, id: str, name: str) -> None:
     """Gives a group another name; everything else stays."""
     desk.ledger.run("UPDATE groups SET name = ? WHERE id = ?", name, id)
 
 
-def delete(desk: Desk, id: str, kind: str) -> None:
+def delete(desk: RequestContext, id: str, kind: str) -> None:
     """Takes a group away, with who was in it and what was assigned to it. One that is not there is no error."""
     if not desk.ledger.run("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
         return
@@ -44,13 +44,13 @@ def delete(desk: Desk, id: str, kind: str) -> None:
     desk.ledger.run("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
 
 
-def people(desk: Desk, table: str, id: str) -> list[Value]:
+def people(desk: RequestContext, table: str, id: str) -> list[Value]:
     """The user ids in one of a group's lists, `members` or `managers`."""
     rows = desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
     return [row[0] for row in rows]
 
 
-def coming(desk: Desk, request: Request) -> list[str]:
+def coming(desk: RequestContext, request: Request) -> list[str]:
     """The user ids of a call that adds people. Refuses more of them than the dialect lets one call carry."""
     most, said = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
     if said > most:
@@ -58,7 +58,7 @@ def coming(desk: Desk, request: Request) -> list[str]:
     return request.texts("userIds")
 
 
-def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
+def add(desk: RequestContext, table: str, id: str, people: list[str]) -> None:
     """Adds people to one of a group's lists. Who is there already stays. The dialect says who can be a manager."""
     known = desk.known_people(people)
     if table == "managers" and desk.behaviour("manual-groups.who-can-manage") == "with-right":
@@ -67,14 +67,14 @@ def add(desk: Desk, table: str, id: str, people: list[str]) -> None:
     desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
 
 
-def _check_rights(desk: Desk, people: list[str]) -> None:
+def _check_rights(desk: RequestContext, people: list[str]) -> None:
     listed = "SELECT id FROM people WHERE (admin OR manager) AND id IN (SELECT value FROM json_each(?))"
     able = set(desk.ledger.column(listed, ids_text(people)))
     if unable := [id for id in people if id not in able]:
         raise bad_request(f"user {', '.join(map(repr, unable[:5]))} cannot manage a group without the manager right")
 
 
-def remove(desk: Desk, table: str, id: str, person: str) -> None:
+def remove(desk: RequestContext, table: str, id: str, person: str) -> None:
     """Takes one person out of one of a group's lists; one who is not in it is no error."""
     desk.check_person(person)
     desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.sandbox.handlers import groups
-from lmsconf.sandbox.request_context import GROUP, Desk, Entry, Handler, Request
+from lmsconf.sandbox.request_context import GROUP, Entry, Handler, Request, RequestContext
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """A page of the groups' ids and names."""
     return {"groups": groups.named(desk, GROUP, "groupId", desk.page(request))}
 
 
-def create(desk: Desk, request: Request) -> Entry:
+def create(desk: RequestContext, request: Request) -> Entry:
     """A new group, with its first members and managers if there are any."""
     id = groups.create(desk, GROUP, "g", request.text("name"))
     groups.add(desk, "members", id, request.texts("memberIds"))
@@ -22,12 +22,12 @@ def create(desk: Desk, request: Request) -> Entry:
     return {"groupId": id}
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes the group away."""
     groups.delete(desk, _id(desk, request), GROUP)
 
 
-def rename(desk: Desk, request: Request) -> None:
+def rename(desk: RequestContext, request: Request) -> None:
     """Gives the group another name."""
     groups.rename(desk, _id(desk, request), request.text("name"))
 
@@ -37,21 +37,21 @@ def people(table: str) -> Handler:
     return lambda desk, request: {"userIds": groups.people(desk, table, _id(desk, request))}
 
 
-def add(table: str) -> Callable[[Desk, Request], None]:
+def add(table: str) -> Callable[[RequestContext, Request], None]:
     """Adds people to that list of the group. Refuses more ids than the dialect lets one call carry."""
 
-    def added(desk: Desk, request: Request) -> None:
+    def added(desk: RequestContext, request: Request) -> None:
         groups.add(desk, table, _id(desk, request), groups.coming(desk, request))
 
     return added
 
 
-def remove(table: str) -> Callable[[Desk, Request], None]:
+def remove(table: str) -> Callable[[RequestContext, Request], None]:
     """Takes one person out of that list of the group."""
     return lambda desk, request: groups.remove(desk, table, _id(desk, request), request.path["userId"])
 
 
-def _id(desk: Desk, request: Request) -> str:
+def _id(desk: RequestContext, request: Request) -> str:
     """The group's id, once it is known to exist."""
     id = request.path["groupId"]
     desk.group(id, GROUP)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import Final, TypeAlias
 
-from lmsconf.sandbox.request_context import Desk
-from lmsconf.sandbox.store import Ledger, Value, ids_text
+from lmsconf.sandbox.request_context import RequestContext
+from lmsconf.sandbox.store import Repository, Value, ids_text
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice stands for any answer to the field."""
@@ -42,12 +42,12 @@ _ANSWERS: Final = """
 """
 
 
-def members(desk: Desk, group: str) -> list[str]:
+def members(desk: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
     return desk.ledger.column(_OF_GROUP, group)
 
 
-def memberships(desk: Desk, people: Iterable[str]) -> dict[Value, list[Value]]:
+def memberships(desk: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
     """Person → the smart groups they are in, in the order they were made, for those of `people` who answered."""
     conditions = desk.ledger.derived(_Conditions)
     given: defaultdict[Value, set[_Answer]] = defaultdict(set)
@@ -63,7 +63,7 @@ class _Conditions:
     that counting met conditions one by one does.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Repository) -> None:
         counts = ledger.pairs(_HOW_MANY)
         self._groups = [group for group, _ in counts]
         number = {group: place for place, group in enumerate(self._groups)}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.sandbox.handlers.times import show_time
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Request
-from lmsconf.sandbox.store import Ledger
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
+from lmsconf.sandbox.store import Repository
 
 KEYS: Final = (
     *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode"),
@@ -18,12 +18,12 @@ ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _SWITCH: Final = "disablePayment"
 
 
-def get(desk: Desk, request: Request) -> Entry:
+def get(desk: RequestContext, request: Request) -> Entry:
     """The details; of somebody about whom nothing was stored only that payments are not disabled."""
     return _show(desk, desk.person(request))
 
 
-def replace(desk: Desk, request: Request) -> Entry:
+def replace(desk: RequestContext, request: Request) -> Entry:
     """Stores the details in the place of those there were. The switch stays."""
     id = desk.person(request)
     switch = {key: value for key, value in _stored(desk, id).items() if key == _SWITCH}
@@ -31,14 +31,14 @@ def replace(desk: Desk, request: Request) -> Entry:
     return _show(desk, id)
 
 
-def disable_payment(desk: Desk, request: Request) -> Entry:
+def disable_payment(desk: RequestContext, request: Request) -> Entry:
     """Turns the switch; the details stay."""
     id = desk.person(request)
     store(desk.ledger, id, _stored(desk, id) | {_SWITCH: request.body[_SWITCH]})
     return _show(desk, id)
 
 
-def store(ledger: Ledger, person: str, details: Mapping[str, Json]) -> None:
+def store(ledger: Repository, person: str, details: Mapping[str, Json]) -> None:
     """Keeps the details, with the time of the first and of the last change."""
     now = ledger.now()
     ledger.run(
@@ -48,13 +48,13 @@ def store(ledger: Ledger, person: str, details: Mapping[str, Json]) -> None:
     )
 
 
-def _stored(desk: Desk, person: str) -> Entry:
+def _stored(desk: RequestContext, person: str) -> Entry:
     found = desk.ledger.column("SELECT details FROM orders WHERE person = ?", person)
     details: Entry = json.loads(found[0]) if found else {}
     return details
 
 
-def _show(desk: Desk, person: str) -> Entry:
+def _show(desk: RequestContext, person: str) -> Entry:
     shown: Entry = {_SWITCH: False} | _stored(desk, person)
     for row in desk.ledger.rows("SELECT created_at, updated_at FROM orders WHERE person = ?", person):
         created_at, updated_at = (show_time(int(time or 0), "iso") for time in row)

@@ -8,18 +8,18 @@ from typing import Final, cast
 from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.handlers import groups
 from lmsconf.sandbox.handlers.membership import members
-from lmsconf.sandbox.request_context import SMART_GROUP, Desk, Entry, Handler, Json, Request
+from lmsconf.sandbox.request_context import SMART_GROUP, Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import ids_text
 
 IS_ANY: Final = "IS_ANY"
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """A page of the groups' ids and names, of those only whose name has the filter in it."""
     return {"smartGroups": groups.named(desk, SMART_GROUP, "smartGroupId", desk.page(request), request.filter)}
 
 
-def create(desk: Desk, request: Request) -> Entry:
+def create(desk: RequestContext, request: Request) -> Entry:
     """A new group with its conditions, and its managers if there are any."""
     id = groups.create(desk, SMART_GROUP, "sg", request.text("name"))
     write_conditions(desk, id, request.entries("conditions"))
@@ -27,7 +27,7 @@ def create(desk: Desk, request: Request) -> Entry:
     return {"smartGroupId": id}
 
 
-def get(desk: Desk, request: Request) -> Entry:
+def get(desk: RequestContext, request: Request) -> Entry:
     """One group with conditions and managers, and with its members if they are asked for."""
     id = request.path["smartGroupId"]
     entry: Entry = {"smartGroupId": id, "name": desk.group(id, SMART_GROUP)}
@@ -37,37 +37,37 @@ def get(desk: Desk, request: Request) -> Entry:
     return entry
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes the group away; one that does not exist is no error."""
     groups.delete(desk, request.path["smartGroupId"], SMART_GROUP)
 
 
-def rename(desk: Desk, request: Request) -> None:
+def rename(desk: RequestContext, request: Request) -> None:
     """Gives the group another name."""
     groups.rename(desk, _id(desk, request), request.text("name"))
 
 
-def replace_conditions(desk: Desk, request: Request) -> None:
+def replace_conditions(desk: RequestContext, request: Request) -> None:
     """Puts new conditions in the place of all that there were."""
     write_conditions(desk, _id(desk, request), request.entries("conditions"))
 
 
-def managers(desk: Desk, request: Request) -> Entry:
+def managers(desk: RequestContext, request: Request) -> Entry:
     """The user ids of the group's managers."""
     return {"userIds": groups.people(desk, "managers", _id(desk, request))}
 
 
-def add_managers(desk: Desk, request: Request) -> None:
+def add_managers(desk: RequestContext, request: Request) -> None:
     """Adds managers to the group."""
     groups.add(desk, "managers", _id(desk, request), groups.coming(desk, request))
 
 
-def remove_manager(desk: Desk, request: Request) -> None:
+def remove_manager(desk: RequestContext, request: Request) -> None:
     """Takes one manager from the group."""
     groups.remove(desk, "managers", _id(desk, request), request.path["userId"])
 
 
-def conditions(desk: Desk, group: str) -> list[Json]:
+def conditions(desk: RequestContext, group: str) -> list[Json]:
     """The conditions of a group, in the order they were given."""
     choices: dict[object, list[Json]] = {}
     rows = desk.ledger.rows(
@@ -84,7 +84,7 @@ def conditions(desk: Desk, group: str) -> list[Json]:
     return found
 
 
-def write_conditions(desk: Desk, group: str, entries: Sequence[Mapping[str, Json]]) -> None:
+def write_conditions(desk: RequestContext, group: str, entries: Sequence[Mapping[str, Json]]) -> None:
     """Puts conditions in the place of all that the group has, once each fits the field that it names."""
     if not entries:
         raise bad_request("a smart group needs at least one condition")
@@ -103,7 +103,7 @@ def write_conditions(desk: Desk, group: str, entries: Sequence[Mapping[str, Json
         )
 
 
-def _check(desk: Desk, at: str, field: str, choices: list[str], system: str | None) -> None:
+def _check(desk: RequestContext, at: str, field: str, choices: list[str], system: str | None) -> None:
     """Refuses a condition that does not fit the custom fields there are."""
     if not desk.ledger.number("SELECT count(*) FROM fields WHERE id = ?", field):
         raise bad_request(f"{at}: there is no custom field {field!r}")
@@ -119,7 +119,7 @@ def _check(desk: Desk, at: str, field: str, choices: list[str], system: str | No
         raise bad_request(f"{at}: custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
 
 
-def _id(desk: Desk, request: Request) -> str:
+def _id(desk: RequestContext, request: Request) -> str:
     """The group's id, once it is known to exist."""
     id = request.path["smartGroupId"]
     desk.group(id, SMART_GROUP)

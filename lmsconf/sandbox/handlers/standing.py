@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.sandbox.handlers.membership import members
 from lmsconf.sandbox.handlers.targets import EVERYONE, USER
-from lmsconf.sandbox.request_context import SMART_GROUP, Desk
-from lmsconf.sandbox.store import Ledger, ids_text
+from lmsconf.sandbox.request_context import SMART_GROUP, RequestContext
+from lmsconf.sandbox.store import Repository, ids_text
 
 APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"
 EXPIRED, FAILED = "EXPIRED", "FAILED"
@@ -86,7 +86,7 @@ class Standing:
         return self.done.updated_at if self.done else self.enrolled_at
 
 
-def standings(desk: Desk, contents: Iterable[str], people: Mapping[str, object]) -> Iterator[Standing]:
+def standings(desk: RequestContext, contents: Iterable[str], people: Mapping[str, object]) -> Iterator[Standing]:
     """Everybody of `people` who is enrolled in one of the contents or did something with it, in their order."""
     now, audiences = desk.ledger.now(), _Audiences(desk, people)
     for content in contents:
@@ -100,7 +100,7 @@ def standings(desk: Desk, contents: Iterable[str], people: Mapping[str, object])
                 yield Standing(content, person, enrolled.get(person), done.get(person), certificate, expired)
 
 
-def enrolled(desk: Desk, content: str, person: str) -> Enrolled | None:
+def enrolled(desk: RequestContext, content: str, person: str) -> Enrolled | None:
     """How one person is enrolled in one content."""
     return _Audiences(desk, {person: None}).of(content).get(person)
 
@@ -110,7 +110,7 @@ def has_expired(expires_at: int | None, now: int) -> bool:
     return expires_at is not None and expires_at <= now
 
 
-def in_groups(desk: Desk, groups: Iterable[str]) -> set[str] | None:
+def in_groups(desk: RequestContext, groups: Iterable[str]) -> set[str] | None:
     """The ids of the people in any of these groups; None where everyone is. A group that is not there has nobody."""
     found: set[str] = set()
     for group in groups:
@@ -121,7 +121,7 @@ def in_groups(desk: Desk, groups: Iterable[str]) -> set[str] | None:
     return found
 
 
-def _members(desk: Desk, kind: str, group: str) -> list[str]:
+def _members(desk: RequestContext, kind: str, group: str) -> list[str]:
     if kind == SMART_GROUP:
         return members(desk, group)
     return desk.ledger.column("SELECT person FROM members WHERE grp = ?", group)
@@ -130,7 +130,7 @@ def _members(desk: Desk, kind: str, group: str) -> list[str]:
 class _Audiences:
     """Who of some people is enrolled in what. Members of a group are looked up once."""
 
-    def __init__(self, desk: Desk, people: Mapping[str, object]) -> None:
+    def __init__(self, desk: RequestContext, people: Mapping[str, object]) -> None:
         self._desk = desk
         self._all = people
         self._known: dict[tuple[str, str], list[str]] = {}
@@ -156,7 +156,7 @@ class _Audiences:
         return self._known[kind, audience]
 
 
-def _done(ledger: Ledger, content: str) -> Iterator[tuple[str, Done]]:
+def _done(ledger: Repository, content: str) -> Iterator[tuple[str, Done]]:
     for person, state, *numbers in ledger.rows(
         "SELECT person, state, percentage, revision, enrolled_at, updated_at FROM participations WHERE content = ?",
         content,
@@ -164,13 +164,13 @@ def _done(ledger: Ledger, content: str) -> Iterator[tuple[str, Done]]:
         yield str(person), Done(str(state), *(int(number or 0) for number in numbers))
 
 
-def _certified(ledger: Ledger, content: str) -> Iterator[tuple[str, Certified]]:
+def _certified(ledger: Repository, content: str) -> Iterator[tuple[str, Certified]]:
     for person, issued, expires_at in ledger.rows(
         "SELECT person, issued, expires_at FROM certificates WHERE content = ?", content
     ):
         yield str(person), Certified(int(issued or 0), None if expires_at is None else int(expires_at))
 
 
-def answering(desk: Desk, field: str, choices: Iterable[str]) -> set[str]:
+def answering(desk: RequestContext, field: str, choices: Iterable[str]) -> set[str]:
     """The ids of the people who answered a field with one of these choices."""
     return set(desk.ledger.column(_ANSWERING, field, ids_text(choices)))

@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, conflict, not_found
 from lmsconf.sandbox.handlers.times import read_time, show_time
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Request
-from lmsconf.sandbox.store import Ledger, Value
+from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
+from lmsconf.sandbox.store import Repository, Value
 
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
@@ -23,14 +23,14 @@ _WITH_NAMES: Final = """
 """
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """Every target of one content."""
     content = str(request.query["contentId"])
     _content(desk, content)
     return {"targets": [_entry(desk, content, row) for row in desk.ledger.rows(_WITH_NAMES, content)]}
 
 
-def create(desk: Desk, request: Request) -> None:
+def create(desk: RequestContext, request: Request) -> None:
     """Assigns content to one audience; what the body leaves out is false, or open.
 
     An assignment that exists becomes what the body says, unless the dialect wants it deleted first: then 409.
@@ -45,7 +45,7 @@ def create(desk: Desk, request: Request) -> None:
     )
 
 
-def delete(desk: Desk, request: Request) -> None:
+def delete(desk: RequestContext, request: Request) -> None:
     """Takes an assignment away."""
     key = (request.text("contentId"), request.text("targetType"), request.text("targetId"))
     if not desk.ledger.run("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
@@ -53,7 +53,7 @@ def delete(desk: Desk, request: Request) -> None:
 
 
 def assign(
-    ledger: Ledger,
+    ledger: Repository,
     content: str,
     audience: tuple[str, str],
     value: tuple[bool, int | None, int | None],
@@ -82,12 +82,12 @@ def assign(
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 
-def _content(desk: Desk, id: str) -> None:
+def _content(desk: RequestContext, id: str) -> None:
     if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", id):
         raise not_found("content", id)
 
 
-def _audience(desk: Desk, request: Request) -> tuple[str, str]:
+def _audience(desk: RequestContext, request: Request) -> tuple[str, str]:
     """Kind and id of whom the body names: a user, a group of either kind, or everyone."""
     if "userId" in request.body:
         return USER, desk.known_people([request.text("userId")])[0]
@@ -99,7 +99,7 @@ def _audience(desk: Desk, request: Request) -> tuple[str, str]:
     raise bad_request(f"there is no group {id!r}")
 
 
-def _time(desk: Desk, request: Request, key: str) -> int | None:
+def _time(desk: RequestContext, request: Request, key: str) -> int | None:
     """The instant under `key`; None: open. Left out it is open, and so is what the dialect says that opens it."""
     value, opens = request.body.get(key), desk.behaviour("content-targets.clear-time")
     if key not in request.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
@@ -110,7 +110,7 @@ def _time(desk: Desk, request: Request, key: str) -> int | None:
         raise bad_request(f"{key}: {error}") from error
 
 
-def _entry(desk: Desk, content: str, row: tuple[Value, ...]) -> Entry:
+def _entry(desk: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
     """A target as the API shows it. A side of the window that is open is left out."""
     audience, kind, content_type, mandatory, start, finish, created_at, updated_at, name = row
     format, now = desk.behaviour("content-targets.time-format"), desk.ledger.now()

@@ -8,8 +8,8 @@ from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import not_found
 from lmsconf.sandbox.handlers.membership import memberships
-from lmsconf.sandbox.request_context import Desk, Entry, Handler, Json, Page, Request
-from lmsconf.sandbox.store import Ledger, Value, ids_text
+from lmsconf.sandbox.request_context import Entry, Handler, Json, Page, Request, RequestContext
+from lmsconf.sandbox.store import Repository, Value, ids_text
 
 _COLUMNS: Final = (
     "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
@@ -32,7 +32,7 @@ _NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
 _Person = tuple[Value, ...]
 
 
-def listing(desk: Desk, request: Request) -> Entry:
+def listing(desk: RequestContext, request: Request) -> Entry:
     """A page of people with their answers; who is archived has `archivedAt`."""
     page = desk.page(request)
     people, count = _people(desk, page, *_named(request.filter))
@@ -41,7 +41,7 @@ def listing(desk: Desk, request: Request) -> Entry:
     return _listing(entries, page, request, count)
 
 
-def extended(desk: Desk, request: Request) -> Entry:
+def extended(desk: RequestContext, request: Request) -> Entry:
     """A page of people with the groups they are in, those they manage, and their rights."""
     page = desk.page(request)
     people, count = _people(desk, page, *_named(request.filter))
@@ -53,7 +53,7 @@ def extended(desk: Desk, request: Request) -> Entry:
     return _listing(entries, page, request, count)
 
 
-def search(desk: Desk, request: Request) -> Entry:
+def search(desk: RequestContext, request: Request) -> Entry:
     """A page of people by name or e-mail and by metadata, with groups and applications if they are asked for."""
     body = request.body
     page = desk.cut(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
@@ -67,7 +67,7 @@ def search(desk: Desk, request: Request) -> Entry:
     return {"users": entries, "matchCount": count}
 
 
-def get(desk: Desk, request: Request) -> Entry:
+def get(desk: RequestContext, request: Request) -> Entry:
     """One person with everything there is to say."""
     id = request.path["userId"]
     rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
@@ -97,7 +97,7 @@ def _sought(request: Request) -> tuple[str, list[Value]]:
     return rule, values
 
 
-def _people(desk: Desk, page: Page, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
+def _people(desk: RequestContext, page: Page, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
     """The people of a page of those whom a rule finds, in the order they came, and how many there are in all."""
     where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table at once, but not one with a rule
     # The page is found first, so that skipping does not read whole rows.
@@ -140,7 +140,7 @@ def _applications(person: _Person, key: str) -> Entry:
     return {key: json.loads(cast(str, person[11]))}
 
 
-def _answers(desk: Desk, people: list[str]) -> dict[Value, Entry]:
+def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
     """Person → field name → answer. Of two fields of one name it is the younger's: a map has room for one."""
     found: dict[Value, Entry] = {}
     last: tuple[Value, Value] | None = None
@@ -159,24 +159,24 @@ def _answers(desk: Desk, people: list[str]) -> dict[Value, Entry]:
     return found
 
 
-def _groups(desk: Desk, people: list[str]) -> Callable[[Value], Entry]:
+def _groups(desk: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
     """A function from a person, one of `people`, to the groups they are in and those they manage."""
     member_of, manager_of = _member_of(desk, people), _manager_of(desk, people)
     return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
 
 
-def _manager_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
+def _manager_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
     """Person → the groups of both kinds that they manage."""
     return _group_refs(desk, desk.ledger.rows(_MANAGED, ids_text(people)), {})
 
 
-def _member_of(desk: Desk, people: list[str]) -> dict[Value, list[Json]]:
+def _member_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
     """Person → the groups they are in, first those where somebody put them."""
     return _group_refs(desk, desk.ledger.rows(_PUT_INTO, ids_text(people)), memberships(desk, people))
 
 
 def _group_refs(
-    desk: Desk, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
+    desk: RequestContext, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
 ) -> dict[Value, list[Json]]:
     """Pairs of person and group, then more groups by person → the groups as the API refers to them, in that order."""
     groups: dict[Value, list[Value]] = {}
@@ -188,7 +188,7 @@ def _group_refs(
     return {person: [refs[id] for id in mine] for person, mine in groups.items()}
 
 
-def _every_group(ledger: Ledger) -> dict[Value, Json]:
+def _every_group(ledger: Repository) -> dict[Value, Json]:
     """The groups of both kinds by id, as the API refers to them."""
     return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in ledger.rows(_NAMED_GROUPS)}
 
