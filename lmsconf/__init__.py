@@ -3,7 +3,7 @@
 From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`, `export` and `snapshot`, as safe as the
 command line; `api.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
 
-    errors       exception tree, Problem, Where, Exit
+    errors       exception tree, Problem, SourceLocation, ExitCode
     support      atomic files, redaction, package data, URL rules, hardened git
     model        the frozen values that flow: declarations, snapshot, changes, calls, plan, outcomes, drift
     api          the API as data (spec), HTTP (transport), the client, and the typed methods (sdk)

@@ -1,17 +1,17 @@
-"""The ways in which lmsconf fails, and the two values that say where and why. What only one module raises stands there.
+"""The exception tree, exit codes, Problem and SourceLocation. An exception raised by one module only is defined there.
 
-LmsconfError                      exit 1 unless a class below says otherwise
-├── ProblemsFound                 manifests, project file, references, guards: all of them at once
-├── UsageError                    64, the command line
-├── StalePlan                     3, the plan no longer fits the workspace, or was changed
-├── NoEffect                 accepted, and nothing has changed
-└── ApiError                      a call that did not do what was asked
-    ├── Unreachable               8, no answer to be had, or rate-limited to the end
+LmsconfError                      exit 1 unless listed otherwise
+├── ProblemsFound                 all problems of manifests, project file, references or guards, raised together
+├── UsageError                    64, an invalid command line
+├── StalePlan                     3, the plan no longer matches the workspace, or was edited
+├── NoEffect                      a call was accepted, but its effect does not show
+└── ApiError                      a failed API call
+    ├── Unreachable               8, no usable response, or rate-limited until retries ran out; no write was carried out
     ├── Unauthorized              7, the credential was refused
-    ├── Rejected                  the service said no to this one call (4xx)
-    ├── AnswerLost                sent, but nobody knows whether it was done
-    ├── Twins                     done twice, and only a person can say which one is to go
-    └── BadAnswer                 an answer that cannot be read
+    ├── Rejected                  the service refused this call (3xx or 4xx)
+    ├── AnswerLost                a write that may or may not have been carried out
+    ├── DuplicateResource         a resource exists twice; a person has to choose which one to delete
+    └── BadAnswer                 a success response that cannot be read
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from enum import IntEnum, StrEnum
 from typing import Final
 
 SHOWN: Final = 60
-"""How many characters of a value a message repeats."""
+"""The number of characters of a value that a message quotes."""
 
 
 def shown(value: str) -> str:
-    """A value as a message repeats it: enough to recognise it, and never the whole of a long one."""
+    """Return the value cut to SHOWN characters, for a message."""
     return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
 
 
 class ExitCode(IntEnum):
-    """The exit codes. When several hold, `worst` picks the one that is given."""
+    """Process exit codes. When several apply, `worst` picks one."""
 
     OK = 0
     ERROR = 1
@@ -48,7 +48,7 @@ class ExitCode(IntEnum):
 
     @staticmethod
     def worst(codes: Sequence[ExitCode]) -> ExitCode:
-        """The one exit code that stands for several."""
+        """Return the code with the highest precedence; OK if there is none."""
         return min(codes, key=_PRECEDENCE.index, default=ExitCode.OK)
 
 
@@ -69,7 +69,7 @@ _PRECEDENCE = [
 
 
 class Severity(StrEnum):
-    """How much a problem matters: an error stops, a warning is shown, a note may be ignored."""
+    """Severity of a problem: an error stops the command, a warning is shown, a note may be ignored."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -78,9 +78,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceLocation:
-    """A place in a file of the project: path relative to the project, line and column from 1.
+    """A position in a file of the project: path relative to the project; line and column from 1, 0 if unknown.
 
-    each: for which values of `for_each` the place was written out, such as `country=SE`.
+    each: the `for_each` values that the entry was expanded with, such as `country=SE`.
     """
 
     file: str
@@ -95,7 +95,7 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something a person should know: what, where, and what to do next. Codes are stable, messages may improve."""
+    """A diagnostic: what is wrong, where, and what to do next. Codes are stable; messages may change."""
 
     code: str
     message: str
@@ -110,13 +110,13 @@ class Problem:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, raised in the main thread like Ctrl-C is, so that both take one way out."""
+    """SIGTERM, raised in the main thread as a KeyboardInterrupt, so that it is handled like Ctrl-C."""
 
     exit = ExitCode.TERMINATED
 
 
 class LmsconfError(Exception):
-    """The root: its text is for people, `exit` is for scripts."""
+    """Base of all errors of lmsconf: the message is for people, `exit` for scripts."""
 
     exit: ExitCode = ExitCode.ERROR
     code: str = "error"
@@ -132,12 +132,12 @@ class LmsconfError(Exception):
 
 
 class ProblemsFound(LmsconfError):
-    """Problems gathered over all files, raised together."""
+    """Problems collected over all files, raised together."""
 
     def __init__(self, problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
         super().__init__(_count(len(problems)))
         if problems:
-            # Only the text says the first one: a message goes into reports, where all of them stand beside it.
+            # Only str() includes the first problem: reports print `message` next to the full list.
             more = f"; and {_count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
             self.args = (f"{problems[0].message}{more}",)
         self._problems = tuple(problems)
@@ -153,14 +153,14 @@ def _count(number: int, what: str = "problem") -> str:
 
 
 class UsageError(LmsconfError):
-    """The command line asks for something that makes no sense."""
+    """An invalid command line."""
 
     exit = ExitCode.USAGE
     code = "usage"
 
 
 class StalePlan(LmsconfError):
-    """The plan was made for another state, another workspace, or was edited. `found`: what differs, one by one."""
+    """The plan was made for another state or workspace, or was edited. `found`: one problem for each difference."""
 
     exit = ExitCode.STALE
     code = "plan/stale"
@@ -175,13 +175,13 @@ class StalePlan(LmsconfError):
 
 
 class NoEffect(LmsconfError):
-    """A call was accepted, and what it should have changed is not so."""
+    """A call was accepted, but its effect does not show when read back."""
 
     code = "apply/no-effect"
 
 
 class ApiError(LmsconfError):
-    """A call that did not do what was asked."""
+    """A failed API call. body: an excerpt of the response body."""
 
     code = "api/error"
 
@@ -201,38 +201,38 @@ class ApiError(LmsconfError):
 
 
 class Unreachable(ApiError):
-    """Nobody answered, or only "later" until patience ran out; the call was certainly not carried out."""
+    """No response, 429 or 503 with Retry-After until retries ran out, or a 5xx for a read. No write was carried out."""
 
     exit = ExitCode.UNREACHABLE
     code = "api/unreachable"
 
 
 class Unauthorized(ApiError):
-    """401, or a 403 that is about the credential."""
+    """401, or 403 for a read: the credential was refused."""
 
     exit = ExitCode.UNAUTHORIZED
     code = "api/unauthorized"
 
 
 class Rejected(ApiError):
-    """The service understood and said no: any other 4xx."""
+    """Any other 4xx, or a redirect, which is never followed (known refusals: API specification, Errors)."""
 
     code = "api/rejected"
 
 
 class AnswerLost(ApiError):
-    """The call went out and its answer never came whole: it may or may not have been carried out."""
+    """A write whose response was lost, cut short or another 5xx: it may or may not have been carried out."""
 
     code = "api/answer-lost"
 
 
 class DuplicateResource(ApiError):
-    """What should be there once is there twice. Nothing is deleted by itself."""
+    """A resource exists twice, after a write that was carried out twice. Neither copy is deleted automatically."""
 
     code = "api/twins"
 
 
 class BadAnswer(ApiError):
-    """A success whose body is not what the specification describes."""
+    """A 2xx response whose body is not what the specification describes."""
 
     code = "api/bad-answer"

@@ -1,13 +1,13 @@
-"""Client of the API. It knows no manifest.
+"""API client, independent of manifests.
 
-service, sdk                 Service: the whole API for programs, every operation a typed method; generated
+service, sdk, endpoint_group Service: every operation of the API as a typed method; sdk is generated
 client, request, values, arguments, decode, errors
-                             one call: checked, sent, retried where that is safe, decoded, errors mapped
+                             one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    HTTP with deadlines
 retry, rate_limiter, circuit_breaker, limits
-                             what is tried again and when, how fast, and when to give up
-worker_pool, priority_queue  requests side by side, the most urgent first
-pagination, listed, reader   listings read to their proven end
+                             retry policy, request rate, when to stop sending, size limits of responses
+worker_pool, priority_queue  concurrent requests, ordered by priority
+pagination, listed, reader   listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 
@@ -23,7 +23,7 @@ __all__ = ["LEFT_OUT", "Service"]
 
 
 def __getattr__(name: str) -> object:
-    """The names of a script, imported when it asks for them: httpx takes longer to import than most commands to run."""
+    """Import the public names on first access: importing httpx takes longer than most commands run."""
     if name == "Service":
         from lmsconf.api.service import Service
 

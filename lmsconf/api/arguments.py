@@ -1,4 +1,4 @@
-"""Arguments of the typed methods against the API description: what does not fit is misuse, and nothing is sent."""
+"""Validate the arguments of the typed methods against the API description, before anything is sent."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def check_values(
     headers: Mapping[str, object],
     body: Mapping[str, object] | None,
 ) -> None:
-    """Refuses values that are not of the kind that the description says, under its own names.
+    """Raise ValueError unless the arguments, under their canonical names, match the schemas of `operation`.
 
-    Types, bounds, choices and what must be there are held. How a text is written is for the service to judge. An id is
-    not empty, and neither is a list that filters: it would mean everything.
+    Types, bounds, enums and required parameters are checked; patterns and formats of strings are left to the service.
+    Ids must not be empty, nor must a list that filters: the service would read it as no filter.
     """
     given = {"path": path, "query": query, "headers": headers, "body": body or {}}
     for name, value in (pair for place in given.values() for pair in place.items()):
-        # The validator takes 1.0 for a whole number and a tuple for a list, which they are not once they are sent.
+        # The validator accepts 1.0 as an integer and a tuple as an array, but neither is encoded as one.
         if isinstance(value, float | tuple):
             raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
     _compiled(operation)(given)
@@ -35,8 +35,8 @@ def check_values(
 
 @cache
 def _compiled(operation: str) -> Callable[[object], None]:
-    """A function that refuses what does not fit the operation, compiled once."""
-    # Only scripts come here, by the typed methods: no command has to wait for this import.
+    """Return the compiled validator of an operation; it raises ValueError."""
+    # Imported here because only the typed methods need it: no command pays for the import.
     import fastjsonschema
 
     known = ApiSpec.default()[operation]
@@ -58,14 +58,14 @@ def _compiled(operation: str) -> Callable[[object], None]:
 
 
 def _body_values(known: Operation) -> Schema:
-    """The schema of a body's values. The lists of a call that only reads are filters."""
+    """Return the schema of the body's values. In a read operation, lists are filters."""
     body = cast("dict[str, Schema]", _without_spelling(known.body or {"type": "object"}))
     properties = cast("Mapping[str, Schema]", body.get("properties", {}))
     return {**body, **_named(properties, filters=not known.writes)}
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
-    """The schema of an object with these parts, whose ids are not empty."""
+    """Return an object schema with these properties and non-empty ids; with `filters`, arrays must not be empty."""
     found: dict[str, Schema] = {}
     for name, schema in schemas.items():
         part = dict(schema)
@@ -80,16 +80,16 @@ def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]
 
 
 def _without_spelling(node: object) -> object:
-    """The schema with nothing said of how a text is written."""
+    """Return the schema without `pattern` and `format`."""
     if isinstance(node, dict):
-        # Where it holds no text, `format` is the name of a part.
+        # A `pattern` or `format` that is not a string is a property of that name, not the keyword.
         kept = {key: part for key, part in node.items() if key not in _SPELLING or not isinstance(part, str)}
         return {key: _without_spelling(part) for key, part in kept.items()}
     return [_without_spelling(item) for item in node] if isinstance(node, list) else node
 
 
 def _wrong(error: Any) -> str:
-    """What is wrong, and with which value. The value itself is not repeated: it may be about a person."""
+    """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
     _, _, key = str(error.name).removeprefix("data.").partition(".")
     place, rule, said = f": {key}" if key else "", str(error.rule), error.rule_definition
     if rule == "required":

@@ -1,4 +1,4 @@
-"""Budget: what all clients of a run together spend on a service that does not answer, before they give it up."""
+"""Circuit breaker, shared by all clients of a run: stops sending to a service that does not answer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lmsconf.api.retry import Retry
 
 _WELL: Final = 0
 _TOO_LITTLE: Final = 1.0
-"""Seconds in which no answer is to be expected; a write sent with so little left would only be lost."""
+"""Seconds too short for a response: a write sent with less time left would only end with an unknown result."""
 
 
 class CircuitBreaker:
-    """How much trouble in a row is enough. Safe to use from many threads.
+    """Opens after N consecutive failures or T seconds of outage. Thread-safe.
 
-    Trouble begins when a request is sent that ends in no answer, or in one that only says "later", and is over with
-    the next answer of any other kind. It is enough when one call has used up its tries, when `straight` requests have
-    failed (or each client's usual number of tries, where there are many), or when the seconds of the budget are over.
-    A request that was only too much is no failure, since the service lives: then time and patience alone are the end.
-    Once it is enough, nothing more is sent; after as long again, a program that still runs may begin anew.
+    An outage starts when a request is sent that gets no response or a transient status (429, 500, 502, 503, 504), and
+    ends with the next response of any other status. The breaker opens when one call stops retrying, after
+    `Retry.straight` consecutive failures (or clients times `Retry.tries`, if more), or `Retry.enough` seconds after the
+    outage started. A rate-limited request is not counted as a failure, since the service is up.
+    While open, nothing is sent. It closes again after `Retry.enough` seconds, for long-running programs.
     """
 
     def __init__(self, retry: Retry) -> None:
@@ -35,40 +35,40 @@ class CircuitBreaker:
         self._spent_at: float | None = None
 
     def side_by_side(self, clients: int) -> None:
-        """Hears how many clients there are: a moment of trouble meets all of them at once."""
+        """Set the number of concurrent clients: a short outage fails requests of all of them at once."""
         self._most = max(self._most, clients * self._retry.tries)
 
     @property
     def trouble(self) -> int:
-        """Which trouble this is; 0 while all is well."""
+        """The number of the current outage, counted from 1; 0 if there is none."""
         return self._trouble
 
     @property
     def lives(self) -> bool:
-        """Whether the service has ever answered."""
+        """Whether the service has ever sent a response that is not transient."""
         return self._lives
 
     @property
     def too_much(self) -> bool:
-        """Whether the trouble is, as far as was heard last, that the service is asked too much."""
+        """Whether the last failure reported was rate limiting."""
         return self._too_much
 
     def left(self) -> float:
-        """Seconds until it is enough; 0 when it is, and no end while all is well."""
+        """Return the seconds until the breaker opens: 0 if it is open, infinity without an outage."""
         if self._trouble == _WELL:
             return math.inf
         with self._lock:
             return self._left(self._retry.clock())
 
     def answered(self) -> None:
-        """Hears that the service lives."""
+        """Record a response that is not transient; it ends the outage and closes the breaker."""
         self._lives = True
         if self._trouble != _WELL:
             with self._lock:
                 self._calm()
 
     def failed(self, sent: float, *, too_much: bool = False) -> None:
-        """Hears that a request sent at that time brought nothing, be it that it was only too much."""
+        """Record a failed request. sent: when it was sent, on the clock of `Retry`. too_much: it was rate-limited."""
         with self._lock:
             if self._trouble == _WELL:
                 self._troubles += 1
@@ -82,7 +82,7 @@ class CircuitBreaker:
                 self._spend()
 
     def gave_up(self, trouble: int) -> None:
-        """Hears that a call which began in that trouble has used up its tries."""
+        """Record that a call whose first failure was in that outage stopped retrying."""
         with self._lock:
             if trouble == self._trouble != _WELL:
                 self._spend()

@@ -1,6 +1,6 @@
-"""Client: one call at a time, checked against the description, tried again where that is safe, its answer decoded.
+"""Client: validate a call against the API description, send it, retry where safe, and decode the response.
 
-It knows no manifest. What it raises is ours: misuse is ValueError, everything that a service can do is an ApiError.
+Raises ValueError for misuse and ApiError for all that the service or the network can cause, never httpx's errors.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ _TOO_MUCH = "not sent, since the service has refused the requests before as too 
 
 
 class Client:
-    """One connection to the service. Not for several threads at once: a crew gives each its own.
+    """One connection to the service. Not thread-safe: `WorkerPool` gives each thread its own client.
 
-    seconds: how long one try may take. on_call hears of every try. pace and budget are shared by the clients of a run;
-    without them, the client has a pace and each call a budget of its own. only_reads: a call that writes is misuse, and
-    raises ValueError before anything is sent. url_said: where the URL was said, for the hints of errors.
-    The token shows in nothing that this raises or tells.
+    The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
+
+    wire        the API under the project's dialect; default: no overrides
+    transport   replaces the network, as the sandbox does; the client does not close it
+    pace        rate limiter shared by the clients of a run; default: one per client
+    budget      circuit breaker shared likewise; default: one per call
+    on_call     called after each attempt
+    only_reads  raise ValueError for a call that writes, before anything is sent
+    seconds     time limit of one attempt
+    max_bytes   size limit of one response body
+    url_said    where the URL is declared, for the hints of errors
     """
 
     def __init__(
@@ -71,7 +78,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self._door.close()
 
     def call(
@@ -83,7 +90,7 @@ class Client:
         body: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
-        """The answer to one operation; None where it answers nothing. Raises ValueError for what is not such a call."""
+        """Return the response of one operation, None if it has no body. Raises ValueError for wrong arguments."""
         known = self.wire[operation]
         return self._perform(prepare(known, known.fill(path or {}), query or {}, body, headers))
 
@@ -96,9 +103,10 @@ class Client:
         body: object = None,
         operation: str | None = None,
     ) -> Json:
-        """The answer to a call whose path is already filled in.
+        """Return the response to a request whose path is already filled in.
 
-        With an operation, the request has to be one of it; without, any path below the service's URL goes.
+        With `operation`, method and path must be that operation's; without, any path below the service's URL is
+        allowed, and any method but GET and HEAD counts as a write. Raises ValueError otherwise.
         """
         if operation is None:
             return self._perform(prepare_raw(method, path, query or {}, body))
@@ -108,7 +116,7 @@ class Client:
         return self._perform(prepare(route[0], path, query or {}, body))
 
     def _perform(self, asked: PreparedRequest) -> Json:
-        """Sends it, and again while that is safe and patience lasts."""
+        """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
         if asked.writes and self._only_reads:
             raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
         budget = self._budget or CircuitBreaker(self._retry)
@@ -135,7 +143,7 @@ class Client:
     def _pause(
         self, outcome: Answer | RequestNotSent | ResponseLost, tried: int, waited: float, budget: CircuitBreaker
     ) -> float | None:
-        """Seconds until the next try of a call that came to this; None: enough."""
+        """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, Answer):
             return self._retry.pause(tried, waited)
         return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
@@ -144,14 +152,14 @@ class Client:
         return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
 
     def _may_send(self, budget: CircuitBreaker) -> bool:
-        """Waits for the turn to send, and says whether anything is to be sent at all."""
+        """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
         left = budget.left()
         return left > 0 and self._pace.wait(left) and budget.left() > 0
 
     def _attempt(
         self, asked: PreparedRequest, tried: int, budget: CircuitBreaker
     ) -> Answer | RequestNotSent | ResponseLost:
-        """One try and what came of it."""
+        """Send the request once and return the outcome."""
         start = self._retry.clock()
         outcome: Answer | RequestNotSent | ResponseLost
         try:
@@ -166,7 +174,7 @@ class Client:
         return outcome
 
     def _heed(self, outcome: Answer | RequestNotSent | ResponseLost, sent: float, budget: CircuitBreaker) -> None:
-        """Lets pace and budget know what a try says of the service."""
+        """Report an outcome to the rate limiter and the circuit breaker."""
         if isinstance(outcome, Answer) and self._retry.is_alive(outcome.status):
             self._pace.answered()
             budget.answered()
@@ -176,7 +184,7 @@ class Client:
             self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
 
     def _may_repeat(self, asked: PreparedRequest, outcome: Answer | RequestNotSent | ResponseLost) -> bool:
-        """Whether sending it again cannot do anything twice, and may help."""
+        """Whether a retry cannot repeat a write and may succeed."""
         if isinstance(outcome, Answer):
             return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
         if isinstance(outcome, RequestNotSent):

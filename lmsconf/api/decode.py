@@ -1,4 +1,4 @@
-"""JSON as strict as its standard: what two readers could read in two ways is no answer."""
+"""Strict JSON: reject what the standard does not allow, and what parsers interpret differently."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def decode(body: bytes) -> Json:
-    """The value of a JSON text in UTF-8.
+    """Decode JSON in UTF-8.
 
-    Raises ValueError for anything else, also for a key that stands twice, NaN, infinities and half characters.
+    Raises ValueError for anything else, including duplicate keys, NaN, infinities, lone surrogates and nesting that is
+    too deep.
     """
-    # One at a time: threads gain nothing here, and each takes many times the memory of the text.
+    # One at a time: decoding gains nothing from threads, and each takes many times the memory of the text.
     with _ONE_AT_A_TIME:
         try:
             value = json.loads(
@@ -31,13 +32,13 @@ def decode(body: bytes) -> Json:
 
 
 def encode(value: object) -> bytes:
-    """The JSON text of a request. Raises ValueError for what is no JSON, tuples among it."""
+    """Encode a request body. Raises ValueError for what is not JSON, including tuples."""
     _check(value)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _check(value: object) -> None:
-    """Refuses what json would turn into something else: a name that still waits for its id is a tuple, not a list."""
+    """Reject what json.dumps converts silently: a reference not yet replaced by its id is a tuple, not a list."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

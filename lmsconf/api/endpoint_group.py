@@ -1,6 +1,6 @@
-"""Group: what the typed methods of each endpoint group stand on.
+"""Group: base class of the endpoint groups in `sdk`.
 
-Callers use the description's own names. Those of the project's dialect come in here, and out again in answers.
+Callers use canonical names; they are translated here to the wire names of the project's dialect, and back in responses.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lmsconf.errors import BadAnswer
 from lmsconf.model.values import Json
 
 ListOf = list
-"""`list`, for annotations in classes that have a method of that name."""
+"""`list`, for annotations in classes with a method `list`."""
 
 
 class Missing(Enum):
-    """The value of an argument that was not given, where None is a value of its own."""
+    """Type of the default of arguments for which None is a value."""
 
     LEFT_OUT = "left out"
 
@@ -29,11 +29,11 @@ class Missing(Enum):
 LEFT_OUT: Final = Missing.LEFT_OUT
 LeftOut: TypeAlias = Literal[Missing.LEFT_OUT]
 Page = Callable[[int, int], Mapping[str, object]]
-"""Fetches one page: how many rows to skip, and how many to give → the answer."""
+"""Fetch one page: (skip, limit) → response."""
 
 
 class Group:
-    """The operations of one group, over one client."""
+    """The operations of one endpoint group, over one client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -48,9 +48,9 @@ class Group:
         body: Mapping[str, object] | None = None,
         nullable: Mapping[str, object] | None = None,
     ) -> object:
-        """The answer, in the description's own names. What is None is left out, among `nullable` what is LEFT_OUT.
+        """Return the response, in canonical names. Omits arguments that are None, LEFT_OUT in `nullable`.
 
-        Raises ValueError for values that are not of the kind that the description says, before anything is sent.
+        Raises ValueError for arguments that do not match the operation's schemas, before anything is sent.
         """
         wire = self._client.wire
         known = wire[operation]
@@ -70,7 +70,7 @@ class Group:
         return answer_from_wire(wire, operation, known.heard.from_wire(answer))
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
-        """A call that adds people: one after the other, where there are more than the dialect allows in one."""
+        """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""
         check_values(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
         size = self._client.wire.number("manual-groups.add.batch")
@@ -78,7 +78,7 @@ class Group:
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
-        """The body with answers to fields, given by type of field. Raises ValueError for what is no answer."""
+        """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
         behaviour, values = self._client.wire.behaviour, dict[str, object]()
         for type, given in answers.items():
             _check_answers(operation, type, given, values)
@@ -86,9 +86,9 @@ class Group:
         return answers_body(behaviour, values)
 
     def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
-        """Every row of a listing, each id once.
+        """Yield every row of a listing, each id once.
 
-        Raises BadAnswer where the service repeats itself, or where at the end not all rows came that it counts.
+        Raises BadAnswer for a page of known rows only, and if the number of rows differs from the service's total.
         """
         limit = self._client.wire.number("paging.limit")
         seen: set[object] = set()
@@ -101,7 +101,7 @@ class Group:
                 raise BadAnswer(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
             yield from fresh
             seen.update(row.get(id) for row in fresh if id is not None)
-            # By what came, never by what was asked for: a service may hold its pages smaller.
+            # Advance by the rows received, not by `limit`: the service may cap its pages.
             skip, last = skip + len(found), found
             counted = answer.get(total) if total else None
             if not found or (id is not None and len(seen) == counted):
@@ -114,7 +114,7 @@ _AGAIN = "The workspace may have changed meanwhile: read it again."
 
 
 def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """The rows of a page. Raises BadAnswer where there are none to be had."""
+    """Return the rows of a page. Raises BadAnswer if it has no list of objects under `key`."""
     found = answer.get(key)
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise BadAnswer(f"a page came without its list of {key}")
@@ -122,7 +122,7 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
 
 
 def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:
-    """Refuses what a field of that type cannot hold. The description allows more: it has to fit every shape."""
+    """Raise ValueError for a value unlike its field's type; the schema is looser, as it covers all body shapes."""
     if answers is None:
         return
     if not isinstance(answers, Mapping):
@@ -144,10 +144,10 @@ def _type(value: object) -> str:
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:
-    """What is not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in (values or {}).items() if value is not None}
 
 
 def _text(value: str | bool) -> str:
-    """A path parameter as it stands in a path."""
+    """Return a path parameter as text: booleans are true and false."""
     return value if isinstance(value, str) else str(value).lower()

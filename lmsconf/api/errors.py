@@ -1,4 +1,4 @@
-"""What an answer, or the lack of one, means: a value for the caller, or the one error that says what is known."""
+"""Map an HTTP response or a transport failure to a JSON value or an ApiError."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 300
 _LOOKED_AT = 64 * 1024
 _BETWEEN_WORDS = " \t\r\n\"'<>"
 _MISUNDERSTOOD = (400, 409, 422)
-"""The refusals that wrong names in a body, or a wrong guess at a behaviour, would get."""
+"""The statuses that a body with wrong names, or a wrongly assumed behaviour of the dialect, would get."""
 _PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
@@ -26,7 +26,7 @@ _JSON_TYPES = {"object": dict, "array": list}
 
 
 def parse_response(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> Json:
-    """The value that an answer carries. Raises the ApiError that it stands for otherwise."""
+    """Return the value of a 2xx response, None if it has no body. Raises the ApiError of any other status."""
     if 200 <= answer.status < 300:
         return _value(asked, answer, door)
     raise _refusal(asked, answer, door, tried)
@@ -35,7 +35,7 @@ def parse_response(asked: PreparedRequest, answer: Answer, door: HttpTransport, 
 def to_error(
     asked: PreparedRequest, failure: RequestNotSent | ResponseLost, door: HttpTransport, tried: int
 ) -> ApiError:
-    """The error for a call that got no answer: whether it may have been carried out makes the difference."""
+    """Return the error for a request without a response: AnswerLost if it is a write that may have been carried out."""
     message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
     if isinstance(failure, ResponseLost) and asked.writes:
         return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
@@ -44,14 +44,14 @@ def to_error(
 
 
 def _value(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
-    """The decoded body of a success; None where the operation answers nothing. Raises BadAnswer."""
+    """Return the decoded body of a 2xx response; None if the operation has none. Raises BadAnswer."""
     if asked.operation is None:
         empty = answer.unreadable is None and not answer.body.strip()
         return None if empty else _decoded(asked, answer, door)
     expected = asked.operation.success
     if expected is None:
         if answer.body.lstrip()[:1] == b"<":
-            # A page for people: somebody on the way answered, and the service may never have heard of it.
+            # An HTML page: a proxy may have sent it without passing the request on to the service.
             raise _bad(asked, answer, door, "it is a page, and the service answers this with nothing")
         return None
     value = _decoded(asked, answer, door)
@@ -61,7 +61,7 @@ def _value(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
 
 
 def _decoded(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
-    """The body as a value. Raises BadAnswer where it cannot be one."""
+    """Decode the body. Raises BadAnswer if it is unreadable, too large or not JSON."""
     if answer.unreadable is not None:
         raise _bad(asked, answer, door, answer.unreadable)
     try:
@@ -85,7 +85,7 @@ def _bad(asked: PreparedRequest, answer: Answer, door: HttpTransport, reason: st
 
 
 def _refusal(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> ApiError:
-    """The error that an answer other than a success stands for."""
+    """Return the error for a response that is not 2xx."""
     excerpt = _excerpt(answer, door)
     kind, hint = _meaning(asked, answer, door)
     said = f": {excerpt}" if excerpt else ""
@@ -99,7 +99,7 @@ def _refusal(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried:
 
 
 def _meaning(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> tuple[type[ApiError], str | None]:
-    """Which error a status stands for, and the way out of it."""
+    """Return the error class and the hint for a status that is not 2xx."""
     status = answer.status
     if status < 400:
         return Rejected, _moved_hint(answer, door)
@@ -118,13 +118,13 @@ def _meaning(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> tup
 
 
 def _is_at_the_root(asked: PreparedRequest) -> bool:
-    """Whether a read names nothing that could be missing, so that a 404 is about where the API is."""
+    """Whether the request is a read that names no resource, so that a 404 means a wrong base URL."""
     operation = asked.operation
     return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
 
 
 def _moved_hint(answer: Answer, door: HttpTransport) -> str:
-    """Names the host that a redirect points to. It is never followed: the token belongs to one host."""
+    """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
     try:
         other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
     except ValueError:
@@ -134,7 +134,7 @@ def _moved_hint(answer: Answer, door: HttpTransport) -> str:
 
 
 def _dialect_hint(asked: PreparedRequest, status: int) -> str | None:
-    """Where to look when the service may use other words than the ones sent."""
+    """Return the dialect keys to check if the service may use other names or smaller pages than assumed."""
     if asked.operation is None or status not in _MISUNDERSTOOD:
         return None
     if not asked.writes:
@@ -157,16 +157,16 @@ def _id(asked: PreparedRequest) -> str | None:
 
 
 def _excerpt(answer: Answer, door: HttpTransport) -> str:
-    """The beginning of a body, fit for a terminal."""
+    """Return the start of a body, redacted and safe to print on a terminal."""
     text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
     if len(answer.body) > _LOOKED_AT:
-        # What is cut in two is no longer known for the secret that it may be.
+        # Cut at a word boundary: redaction does not recognise half a secret.
         text = text[: max(text.rfind(mark) for mark in _BETWEEN_WORDS) + 1]
     return _safe(door.clean(text).strip()[:_SHOWN])
 
 
 def _safe(text: str) -> str:
-    """The text on one line, with everything that a terminal would act upon made visible."""
+    """Return the text on one line, with control characters and unusual spaces escaped."""
     return "".join(
         char if char == " " or unicodedata.category(char)[0] not in "CZ" else f"\\u{ord(char):04x}" for char in text
     )

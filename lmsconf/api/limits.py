@@ -1,6 +1,6 @@
-"""How much a service may answer: rows, pages and memory of a listing, answers of a fan-out, values of one answer.
+"""Limits on responses: rows, pages and memory of a listing, memory of a fan-out, values of one response.
 
-A service whose pages never end, or whose rows are as large as it likes, ends the run with a sentence. What is normal is
+They stop a run, with an error, at a service whose pages never end or whose rows are oversized. They leave room for
 200,000 people, 5,000 groups, one of them with 100,000 members, and 20,000 assignments of one content.
 """
 
@@ -16,15 +16,15 @@ from lmsconf.model.values import Json
 
 MIB: Final = 1024 * 1024
 ANSWER: Final = 16 * MIB
-"""How many bytes one answer may have."""
+"""Maximum size of one response body, in bytes."""
 PAGES: Final = 20_000
-"""How many pages one listing may have."""
+"""Maximum number of pages of one listing."""
 AHEAD: Final = 16
-"""How many pages of one listing are asked for before the first of them is used."""
+"""Maximum number of pages of one listing that are requested ahead."""
 FAN_OUT: Final = 96 * MIB
-"""How much memory the answers about single resources may take together, one question asked about all of them."""
+"""Maximum memory, in bytes, of the responses of one fan-out: one read operation called once per resource."""
 TEXT: Final = 100_000
-"""How many characters one text of a row may have."""
+"""Maximum length of one string of a row, in characters."""
 _PAGE_VALUES: Final = 32 * MIB
 _VALUES: Final = 64 * MIB
 _SMALL: Final = MIB // 4
@@ -33,7 +33,7 @@ _EVERYTHING: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows a listing may have, and how much memory they may take."""
+    """Maximum number of rows of a listing, and of the memory that they take, in bytes."""
 
     rows: int
     memory: int
@@ -45,22 +45,22 @@ _LISTINGS: Final = {"users.list": _PEOPLE, "users.extended-info": _PEOPLE}
 
 
 class TooLarge(ValueError):
-    """An answer that holds more than is decoded."""
+    """A response with more values, or longer strings, than are accepted."""
 
 
 def limit_of(operation: str, *, everything: bool) -> Limit:
-    """The limit of one listing. everything: whether all of each row is wanted, and not only what a plan compares."""
+    """Return the limit of one listing. everything: rows are kept whole, not only the fields that a plan compares."""
     found = _LISTINGS.get(operation, _OTHERS)
     return replace(found, memory=found.memory * _EVERYTHING) if everything else found
 
 
 def fan_out(*, everything: bool) -> int:
-    """How much memory the answers of one fan-out may take."""
+    """Return the maximum memory of one fan-out, in bytes. everything: responses are kept whole."""
     return FAN_OUT * _EVERYTHING if everything else FAN_OUT
 
 
 def too_many(what: str, limit: str) -> BadAnswer:
-    """The error that ends a run: what came, and more than how much of it."""
+    """Return the error that ends a run. what: what exceeds its limit. limit: the limit, in words."""
     return BadAnswer(
         f"the service answers more {what} than lmsconf reads: {limit}",
         hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake; ask "
@@ -69,9 +69,10 @@ def too_many(what: str, limit: str) -> BadAnswer:
 
 
 def memory_of(value: Json, seen: set[int] | None = None) -> int:
-    """About how many bytes of memory a decoded value takes. What a list shares with an earlier one counts once.
+    """Estimate the memory of a decoded value, in bytes.
 
-    seen: the objects in lists that were counted before. Raises TooLarge for a text that is longer than any name.
+    seen: ids of the objects in lists that are already counted; an object shared between lists counts once.
+    Raises TooLarge for a string longer than TEXT.
     """
     size, left = 0, [value]
     while left:
@@ -79,7 +80,7 @@ def memory_of(value: Json, seen: set[int] | None = None) -> int:
         if isinstance(one, str):
             if len(one) > TEXT:
                 raise TooLarge(f"it holds a text of more than {TEXT:,} characters")
-            # A character beyond ASCII makes every character of its text wider.
+            # One character outside ASCII widens every character of a string, to at most 4 bytes.
             size += 56 + len(one) * (1 if one.isascii() else 4)
         elif isinstance(one, dict):
             size += 200 + sum(map(len, one))
@@ -93,7 +94,7 @@ def memory_of(value: Json, seen: set[int] | None = None) -> int:
 
 
 def _unseen(items: list[Json], seen: set[int]) -> Iterator[Json]:
-    """The items of a list but for objects that stood in a list before."""
+    """Yield the items of a list except the objects in `seen`, and add the new ones to it."""
     for item in items:
         if not isinstance(item, dict):
             yield item
@@ -103,14 +104,14 @@ def _unseen(items: list[Json], seen: set[int]) -> Iterator[Json]:
 
 
 class Room:
-    """What is left of a limit, for several threads. Raises BadAnswer where it is used up."""
+    """Memory quota shared by the responses of a fan-out. Thread-safe."""
 
     def __init__(self, size: int, what: str) -> None:
         self._size, self._left, self._what = size, size, what
         self._lock = threading.Lock()
 
     def take(self, value: Json) -> None:
-        """Counts one more value that is held on to."""
+        """Count a value that is kept. Raises BadAnswer if the quota is exceeded or a string is too long."""
         try:
             size = memory_of(value)
         except TooLarge as error:
@@ -122,9 +123,9 @@ class Room:
 
 
 def check_values(body: bytes, *, paged: bool) -> None:
-    """Raises TooLarge for an answer that would take much more memory decoded than it has bytes.
+    """Raise TooLarge for a body that would take too much memory once decoded.
 
-    It is found by counting what begins and separates values, which is quick, and too many where texts hold such marks.
+    The estimate counts braces, brackets and commas: fast, and too high for strings that contain them.
     """
     if len(body) < _SMALL:
         return

@@ -1,4 +1,4 @@
-"""The list that an answer is for, and what to say where it is missing: taken for empty, it would have all made anew."""
+"""Reject a listing without its list: read as empty it would plan the creation of everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmsconf.model.values import Json
 
 
 def list_of(operation: Operation) -> tuple[str, str]:
-    """The name of the list that an answer is for and the dialect key of that name; empty where there is none."""
+    """Return the wire name and the dialect key of a response's one required list; empty if there is none."""
     success = operation.success or {}
     needed = cast("list[str]", success.get("required", []))
     properties = cast("Mapping[str, Schema]", success.get("properties", {}))
@@ -23,7 +23,7 @@ def list_of(operation: Operation) -> tuple[str, str]:
 
 
 def with_its_list(operation: Operation, answer: Json) -> Json:
-    """The answer. Raises BadAnswer where it lacks the list it is for."""
+    """Return the response. Raises BadAnswer if its list is missing or is not a list."""
     listed, key = list_of(operation)
     if listed and isinstance(answer, dict) and not isinstance(answer.get(listed), list):
         place = f"{operation.method} {operation.path}"
@@ -36,7 +36,7 @@ def with_its_list(operation: Operation, answer: Json) -> Json:
 
 
 def list_hint(listed: str, key: str, answer: Json) -> str:
-    """What is missing, what comes of that, and the way out."""
+    """Word what is wrong with the list, that nothing is changed because of it, and how to fix it."""
     said = answer if isinstance(answer, dict) else {}
     lists = [name for name, item in said.items() if isinstance(item, list)]
     wrong = f"{quoted(listed)} is no list" if listed in said else f"the key {quoted(listed)} is missing"

@@ -1,4 +1,4 @@
-"""Listings, page after page, and whether what came is provably all of it."""
+"""Read a listing page by page, and decide whether the rows are provably complete."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lmsconf.model.api import ListOperation, Rows
 from lmsconf.model.values import Json
 
 Ask = Callable[[Mapping[str, Json]], Future[Json]]
-"""Asks for one page: its query → the answer, some day."""
+"""Request one page: query → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
-"""What of a row to hold on to."""
+"""Reduce a row to the fields that are kept."""
 Heard = Callable[[int | None, int], None]
-"""Hears the total and the number of rows of the first page."""
+"""Called with the total, if there is one, and the number of rows of the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSchema:
-    """How a listing is laid out: the key of its rows, of their id and of the total, and the largest page to ask for.
+    """The keys of a listing's rows, of their id and of the total, and the page size to request.
 
-    paged: whether there is more than one page to ask for. keep: makes a row smaller before it is put aside. key: the
-    dialect key that names the rows, empty where none does. most: how many rows there may be, and how large.
+    paged: the operation takes `skip` and `limit`. keep: reduces a row before it is stored. key: the dialect key of the
+    name of the rows, empty if it has none. most: the limits of rows and memory.
     """
 
     rows: str
@@ -42,7 +42,7 @@ class PageSchema:
     def of(
         cls, wire: ApiSpec, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False
     ) -> PageSchema:
-        """As the workspace's dialect has it."""
+        """Return the schema of a listing under the workspace's dialect."""
         return cls(
             rows=operation.rows,
             id=operation.id,
@@ -56,10 +56,10 @@ class PageSchema:
 
 
 class _Pages:
-    """The pages of one listing by where they begin.
+    """The pages of one listing, by their `skip`.
 
-    Once the first has told how large a page is and how many rows there are, the others are asked for side by side.
-    Each is used only where the rows before it number what it skips; what turns out not to be needed is dropped.
+    The first page gives the page size and the total; the others are then prefetched concurrently. A prefetched page is
+    used only if its `skip` equals the number of rows received before it; the rest are cancelled.
     """
 
     def __init__(self, ask: Ask, layout: PageSchema, query: Mapping[str, Json]) -> None:
@@ -68,24 +68,24 @@ class _Pages:
         self._coming: Iterator[int] = iter(())
 
     def __getitem__(self, skip: int) -> Json:
-        """The page that begins after so many rows. Raises ApiError."""
+        """Return the page at `skip`. Raises ApiError."""
         asked = self._ahead.pop(skip, None)
         self._fill()
         return (asked or self._asked(skip)).result()
 
     def foresee(self, total: int | None, size: int) -> None:
-        """Asks for all that should follow a first page of that size."""
+        """Prefetch the pages after a first page of `size` rows."""
         if self._layout.paged and total is not None and size:
             self._coming = iter(range(size, total, size))
             self._fill()
 
     def _fill(self) -> None:
-        """Asks for the next pages, as long as few of them wait to be used."""
+        """Request the next pages, up to AHEAD unused ones."""
         while len(self._ahead) < AHEAD and (skip := next(self._coming, None)) is not None:
             self._ahead[skip] = self._asked(skip)
 
     def drop(self) -> None:
-        """Lets go of what nobody waits for any more."""
+        """Cancel the prefetched pages that were not used."""
         self._coming = iter(())
         for future in self._ahead.values():
             future.cancel()
@@ -97,7 +97,11 @@ class _Pages:
 
 @dataclass(slots=True)
 class Scan:
-    """One reading from the first page to the last. last: how many rows the last page brought that had any."""
+    """One pass over a listing.
+
+    rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
+    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see `memory_of`.
+    """
 
     rows: dict[str, dict[str, Json]] = field(default_factory=dict)
     totals: set[int] = field(default_factory=set)
@@ -108,19 +112,19 @@ class Scan:
 
 
 class _Endless(Exception):
-    """A listing that has more than any workspace: the run ends with it."""
+    """A listing exceeds its limits; ends the run."""
 
 
 class _Unfit(Exception):
-    """A page that no second reading would mend."""
+    """A malformed page; a second pass would not help."""
 
 
 def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
-    """Every row of a listing. It never raises for a page that failed or makes no sense, but says `incomplete`.
+    """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
 
-    What the service changes while it is read can shift rows from page to page; a second reading settles that.
-    A refused credential and a service that cannot be reached are raised: every other read would end the same. So is
-    BadAnswer for a listing that has more than any workspace.
+    Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
+    Raises Unauthorized and Unreachable, since every other read would fail too, and BadAnswer for a listing that exceeds
+    its limits.
     """
     found = Scan()
     reason: str | None = None
@@ -145,7 +149,7 @@ def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Hear
 
 
 def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, on_first: Heard | None) -> str | None:
-    """Reads to the end, and says why that may not be all; None where it is. Raises ApiError and _Unfit."""
+    """Read to the end; return why `found` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
     pages = _Pages(ask, layout, query)
     try:
         while True:
@@ -160,7 +164,7 @@ def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, 
                 found.totals.add(total)
             known = len(found.rows)
             _collect(rows, layout, found)
-            # By what came, never by what was asked for: a service may hold its pages smaller.
+            # Advance by the rows received, not by `limit`: the service may cap its pages.
             found.received += len(rows)
             _refuse_endless(layout, found)
             if rows and len(found.rows) == known:
@@ -175,10 +179,10 @@ def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, 
 
 
 def _end(pages: _Pages, layout: PageSchema, found: Scan) -> str | None:
-    """Why an empty page may not be the end; None where it is.
+    """Return why an empty page may not be the end of the listing, or None.
 
-    Where nothing counts the rows and the page before was a full one, or there was none, an empty page is all that says
-    so. Then one more look, from the last row on, must bring a row, and none that was not there.
+    Without a total, and after a full page or none, the empty page is the only evidence. Then read once more from the
+    last row: it must return exactly one known row, or nothing if there are no rows.
     """
     full = found.sizes[0] if len(found.sizes) > 1 else layout.limit
     if not layout.paged or found.totals or (found.sizes and found.sizes[-1] < full):
@@ -190,7 +194,7 @@ def _end(pages: _Pages, layout: PageSchema, found: Scan) -> str | None:
 
 
 def _collect(rows: list[dict[str, Json]], layout: PageSchema, found: Scan) -> None:
-    """Adds what is new of a page, by id."""
+    """Add the rows of a page that are new, by id."""
     for row in rows:
         id = _id(row, layout)
         if id not in found.rows:
@@ -205,7 +209,7 @@ def _collect(rows: list[dict[str, Json]], layout: PageSchema, found: Scan) -> No
 
 
 def _refuse_endless(layout: PageSchema, found: Scan) -> None:
-    """Raises _Endless where more came than any workspace holds."""
+    """Raise _Endless if the rows, their memory or the pages exceed the limits."""
     most = layout.most
     if len(found.rows) > most.rows:
         raise _Endless(f"at most {most.rows:,} are read, and more came")
@@ -216,7 +220,7 @@ def _refuse_endless(layout: PageSchema, found: Scan) -> None:
 
 
 def _page(page: Json, layout: PageSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
-    """The rows and the total of one page. Some services write null where no rows are left; a first page may not."""
+    """Return rows and total of a page. Null rows, as some services end a listing, are allowed after the first page."""
     rows = page.get(layout.rows) if isinstance(page, dict) else None
     if isinstance(page, dict) and not is_first and layout.rows in page and rows is None:
         rows = []
@@ -230,7 +234,10 @@ def _page(page: Json, layout: PageSchema, *, is_first: bool) -> tuple[list[dict[
 
 
 def _id(row: Mapping[str, Json], layout: PageSchema) -> str:
-    """The id of a row as text. Where its own key is missing, plain `id` says the same, as it does for custom fields."""
+    """Return the id of a row as text. Without its own key, `id` is used.
+
+    They are equal in custom fields (API specification, Custom field).
+    """
     found = row.get("id") if row.get(layout.id) is None else row[layout.id]
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise _Unfit(f"a row of {layout.rows} came without its {layout.id}")
@@ -238,7 +245,7 @@ def _id(row: Mapping[str, Json], layout: PageSchema) -> str:
 
 
 def _disagreement(layout: PageSchema, found: Scan) -> str | None:
-    """Why the rows are not what the service counts, or counted a page earlier; None where all agree."""
+    """Return why the number of rows differs from a total reported by any page; None if all agree."""
     if found.totals <= {len(found.rows)}:
         return None
     said = " and then ".join(str(total) for total in sorted(found.totals))

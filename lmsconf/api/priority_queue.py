@@ -1,4 +1,4 @@
-"""A queue that hands out the most urgent first, and knows that one urgent thing often follows another."""
+"""Thread-safe priority queue that can wait briefly for the next request of a chain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Priority(IntEnum):
-    """What goes first: a page that another one waits for, before one of many requests that nothing waits for."""
+    """CHAIN: the next request follows from the response, as with pages. FAN_OUT: independent. END: stops a worker."""
 
     CHAIN = 0
     FAN_OUT = 1
@@ -20,7 +20,7 @@ class Priority(IntEnum):
 
 
 class PriorityQueue(Generic[T]):
-    """Things in order of urgency, first come first served among equals. Safe to use from many threads."""
+    """Items by priority, FIFO among equals. Thread-safe."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[Priority, int, T]] = []
@@ -28,17 +28,17 @@ class PriorityQueue(Generic[T]):
         self._changed = threading.Condition()
 
     def put(self, priority: Priority, thing: T) -> None:
-        """Adds a thing."""
+        """Add an item."""
         with self._changed:
             heappush(self._heap, (priority, next(self._order), thing))
             self._changed.notify()
 
     def get(self, linger: float = 0.0) -> tuple[Priority, T]:
-        """The most urgent thing, waiting until there is one.
+        """Remove and return the first item with its priority; block until there is one.
 
-        linger: seconds to hope for the next link of a chain where only less urgent things are there. Whoever has
-        just answered one link is free exactly when the next is asked for; taking up something else in that moment
-        would make the chain wait for all of it.
+        linger: seconds to wait for a CHAIN item while only others are queued. The worker that has just finished a page
+        is free exactly when the next page is submitted; with another job taken in that moment, the page would wait for
+        all of it.
         """
         with self._changed:
             if linger and self._heap:
@@ -48,7 +48,7 @@ class PriorityQueue(Generic[T]):
             return priority, thing
 
     def clear(self) -> list[T]:
-        """Takes everything out, in no order."""
+        """Remove and return all items, in no order."""
         with self._changed:
             things = [thing for _, _, thing in self._heap]
             self._heap.clear()

@@ -1,4 +1,4 @@
-"""Pace: one rate for all clients of a run, learnt from a service that says "too many"."""
+"""Rate limiter shared by all clients of a run; it learns the rate from rate-limited responses."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from typing import Final
 
 _REMEMBERED: Final = 64
 _SLOWEST: Final = 1.0
-"""Requests a second; below that a run would hardly go on."""
+"""Minimum learnt rate in requests a second; with less a run would hardly progress."""
 _USUAL: Final = 20.0
-"""Requests a second where too little was answered to tell, and at least where the service says when to come again."""
+"""Requests a second: the first learnt rate after too few responses, and the minimum one if Retry-After is given."""
 _TELLING: Final = 8
-"""Answers that tell a rate; one refusal among the first requests of a run says little of it."""
+"""Responses needed to measure a rate; one refusal among the first requests of a run says little about it."""
 _REGAINED: Final = 20.0
-"""Seconds until what was given up is regained."""
+"""Seconds in which the rate grows by the learnt rate."""
 _LEAST_REGAINED: Final = 0.5
-"""Requests a second that every second gives back, at least."""
+"""Minimum growth of the rate per second, in requests a second."""
 
 
 _KEPT_AT_FIRST: Final = 0.5
 _KEPT: Final = 0.7
-"""What of the rate is kept after a refusal. Once a rate was learnt, the right one is not far away."""
+"""Factor on the rate after a later refusal: milder, since a learnt rate is close to the right one."""
 
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """When somebody may send."""
+    """When a waiting request may be sent, on the limiter's clock."""
 
     at: float
 
 
 class RateLimiter:
-    """A token bucket that holds one token. Safe to use from many threads.
+    """Token bucket of one token, with an adaptive rate. Thread-safe, FIFO.
 
-    Nothing waits until the service says that it is too much, unless there is a limit from the start. Then the rate at
-    which it answered until now is halved, nobody sends anything before the time that it named, and from there the rate
-    grows again, evenly: in twenty seconds by as much as it is. What was under way at that moment counts as one. Each
-    later refusal takes less than a third. Who waits is served in the order in which they came.
+    Without `limit`, nothing waits until the service refuses a request as too many. Then the rate of responses so far is
+    halved, nothing is sent before the time in Retry-After, and from then on the rate grows linearly: in twenty seconds
+    by the learnt rate. Refusals of requests in flight at that moment count as one. Each later refusal takes 30 % off.
 
-    limit: the most requests a second, whatever was learnt.
+    limit: maximum rate in requests a second, whatever rate is learnt.
     """
 
     def __init__(
@@ -62,14 +61,14 @@ class RateLimiter:
         self._free = limit is None
 
     def wait(self, at_most: float) -> bool:
-        """Waits for the caller's turn. False, and at once, where that is further away than so many seconds."""
+        """Wait for the caller's turn. Return False, at once, if that is more than `at_most` seconds away."""
         if self._free:
             return True
         now = self._clock()
         end = now + at_most
         turn = self._taken(now)
         try:
-            # Who sleeps while the service says "too many" finds the turn put off.
+            # A refusal of another request during the sleep postpones the turn.
             while (at := turn.at) <= end:
                 if at > now:
                     self._sleep(at - now)
@@ -82,13 +81,13 @@ class RateLimiter:
                 self._waiting.remove(turn)
 
     def answered(self) -> None:
-        """Hears that the service did what it was asked."""
+        """Record a response that is not transient."""
         self._answered.append(self._clock())
 
     def too_many(self, sent: float, told: float | None) -> None:
-        """Hears that a request sent at that time was too much.
+        """Record that a request sent at that time was refused as too many.
 
-        told: for how many seconds the service wants none. Where it says so, the pause does what the rate need not.
+        told: the seconds in Retry-After, None without it. With it, the learnt rate is at least 20: the pause helps too.
         """
         again = told or 0.0
         with self._lock:
@@ -101,25 +100,25 @@ class RateLimiter:
                 return
             self._since = self._next = max(now + again, self._since)
             if told is None and self._learnt:
-                # Where no time is named, whoever came at once would be the next to be refused.
+                # Without Retry-After, a request sent at once would be refused too.
                 self._next += 1 / self._learnt
-            # Turns that were given out are put off, in their order: whoever waits longest must not wait for ever.
+            # Turns already assigned are postponed in their order, so that none waits for ever.
             for turn in self._waiting:
                 turn.at = self._given(now)
 
     def rate(self) -> float | None:
-        """Requests a second that may be sent now; None: as many as there are."""
+        """Return the current rate in requests a second; None: unlimited."""
         return self._rate(self._clock())
 
     def _taken(self, now: float) -> _Turn:
-        """The next turn there is, as one that somebody waits for."""
+        """Assign the next turn and add it to the waiting ones."""
         with self._lock:
             turn = _Turn(self._given(now))
             self._waiting.append(turn)
             return turn
 
     def _given(self, now: float) -> float:
-        """When the next turn is that nobody has."""
+        """Reserve the next free turn and return its time."""
         at = max(now, self._next)
         rate = self._rate(at)
         self._next = at if rate is None else at + 1 / rate
@@ -132,7 +131,7 @@ class RateLimiter:
         return min(self._learnt + gained, self._limit or math.inf)
 
     def _rate_seen(self, now: float) -> float:
-        """How many requests a second were answered lately, and never more than were allowed."""
+        """Return the recent rate of responses, at most the current rate."""
         answers = len(self._answered)
         seen = 2 * _USUAL if answers < _TELLING else answers / max(now - self._answered[0], 0.001)
         allowed = self._rate(now)

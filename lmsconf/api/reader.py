@@ -1,4 +1,4 @@
-"""Reader: the workspace as the core reads it, side by side on a crew. There is no way to write through it."""
+"""Reader: concurrent, read-only access to a workspace on a worker pool."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """The reads of a workspace, as the core's `Api` promises them. An operation that writes raises ValueError.
+    """Implements `lmsconf.model.api.Api`. Raises ValueError for an operation that writes.
 
-    everything: whether all of each row is wanted, which takes more memory than what a plan compares.
+    everything: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
     """
 
     def __init__(self, crew: WorkerPool, wire: ApiSpec | None = None, *, everything: bool = False) -> None:
@@ -34,11 +34,11 @@ class Reader:
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
     ) -> Json:
-        """One answer, before any fan-out that is still waiting."""
+        """Return one response, requested before any queued fan-out."""
         return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
 
     def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
-        """One answer a request, in their order. After a failure nothing more of these is sent."""
+        """Return one response per request, in order. After a failure, those not yet started are cancelled."""
         known = self._readable(operation)
         room = Room(fan_out(everything=self._everything), f"to {known.method} {known.path}")
         futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
@@ -57,13 +57,13 @@ class Reader:
         on_first: Heard | None = None,
         keep: Keep | None = None,
     ) -> Rows:
-        """Every row of a listing, and whether that is provably all of it."""
+        """Return the rows of a listing and whether they are provably complete; see `pagination.read`."""
         known = self._readable(operation.name)
         layout = PageSchema.of(self._wire, operation, keep, everything=self._everything)
         return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
-        """What each job returns. They only wait for answers, so each has a thread; the requests go through the crew."""
+        """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
         futures: dict[str, Future[object]] = {name: Future() for name in jobs}
         threads = [
             threading.Thread(target=_settle, args=(job, futures[name]), name=f"lmsconf-{name}", daemon=True)
@@ -75,7 +75,7 @@ class Reader:
         return {name: future.result() for name, future in futures.items()}
 
     def _readable(self, operation: str) -> Operation:
-        """The operation, if it only reads."""
+        """Return the operation. Raises ValueError if it writes."""
         known = self._wire[operation]
         if known.writes:
             raise ValueError(f"{operation} writes, and this only reads")
@@ -89,7 +89,7 @@ class Reader:
         priority: Priority,
         room: Room | None = None,
     ) -> Future[Json]:
-        """The future of one answer. room: what the answers that are held on to may take."""
+        """Submit one request; return the future of its response. room: the memory quota it counts towards."""
 
         def ask(client: Client) -> Json:
             answer = client.call(operation.id, path=path, query=query)
@@ -101,12 +101,12 @@ class Reader:
 
 
 def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:
-    """The futures that have ended in an error, in order."""
+    """Return the futures that ended with an exception, in order."""
     return [future for future in futures if future.done() and not future.cancelled() and future.exception()]
 
 
 def _settle(job: Callable[[], object], future: Future[object]) -> None:
-    """Runs a job into its future."""
+    """Run a job and set its result or exception on the future."""
     try:
         result = job()
     except BaseException as error:

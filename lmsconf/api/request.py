@@ -1,4 +1,4 @@
-"""What is asked, checked against the description before anything is sent. Misuse is ValueError."""
+"""Build requests, checked against the API description before they are sent. Misuse raises ValueError."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """One request, ready to go. `operation` is None for a call that the description may not know."""
+    """One request, ready to send. operation: None for one that was not checked against the API description."""
 
     operation: Operation | None
     method: str
@@ -29,7 +29,7 @@ class PreparedRequest:
 
     @property
     def target(self) -> str:
-        """Path and query as they follow the service's URL."""
+        """Path and query, relative to the service's URL."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
@@ -40,7 +40,7 @@ def prepare(
     body: object,
     headers: Mapping[str, str] | None = None,
 ) -> PreparedRequest:
-    """A request for an operation, its path already filled. Raises ValueError for names that it does not have."""
+    """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
     _check_path(path)
     if unknown := query.keys() - operation.query.keys():
         raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
@@ -54,20 +54,20 @@ def prepare(
 
 
 def prepare_raw(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
-    """A request below the service's URL that no operation describes. Whatever does not only read counts as a write."""
+    """Build an unchecked request below the service's URL. Any method but GET and HEAD counts as a write."""
     _check_path(path)
     content = None if body is None else encode(body)
     return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
 
 
 def _check_path(path: str) -> None:
-    """Refuses a path that could lead elsewhere: another host, a query, a step upwards."""
+    """Reject a path that could reach elsewhere: with a host, a query or dot segments."""
     if not _PATH.fullmatch(path):
         raise ValueError(f"{path!r} is no path below the service's URL")
 
 
 def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:
-    """Refuses a header that the operation does not have, and a value that could become a second one."""
+    """Reject headers that the operation does not have, and values that could inject another header."""
     if unknown := headers.keys() - set(operation.headers.values()):
         raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
     for name, value in headers.items():
@@ -76,7 +76,7 @@ def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:
 
 
 def _body_of(operation: Operation, body: object) -> bytes | None:
-    """The body as JSON text. Its names are checked; what they hold is for the service to judge."""
+    """Encode the body as JSON. Its property names are checked; their values are left to the service."""
     if operation.body is None:
         if body is not None:
             raise ValueError(f"{operation.id} takes no body")
@@ -92,7 +92,7 @@ def _body_of(operation: Operation, body: object) -> bytes | None:
 
 
 def _query_text(query: Mapping[str, Json]) -> str:
-    """The query as it stands in a URL: nothing for None, one pair for each item of a list."""
+    """Encode the query: None is omitted, a list gives one pair per item."""
     pairs = [
         (name, _text(name, item))
         for name, value in query.items()
@@ -103,7 +103,7 @@ def _query_text(query: Mapping[str, Json]) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """One query value as text."""
+    """Return a query value as text. Raises ValueError for an object or a nested list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

@@ -1,4 +1,4 @@
-"""Which calls are tried again, and after how long. Clock, sleep and chance are passed in."""
+"""Retry policy: which requests are retried, and after how long. Clock, sleep and randomness are injected."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from datetime import UTC, datetime
 
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
-"""Statuses after which a read may do better."""
+"""Transient statuses, after which a read is retried."""
 NOT_NOW = frozenset({TOO_MANY, UNAVAILABLE})
-"""Statuses of a service that is asked too much."""
+"""Statuses that slow the rate limiter down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How patient a client is, and all clients of a run together.
+    """Retry policy of a client, and limits of the circuit breaker that the clients of a run share.
 
-    A service that is gone, hangs, or only says "later" ends a run at most two minutes (`enough`) after the first
-    request that it left without an answer. Only the look-up of its name by the system is not within our hands.
+    A service that is down, hangs, or returns only transient statuses ends a run at most two minutes (`enough`) after
+    the first request that failed so; only the system's DNS lookup cannot be bounded. Durations are in seconds.
 
-    tries         how often one call is sent at most to a service that fails; one that is asked too much, or says when
-                  to come again, is asked as long as patience lasts
-    first         the longest wait before the second try, in seconds; it doubles with each further try
-    longest       what it grows to at most
-    longest_ask   what of a Retry-After is heeded at most
-    patience      how long one call waits between its tries, all waits together
-    enough        seconds without an answer to anybody after which a run gives up
-    straight      failures in a row after which it does
-    now           seconds since the epoch, for a Retry-After that is a date
-    clock         seconds that only ever pass
-    chance        a random number from 0 to 1
+    tries         maximum attempts of one call; while rate-limited or given a Retry-After, only `patience` limits them
+    first         maximum wait before the second attempt; doubles with each further one
+    longest       upper bound of that maximum
+    longest_ask   upper bound of a Retry-After
+    patience      maximum total wait of one call between its attempts
+    enough        outage after which the circuit breaker opens
+    straight      consecutive failures after which it opens
+    now           wall clock since the epoch, for a Retry-After that is a date
+    clock         monotonic clock
+    chance        random number from 0 to 1
     """
 
     tries: int = 4
@@ -48,21 +47,21 @@ class Retry:
     chance: Callable[[], float] = random.random
 
     def is_alive(self, status: int) -> bool:
-        """Whether an answer says anything but "later"."""
+        """Return whether a status is not transient."""
         return status not in _PASSING
 
     def is_too_much(self, status: int, *, lives: bool, retry_after: str | None) -> bool:
-        """Whether an answer says that the service is asked too much, rather than that it fails.
+        """Return whether a response means rate limiting rather than failure.
 
-        lives: whether it has answered before. Some limit the rate with a bare 503, which from a service that was never
-        heard may as well mean that nobody is there.
+        lives: the service has answered before. Some services limit the rate with a 503 without Retry-After; from one
+        that has never answered, it may as well mean that it is down.
         """
         return status == TOO_MANY or (status == UNAVAILABLE and (lives or retry_after is not None))
 
     def heeds(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
-        """Whether a call that got this answer may be sent again.
+        """Return whether a request with this response may be retried.
 
-        A write may only where the service says that it did nothing: "too many", or "unavailable until".
+        A write only after 429, or 503 with Retry-After: statuses that say that it was not carried out.
         """
         if not writes:
             return status in _PASSING
@@ -71,35 +70,35 @@ class Retry:
     def pause(
         self, tried: int, waited: float, retry_after: str | None = None, *, too_much: bool = False
     ) -> float | None:
-        """Seconds until the next try, after `tried` of them and `waited` seconds; None: enough.
+        """Return the seconds until the next attempt, after `tried` attempts and `waited` seconds; None: give up.
 
-        too_much: the service lives and is asked too much.
+        too_much: the service is up and limits the rate.
         """
         left, asked = self.patience - waited, self.asked(retry_after)
         if left <= 0 or (tried >= self.tries and not too_much and asked is None):
             return None
         if asked is not None:
-            # Coming earlier than asked would only be refused again. Who came then and was refused comes later still.
+            # A retry before Retry-After would be refused again. After a second refusal, back off further than asked.
             pause = max(asked, self._half_jitter(tried - 1))
             return pause if pause <= left else None
         if too_much:
             return min(self._half_jitter(tried), left)
-        # Full jitter: clients that failed together should not come back together.
+        # Full jitter: clients that failed together should not retry together.
         return min(self.chance() * self._longest(tried), left)
 
     def _half_jitter(self, tried: int) -> float:
-        """At least half of the longest wait: many tries that come at once would only be refused at once."""
+        """Return at least half of the longest wait: many retries at once would be refused at once."""
         return (0.5 + self.chance() / 2) * self._longest(tried) if tried else 0.0
 
     def _longest(self, tried: int) -> float:
         return min(self.first * 2.0 ** min(tried - 1, 30), self.longest)
 
     def asked(self, retry_after: str | None) -> float | None:
-        """The seconds that a Retry-After header asks for, bounded; None where it says nothing readable."""
+        """Return a Retry-After header in seconds, at most `longest_ask`; None if missing or malformed."""
         text = (retry_after or "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), self.longest_ask)
-        from email.utils import parsedate_to_datetime  # e-mail's reader of dates takes a while to import
+        from email.utils import parsedate_to_datetime  # slow to import
 
         try:
             date = parsedate_to_datetime(text)

@@ -1,13 +1,15 @@
-"""Service: the whole API for a script, every operation a typed method of its group.
+"""Service: the whole API for scripts, every operation a typed method of its endpoint group.
 
     with Service.at("https://lms.example/api", token) as service:
         for user in service.users.list_all(filter="@acme.example"):
             print(user["email"])
 
-Arguments and answers have the specification's names, whatever the dialect calls them on the wire; an optional part of
-an answer may be missing. A refusal is Rejected, or Unauthorized for the credential; Unreachable and AnswerLost say that
-no answer came; misuse, as a value of the wrong type, is ValueError before anything is sent. Calls are tried again where
-that is safe.
+Arguments and responses use the specification's names, whatever their wire names in the dialect; an optional part of a
+response may be missing. Requests are retried where that is safe.
+
+Raises Rejected for a refused request, Unauthorized for a refused credential, Unreachable without a usable response,
+AnswerLost for a write that may have been carried out nevertheless, BadAnswer for a body unlike the specification,
+and ValueError for wrong arguments, before anything is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lmsconf.api.spec import ApiSpec
 
 
 class Service:
-    """One workspace's API over one client. Not for several threads at once."""
+    """One workspace's API over one client. Not thread-safe."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -38,9 +40,9 @@ class Service:
 
     @classmethod
     def at(cls, url: str, token: str, *, dialect: Mapping[str, str | int] | None = None) -> Service:
-        """The API at a URL. Raises LmsconfError for a URL or a token that is not safe, and for a wrong dialect.
+        """Return a service for a URL. Raises LmsconfError for an unsafe URL or token and for an invalid dialect.
 
-        dialect: names and behaviours of this service that differ from the assumed ones, by key.
+        dialect: dialect key → name or behaviour of this service, where it differs from the default.
         """
         return cls(Client(url, token, wire=ApiSpec(dialect)))
 
@@ -51,5 +53,5 @@ class Service:
         self.close()
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self.client.close()

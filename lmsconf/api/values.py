@@ -1,6 +1,6 @@
-"""Values of the typed methods, whose form on the wire the dialect decides: times, what clears, and everyone's id.
+"""Convert values of the typed methods between canonical and wire form: times, cleared values, the id of all users.
 
-Callers use the specification's own forms, as they use its own names.
+The wire form depends on the dialect; callers use the specification's.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _EVERYONE: Final = "content-targets.everyone"
 _DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")
 _WINDOW: Final = ("startTime", "finishTime")
 _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
-"""The parts of requests and answers where everyone's id may stand."""
+"""The keys of requests and responses whose values may be the id of the group of all users."""
 Values = Mapping[str, object]
 
 
 def query_to_wire(wire: ApiSpec, operation: str, query: Values) -> Values:
-    """A query's values as the service takes them."""
+    """Return a query with its values in wire form."""
     return cast("Values", _renamed(wire, operation, query, inward=False))
 
 
 def body_to_wire(wire: ApiSpec, operation: str, body: Values) -> Values:
-    """A body's values as the service takes them. Raises ValueError for a time that is none."""
+    """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
     if operation in _DESCRIBED and "description" in values and not values["description"]:
         values["description"] = cleared_description(wire.behaviour)
@@ -39,12 +39,12 @@ def body_to_wire(wire: ApiSpec, operation: str, body: Values) -> Values:
 
 
 def answer_from_wire(wire: ApiSpec, operation: str, answer: object) -> object:
-    """An answer with the specification's id for everyone."""
+    """Return a response with the canonical id of the group of all users."""
     return _renamed(wire, operation, answer, inward=True)
 
 
 def _time(wire: ApiSpec, what: str, name: str, value: object) -> Mapping[str, Json]:
-    """One end of a window. Where the dialect leaves the form open, a time is sent as it was given."""
+    """Return one end of a visibility window in wire form; with time format `auto`, as given."""
     if value is None or value == "":
         return cleared_time(wire.behaviour, name)
     form = wire.behaviour("content-targets.time-format")
@@ -57,7 +57,7 @@ def _time(wire: ApiSpec, what: str, name: str, value: object) -> Mapping[str, Js
 
 
 def _renamed(wire: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
-    """The value with the one id for everyone in the place of the other."""
+    """Translate the id of the group of all users, from wire to canonical if `inward`."""
     theirs = wire.behaviour(_EVERYONE)
     if theirs == EVERYONE or _EVERYONE not in wire.dialect_keys(operation):
         return value
@@ -65,7 +65,7 @@ def _renamed(wire: ApiSpec, operation: str, value: object, *, inward: bool) -> o
 
 
 def _replaced(value: object, old: str, new: str, *, within: bool) -> object:
-    """The value with an id replaced. within: it stands where ids of groups do."""
+    """Replace an id in a value. within: the value is under one of _GROUP_IDS."""
     if isinstance(value, Mapping):
         return {key: _replaced(part, old, new, within=key in _GROUP_IDS) for key, part in value.items()}
     if isinstance(value, list):

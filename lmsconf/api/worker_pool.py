@@ -1,6 +1,6 @@
-"""A bounded crew of threads, each with a connection of its own, that takes requests in order of urgency.
+"""Thread pool, one connection per thread; chained requests such as pages are served before fan-out requests.
 
-One connection a thread is what httpx is fast at; the queue stands outside of it.
+httpx is fastest with one connection per thread, so requests are queued here and not in httpx.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LINGER = 0.1
-"""How long to wait for the next link of a chain, as a part of what the last one took."""
+"""How long to wait for the next request of a chain, as a fraction of the time that the last one took."""
 Progress = Callable[[int, int], None]
-"""Hears how many requests are done, of how many that were asked for so far. Calls never overlap."""
+"""Called with the numbers of finished and of submitted requests so far. Calls never overlap."""
 
 
 class Job(Generic[T]):
-    """A job and the future of what it comes to."""
+    """A job and the future of its result."""
 
     def __init__(self, job: Callable[[Client], T]) -> None:
         self._job = job
         self.future: Future[T] = Future()
 
     def run(self, client: Client) -> None:
-        """Does the job, unless nobody wants it any more. What it raises belongs to whoever waits for the future."""
+        """Run the job unless its future was cancelled; its exception is set on the future."""
         if not self.future.set_running_or_notify_cancel():
             return
         try:
@@ -42,22 +42,22 @@ class Job(Generic[T]):
             self.future.set_result(result)
 
     def cancel(self) -> None:
-        """Lets everybody who waits for it know that it will not be done."""
+        """Cancel the future and notify its waiters."""
         self.future.cancel()
         self.future.set_running_or_notify_cancel()
 
 
 class WorkerPool:
-    """Runs what it is given on at most `parallelism` clients, the urgent first, in order among equals.
+    """Runs jobs on at most `parallelism` clients, by priority, FIFO among equals.
 
-    Threads start when there is work for them, and none of them keeps a program from ending.
+    Threads start on demand, and are daemons: they do not keep the process alive.
     """
 
     def __init__(
         self, open_client: Callable[[], Client], *, parallelism: int = 4, progress: Progress | None = None
     ) -> None:
         if parallelism < 1:
-            raise ValueError("a crew needs at least one worker")
+            raise ValueError("a worker pool needs at least one worker")
         self._open_client = open_client
         self._parallelism = parallelism
         self._progress = progress
@@ -74,11 +74,11 @@ class WorkerPool:
         self.close(wait=kind is None)
 
     def submit(self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT) -> Future[T]:
-        """The future of what `job` returns or raises, given a client of its own. Raises RuntimeError once closed."""
+        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed."""
         task = Job(job)
         with self._lock:
             if self._closed:
-                raise RuntimeError("the crew has been closed")
+                raise RuntimeError("the worker pool is closed")
             if self._busy >= len(self._workers) < self._parallelism:
                 self._start_worker()
             self._busy += 1
@@ -87,7 +87,7 @@ class WorkerPool:
         return task.future
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends the crew. With `wait`, what was submitted is done first; without, what has not begun is cancelled."""
+        """Stop the workers. With `wait`, submitted jobs finish first; without, those not started are cancelled."""
         with self._lock:
             self._closed = True
         for task in () if wait else self._queue.clear():
@@ -99,7 +99,7 @@ class WorkerPool:
             worker.join()
 
     def _start_worker(self) -> None:
-        """One more worker. Its client is made here, so that a wrong URL is told to whoever submits."""
+        """Start one more worker. Its client is opened here, so that `submit` raises for an invalid URL."""
         worker = threading.Thread(
             target=self._work, args=(self._open_client(),), name=f"lmsconf-{len(self._workers)}", daemon=True
         )
@@ -107,7 +107,7 @@ class WorkerPool:
         worker.start()
 
     def _work(self, client: Client) -> None:
-        """One worker's life: a job after the other, until the end is next."""
+        """Run jobs until END is dequeued."""
         with client:
             linger = 0.0
             while True:
@@ -120,7 +120,7 @@ class WorkerPool:
                 self._tell()
 
     def _tell(self) -> None:
-        """Counts one more job as done, and says so."""
+        """Count a finished job and report progress."""
         with self._lock:
             self._busy -= 1
             self._done += 1

@@ -1,8 +1,8 @@
-"""What became of a call whose answer never came. It is looked up, and repeated only once it is known not to be done.
+"""Decide whether a write without a response was carried out, and retry it only if it was not.
 
-One engine tells: a call is done when a fresh plan of its resource does not want it any more. What makes something new
-may still arrive, so it is not sent again before the settling time is over. Anything else is sent again as soon as it
-is seen to be missing, because doing it twice comes to the same.
+The evidence is a fresh plan of the resource: a call was carried out when the plan no longer contains it. A creation may
+still take effect late, so it is not retried before the settling time is over. Any other call is idempotent and is
+retried as soon as it is found missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Json, Plan
 
 Look = Callable[[Address], Plan]
-"""Plans one resource afresh, towards what the run wants of it. Raises LmsconfError where that cannot be told."""
+"""Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
 LIVE_TWICE: Final = "identity/live-twice"
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
@@ -38,7 +38,7 @@ _SENT_AT_MOST: Final = 3
 
 
 class WriteStatus(Enum):
-    """What is known of a call whose answer was lost."""
+    """What is known about a call whose response was lost."""
 
     DONE = "done"
     MISSING = "missing"
@@ -47,7 +47,7 @@ class WriteStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedRequest:
-    """A call as it went out, with ids in the place of names."""
+    """A call as it was sent, with ids in place of references."""
 
     call: Call
     path: str
@@ -55,15 +55,15 @@ class IssuedRequest:
 
     @property
     def makes(self) -> bool:
-        """Whether doing it twice would make two of something."""
+        """Whether the call creates a resource, so that a repeat would create a duplicate."""
         return self.call.creates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Seconds as they pass, how to wait for them, and who hears how many more it may be before each wait.
+    """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
 
-    sleep: waits that many seconds, or until the event is set.
+    sleep: blocks for that many seconds, or until the event is set.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -73,13 +73,13 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmbiguousWriteResolver:
-    """How lost answers are settled.
+    """Resolve writes whose response was lost.
 
-    look     plans one resource afresh
-    seconds  how long something may take to show after its answer was lost
-    patience how long it may take after it was answered
-    again    hears of a call before it is sent once more. Raises LmsconfError when it must not be
-    hurry    once it is set nobody waits any more, and what is doubtful stays so
+    look      re-plans one resource
+    seconds   how long a write may take to become visible after its response was lost
+    patience  how long it may take after a response was received
+    again     called before a call is retried; raises LmsconfError when it must not be
+    hurry     once set, all waiting ends and unresolved calls stay unresolved
     """
 
     look: Look
@@ -90,10 +90,10 @@ class AmbiguousWriteResolver:
     hurry: Event = field(default_factory=Event)
 
     def settle(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
-        """What the call answered in the end; None where it is found done. `send` sends it once more.
+        """Return the response of the call; None if it is found to be carried out. `send` retries it.
 
-        Raises DuplicateResource when it was done twice, AnswerLost when that cannot be told, and the error of the call
-        when it is sent again.
+        Raises DuplicateResource if it was carried out twice, AnswerLost if that cannot be determined, and the error of
+        the call if the retry fails.
         """
         for tried in range(1, _SENT_AT_MOST + 1):
             fate = self._awaited(sent, ids)
@@ -107,25 +107,25 @@ class AmbiguousWriteResolver:
             except (AnswerLost, BadAnswer) as failure:
                 lost = failure
             except Rejected:
-                # It may have been done between the look and the repeat, which is refused then.
+                # It may have been carried out between the check and the retry, which is then rejected.
                 if self._fate(sent, ids) is WriteStatus.DONE:
                     return None
                 raise
         raise AnswerLost(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
 
     def shows(self) -> Iterator[None]:
-        """Looks at what was answered as done, until the time is over in which it may not show yet."""
+        """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._looks(self.patience)
 
     def awaited(self, find: Callable[[], Learnt]) -> Learnt:
-        """What `find` finds, as soon as there is anything; nothing when the time is over."""
+        """Call `find` until it returns ids, and return them; empty when the time is over."""
         for _ in self._looks(self.seconds):
             if found := find():
                 return found
         return {}
 
     def _awaited(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
-        """What is known of a call once it can be acted upon, or when the time is over."""
+        """Poll the status of a call until it can be acted upon, or until the time is over."""
         fate = WriteStatus.UNKNOWN
         for _ in self._looks(self.seconds):
             fate = self._fate(sent, ids)
@@ -134,7 +134,7 @@ class AmbiguousWriteResolver:
         return fate
 
     def _looks(self, seconds: float) -> Iterator[None]:
-        """One at once, and then others at longer and longer intervals until the time is over."""
+        """Yield at once, then at exponentially growing intervals until the time is over."""
         until, pause = self.timing.now() + seconds, _FIRST_PAUSE
         yield
         while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
@@ -144,7 +144,7 @@ class AmbiguousWriteResolver:
             yield
 
     def _fate(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
-        """What a fresh plan says of the call. Raises DuplicateResource."""
+        """Return the status of the call according to a fresh plan. Raises DuplicateResource."""
         address = sent.call.address
         try:
             fresh = self.look(address)
@@ -157,7 +157,7 @@ class AmbiguousWriteResolver:
             return WriteStatus.UNKNOWN
         still = any(one.address == address and _is_part_of(one, sent, ids) for one in fresh.calls)
         if sent.makes:
-            # Whatever words the service has for the rest of it: what is still to be made was not.
+            # However the service represents its other values: a resource that is still to be created was not created.
             still = still or any(one.address == address and one.action is Action.CREATE for one in fresh.changes)
         return WriteStatus.MISSING if still else WriteStatus.DONE
 
@@ -168,19 +168,19 @@ _UNSETTLED: Final = (
 
 
 def _is_part_of(wanted: Call, sent: IssuedRequest, ids: Learnt) -> bool:
-    """Whether a fresh plan wants this call, or a part of it: of many people to add, some may have been added."""
+    """Whether a fresh plan contains this call, or a part of it: of many members to add, some may have been added."""
     if wanted.operation != sent.call.operation:
         return False
     try:
         path, body = filled(wanted.path, ids), filled_body(wanted.body, ids)
     except KeyError:
-        # It waits for what this run has not made yet, so it cannot be what was sent.
+        # It references a resource that this run has not created yet, so it cannot be the call that was sent.
         return False
     return path == sent.path and (body == sent.body or _is_subset(body, sent.body))
 
 
 def _is_subset(body: object, of: object) -> bool:
-    """Whether one body says a part of what the other does: texts in a list, like the people to add to a group."""
+    """Whether a body equals another except for shorter lists of strings, such as the user ids to add to a group."""
     if not isinstance(body, dict) or not isinstance(of, dict) or body.keys() != of.keys():
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Changing a workspace: a plan is judged, found fresh, carried out, and looked at once more."""
+"""Execute a plan: evaluate its guards, check that it is not stale, send its calls, verify the result."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from lmsconf.planner.plan import Manifests, handed_out, make_plan
 from lmsconf.workspace.reader import Reading, WorkspaceReader, read_manifests, refuse_errors, wanted_for
 
 Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]
-"""Looks at the workspace after a run."""
+"""Verify the workspace after a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applier(WorkspaceReader):
-    """One workspace that can be changed too.
+    """A WorkspaceReader that can also change the workspace.
 
-    timing: how seconds pass while lost answers are settled. patience: for how many seconds what was done may not show;
-    left out, as long as answers take to settle, and no time in the embedded workspace, where nothing is late.
+    timing: the clock used while ambiguous writes are resolved. patience: seconds in which an acknowledged write may not
+    be visible yet; default: the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
     """
 
     timing: Clock = field(default_factory=Clock)
     patience: float | None = None
 
     def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
-        """A plan under the guards of today and under those that it was saved with: the stricter limit holds."""
+        """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
         policy, saved = self.settings.policy, _saved_guards(plan)
         beside = ("under the limits that the plan was saved with", saved)
         guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
-        # What a base protects is a problem of the plan as a whole, and stays.
+        # A resource that the base protects is a problem of the whole plan (no address), and stays.
         kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
         patterns = policy.guards.stricter(saved).protect
-        # Given to the changes again, so that a plan that is judged as it was has the digest that it had.
+        # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
         changes, problems = handed_out(plan.changes, [*kept, *protected(plan.changes, patterns)])
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:
-        """Raises StalePlan when anything that the plan touches is not as it was when the plan was made."""
+        """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed."""
         if plan.offline:
             raise StalePlan(
                 "the plan was made from a snapshot file and cannot be applied",
@@ -99,34 +99,34 @@ class Applier(WorkspaceReader):
         return 0.0 if self.settings.workspace.embedded else self.settings.settle
 
     def _looked(self, plan: Plan, address: Address) -> Plan:
-        """What one resource's own changes come to now; all changes where it makes no sense without the others."""
+        """Re-plan the changes of one resource; all changes if it cannot be planned without the others."""
         try:
             return self._replayed(plan, only=address)
         except ProblemsFound:
-            # One of a circle of names has to step aside, which shows only beside the one that has its name.
+            # A resource in a cycle of renames needs a temporary name, which requires the one that has its name.
             return self._replayed(plan)
 
     def _replayed(self, plan: Plan, *, only: Address | None = None) -> Plan:
-        """What the plan's own changes come to now: all of them before it is applied, none of them after.
+        """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
 
-        only: of this resource alone, and of what it needs.
+        only: restricts it to this resource and its dependencies.
         """
         manifests, policy = self._again(plan, only)
         snapshot = self.read(wanted_for(manifests, policy))
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-        """A plan's own changes as manifests, and the policy to plan them under: nothing is owned, nothing left out."""
+        """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
         mine = self.settings.policy
         policy = Policy(
             workspace=mine.workspace,
             today=mine.today,
             timezone=mine.timezone,
             create_people=mine.create_people,
-            # Only totals are compared, and a share would cost reads.
+            # Only totals are compared, and a percentage limit would cost reads.
             guards=_unlimited(mine, plan),
             only=() if only is None else (exactly(str(only)),),
-            # What the plan leaves unchanged is no part of its manifests, and would look as if none spoke of it.
+            # Unchanged resources of the plan are not in these manifests, and would look undeclared.
             compares=0,
         )
         return as_manifests(plan, all_kinds()), policy
@@ -142,11 +142,11 @@ class Applier(WorkspaceReader):
         verify: Verify = Verify.ALL,
         made_from: Manifests | None = None,
     ) -> ApplyReport:
-        """Sends the calls of a plan, verifies them and reports. Checks nothing before: use `lmsconf.apply`.
+        """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
-        journal: where each call is written down before it is sent, and what became of it after. keep: hears of each
-        call before that, and stops the run by raising LmsconfError. verify: what is planned again. made_from: the
-        manifests that the plan was made from just now; left out, those at hand are used where they are the same ones.
+        journal: records each call before it is sent, and its outcome. keep: called before that for each call; stops the
+        run by raising LmsconfError. verify: what is planned again. made_from: the manifests that the plan was just made
+        from; default: the project's manifests, if their digest is the plan's.
         """
         look = self._look_back(plan, verify, made_from)
         if journal is None:
@@ -180,7 +180,7 @@ class Applier(WorkspaceReader):
             if run.stopped_by is None and run.interrupted_by is None and (run.wrote or not plan.calls):
                 found = look(run, settling)
         except KeyboardInterrupt as cut:
-            # What was done is worth telling, though nobody waited to see whether it took.
+            # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
         mine = {outcome.address for outcome in run.outcomes}
         unseen = [one for one in found.residue if one.address in mine and is_unseen(one, run.outcomes)]
@@ -201,9 +201,9 @@ class Applier(WorkspaceReader):
         )
 
     def _look_back(self, plan: Plan, verify: Verify, made_from: Manifests | None) -> Look:
-        """How to look at the workspace when the run has ended. The manifests are read before it begins."""
+        """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
         if made_from is not None and not plan.changes:
-            # It was read for this very plan, and nothing is sent.
+            # The workspace was read for this plan just now, and nothing is sent.
             verified = Verified(
                 scope=Verify.ALL,
                 partial=plan.partial,
@@ -223,7 +223,7 @@ class Applier(WorkspaceReader):
         )
 
     def _manifests_of(self, plan: Plan, made_from: Manifests | None) -> tuple[Manifests | None, str | None]:
-        """The manifests that a plan was made from, where they are at hand; else why they are not."""
+        """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
         try:
             found = made_from or read_manifests(self.settings)
             refuse_errors(found)
@@ -232,11 +232,11 @@ class Applier(WorkspaceReader):
         return (found, None) if found.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
 
     def _everything(self, plan: Plan, manifests: Manifests) -> tuple[Plan, tuple[Problem, ...]]:
-        """What a plan of the same part of the manifests comes to now, and the errors of what cannot be planned."""
+        """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
         mine, chosen = self.settings.policy, plan.selection
         policy = replace(
             mine,
-            # Nothing is counted here, and a share would cost reads, as would likely renames.
+            # No guard is evaluated here, and percentage limits and rename detection would cost reads.
             guards=_unlimited(mine, plan),
             compares=0,
             only=chosen.only,
@@ -247,7 +247,7 @@ class Applier(WorkspaceReader):
         return self.told_apart(manifests, policy, self.read(wanted_for(manifests, policy)))
 
     def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
-        """The report of a run that was stopped before its first call."""
+        """Return the report of a run that stopped before its first call."""
         outcomes = tuple(
             Outcome(
                 call=call.id,
@@ -277,7 +277,7 @@ class Applier(WorkspaceReader):
         )
 
     def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
-        """Calls were accepted, and still it differs: the names or behaviours assumed are probably others."""
+        """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
         whole = all(one.status is Status.DONE for one in run.outcomes if one.address == change.address)
         what = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
@@ -296,13 +296,13 @@ class Applier(WorkspaceReader):
 
 
 def _unlimited(policy: Policy, plan: Plan) -> Guards:
-    """Guards without shares to read for, and with as many admins as the plan and the project want."""
+    """Guards without percentage limits, which need reads, and with the stricter `min_admins` of plan and project."""
     least = policy.guards.stricter(_saved_guards(plan)).min_admins
     return Guards(removals=None, updates=None, min_admins=least)
 
 
 def _saved_guards(plan: Plan) -> Guards:
-    """What a plan was judged by when it was made, under a base's settings too where it had one."""
+    """The guards that the plan was evaluated under when it was made, including those of its base."""
     return saved_guards({guard.name: guard.limit for guard in plan.guards}, plan.policy)
 
 
@@ -311,13 +311,13 @@ def _is_changed_assignment(change: Change) -> bool:
 
 
 def _changed_assignments(plan: Plan) -> frozenset[str]:
-    """The ids of the calls that assign again what is assigned."""
+    """The ids of the calls that assign content again to change an existing assignment."""
     changed = {change.address for change in plan.changes if _is_changed_assignment(change)}
     return frozenset(call.id for call in plan.calls if call.address in changed)
 
 
 def _exit(run: Run, converged: bool | None) -> ExitCode:
-    """What a run came to, as an exit code."""
+    """Map a run to its exit code."""
     if run.interrupted_by is not None:
         return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
     failed = any(outcome.status is not Status.DONE for outcome in run.outcomes)
@@ -329,5 +329,5 @@ def _exit(run: Run, converged: bool | None) -> ExitCode:
         return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
     if failed:
         return ExitCode.PARTIAL
-    # A plan without calls whose manifests are not at hand leaves nothing to do, and nothing to look at.
+    # A plan without calls whose manifests are not available leaves nothing to do or to verify.
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED

@@ -1,4 +1,4 @@
-"""Sends a plan's calls: puts ids where names stood, and learns the ids that answers bring."""
+"""Send a plan's calls: replace references with ids, and collect the ids that responses return."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ ON_EXISTING = (
     "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
     "made anew."
 )
-"""The way out for an assignment that the service does not change by assigning it again."""
+"""The hint for an assignment that the service does not update when it is assigned again."""
 _REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
 _GONE = (404, 410)
 
 
 class ResourceInUse(Rejected):
-    """A 403 that is about this one call, not about the credential."""
+    """A 403 about the resource of this one call, not about the credential (API specification, Errors)."""
 
     code = "refusal/in-use"
 
 
 class CallExecutor:
-    """Sends calls through a crew. `settling` tells what became of those whose answer was lost.
+    """Send calls through a WorkerPool. `settling` resolves those whose response was lost.
 
-    grants: the ids of those calls that must be seen to have had effect, because others take somebody out after them.
-    changing: the ids of those that change an assignment which is there.
+    grants: ids of the calls whose effect must be verified, because revocations depend on them. changing: ids of the
+    calls that update an existing assignment.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CallExecutor:
         self._grants, self._changing = grants, changing
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
-        """The future of the ids that the call teaches. It fails with LmsconfError."""
+        """Return a future of the ids that the response returns. It fails with LmsconfError."""
         try:
             sent = IssuedRequest(call=call, path=filled(call.path, ids), body=filled_body(call.body, ids))
         except KeyError as missing:
@@ -70,7 +70,7 @@ class CallExecutor:
         return self._crew.submit(lambda client: self._send(client, sent, ids))
 
     def hurry(self) -> None:
-        """Somebody wants to go: what is doubtful stays so."""
+        """End all waiting; unresolved writes stay unresolved."""
         self._settling.hurry.set()
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
@@ -83,11 +83,11 @@ class CallExecutor:
         except DuplicateResource:
             raise
         except ApiError as error:
-            # The call was accepted; only what came of it could not be read.
+            # The call was accepted; only its result could not be read.
             raise AnswerLost(error.message, hint=error.hint, operation=sent.call.operation) from error
 
     def _found_out(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
-        """What an accepted call teaches, read where the answer does not say it, and seen where others wait for it."""
+        """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
         call = sent.call
         if call.id in self._grants:
             verify_grant(client, sent, self._settling)
@@ -106,7 +106,10 @@ class CallExecutor:
             raise self._explained(client, call, refused) from refused
 
     def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
-        """A 403 on a field can be about its use or about the credential, which one cheap read tells; others are not."""
+        """Decide with one read whether a 403 on a custom field is about its use or the credential.
+
+        On any other operation, a 403 is about the credential.
+        """
         if refused.status != _FORBIDDEN:
             return _restated(refused, Rejected, ON_EXISTING) if call.id in self._changing else refused
         if call.operation in _REFUSED_IN_USE:
@@ -120,7 +123,7 @@ class CallExecutor:
         return _restated(refused, Unauthorized, hint)
 
     def _looked_up(self, client: Client, call: Call) -> Learnt:
-        """The ids of a creation with an unreadable answer, found by its name. Raises DuplicateResource."""
+        """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
         kind = call.address.kind
         id = LISTINGS[kind].id
         found = [row for row in _live(client, kind) if _goes_by(kind, row) == call.address.name]
@@ -134,12 +137,12 @@ class CallExecutor:
 
 
 def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
-    """What something of a listing is called, in the form that is compared."""
+    """The identifying name of a listing's row, normalised for comparison."""
     return email(str(row.get("email"))) if kind == USER else normal(str(row.get("name")))
 
 
 def _awaited(call: Call) -> set[Ref]:
-    """The ids that only the answer to a call can tell: of what it creates, and of choices that are new."""
+    """References whose ids only the response can give: of the created resource, and of new choices."""
     if call.address.kind not in LISTINGS:
         return set()
     body = call.body if isinstance(call.body, Mapping) else {}
@@ -149,16 +152,16 @@ def _awaited(call: Call) -> set[Ref]:
 
 
 def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
-    """The same answer, understood better."""
+    """Return the same response as another error class, with a hint."""
     return as_(refused.message, hint=hint, operation=refused.operation, status=refused.status, body=refused.body)
 
 
 def _live(client: Client, kind: str) -> list[dict[str, Json]]:
-    """Everything of a kind that the service lists now. Raises ApiError where that may not be all of it."""
+    """Return all live rows of a kind. Raises ApiError where the listing may be incomplete."""
     operation = LISTINGS[kind]
 
     def page(query: Mapping[str, Json]) -> Future[Json]:
-        # One after the other: the threads of the crew may all be here, and would wait for each other.
+        # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
         asked: Future[Json] = Future()
         asked.set_result(client.call(operation.name, query=query))
         return asked
@@ -172,5 +175,5 @@ def _live(client: Client, kind: str) -> list[dict[str, Json]]:
 def send_all(
     plan: Plan, sender: CallExecutor, *, width: int, tell: Tell | None = None, begin: Begin | None = None
 ) -> Run:
-    """Carries the plan out through the sender."""
+    """Execute the plan through the CallExecutor."""
     return run(plan, sender.submit, width=width, tell=tell, begin=begin, hurry=sender.hurry)

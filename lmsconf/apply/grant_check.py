@@ -1,7 +1,8 @@
-"""Whoever comes is seen to be in before anybody is taken out, so that nobody loses access to a grant without effect.
+"""Verify that grants took effect before any revocation is sent, so that no one loses access to a grant without effect.
 
-A service may accept people and not take them: by another name for the list of ids, or later than it says. Then what
-would be taken away after it stays (API specification, Manual Groups, Smart Groups, User Access, Content Targeting).
+The service may accept a list of people and ignore it, because it expects another name for the body field, or apply it
+late. The revocations that depend on it are then not sent (API specification, Manual Groups, Smart Groups, User Access,
+Content Targeting).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GrantCheck(NamedTuple):
-    """Whom a call lets in, by id, and who is in; and what is told of those that are not."""
+    """The ids that a call grants access to, the ids that have access, and the message about missing ones."""
 
     coming: Callable[[Client, IssuedRequest], Collection[str]]
     inside: Callable[[Client, IssuedRequest], Collection[str]]
@@ -30,13 +31,13 @@ class GrantCheck(NamedTuple):
 
 
 def grants_to_verify(plan: Plan) -> frozenset[str]:
-    """The ids of the calls that let people in, after which others take somebody out."""
+    """Return the ids of the granting calls that a revoking call depends on."""
     grants = {call.id for call in plan.calls if _is_grant(call)}
     return frozenset(need for call in plan.calls if _takes_out(call) for need in call.needs if need in grants)
 
 
 def verify_grant(client: Client, sent: IssuedRequest, settling: AmbiguousWriteResolver) -> None:
-    """Returns once all whom a call let in are seen to be in. Raises NoEffect when the time for that is over."""
+    """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
     operation = sent.call.operation
     proof = _PROOFS[operation]
     coming = frozenset(proof.coming(client, sent))
@@ -57,7 +58,7 @@ def _is_grant(call: Call) -> bool:
     if call.operation == _MAKE_ADMIN:
         return call.path.endswith("/true")
     if call.operation == _ASSIGN:
-        # An id that stands for everyone, or for one person, may be shown as another one.
+        # The id of everyone, or of one person, may be listed as another id.
         return call.address.name.rpartition(" -> ")[2].partition("/")[0] in (GROUP, SMART_GROUP)
     return call.operation in _PROOFS
 
@@ -69,13 +70,13 @@ def _takes_out(call: Call) -> bool:
 
 
 def _listed(client: Client, sent: IssuedRequest) -> set[str]:
-    """The ids in a body, under whatever name its list goes."""
+    """The ids in a body, whatever the name of its list field."""
     lists = sent.body.values() if isinstance(sent.body, Mapping) else ()
     return {str(one) for value in lists if isinstance(value, list) for one in value}
 
 
 def _inside(operation: str, listing: str) -> Callable[[Client, IssuedRequest], set[str]]:
-    """Who is in a list of the group that a call is about."""
+    """Return a function that reads one id list of the call's group."""
 
     def inside(client: Client, sent: IssuedRequest) -> set[str]:
         answer = client.call(operation, path=_path(client, sent))
@@ -89,7 +90,7 @@ def _person(client: Client, sent: IssuedRequest) -> set[str]:
 
 
 def _admins(client: Client, sent: IssuedRequest) -> set[str]:
-    """The person of a call, who is an administrator."""
+    """The person of a call, if an administrator; otherwise empty."""
     person = an_object(client.call("users.get", path={"userId": _path(client, sent)["userId"]}), "a person")
     return _person(client, sent) if person.get("admin") is True else set()
 
@@ -100,7 +101,7 @@ def _audience(client: Client, sent: IssuedRequest) -> set[str]:
 
 
 def _audiences(client: Client, sent: IssuedRequest) -> set[str]:
-    """All whom the content of a call is assigned to."""
+    """Every target id that the call's content is assigned to."""
     body = sent.body if isinstance(sent.body, Mapping) else {}
     content = RemoteId(str(body["contentId"]))
     answer = an_object(client.call("content-targets.list", query={"contentId": content}), "the targets")
@@ -123,4 +124,4 @@ _PROOFS: Final[Mapping[str, GrantCheck]] = {
     _MAKE_ADMIN: GrantCheck(_person, _admins, "the person is no administrator"),
     _ASSIGN: GrantCheck(_audience, _audiences, "the content is not assigned"),
 }
-"""A call that lets people in → how that is seen afterwards."""
+"""Granting operation → how its effect is verified."""

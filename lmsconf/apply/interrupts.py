@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, heard when it suits: what was just sent must be counted before anything else is thought of."""
+"""Deferred Ctrl-C and SIGTERM: a call that was just sent must be recorded before the interruption is handled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from types import FrameType
 
 @contextmanager
 def heard(hear: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
-    """While it lasts, an interruption is given to `hear`, not raised wherever the program happens to be.
+    """While the context is active, pass an interruption to `hear` instead of raising it at an arbitrary point.
 
-    Signals arrive in the main thread only; elsewhere, and where a signal has no handler in Python, nothing changes.
+    Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing
+    changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

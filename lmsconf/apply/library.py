@@ -1,11 +1,11 @@
-"""lmsconf from Python: `lmsconf.open(path)` gives a Project, which is as safe as the command line.
+"""lmsconf from Python: `lmsconf.open(path)` returns a Project with the same safety checks as the command line.
 
     project = lmsconf.open("examples/acme")
     plan = project.plan()
     report = project.apply(plan, approve=lambda plan: not plan.left_out)
 
-Every method opens its own connection and closes it. Errors are `lmsconf.errors.LmsconfError`; `exit` is the exit code
-that the command line would end with.
+Every method opens its own connection and closes it. Errors are `lmsconf.errors.LmsconfError`; its `exit` is the exit
+code that the command line would end with.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from lmsconf.workspace.reader import WorkspaceReader, read_manifests, refuse_err
 def open_project(
     path: str | os.PathLike[str], *, workspace: str | None = None, environ: Mapping[str, str] | None = None
 ) -> Project:
-    """The project in the folder `path`.
+    """Open the project in the folder `path`.
 
-    workspace: one of the project file's, where it has several. environ: what stands in for the environment variables
-    of this process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that
-    does not exist.
+    workspace: one of the project file's, if it has several. environ: used instead of the environment variables of this
+    process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that does not
+    exist.
     """
     known = dict(os.environ) if environ is None else environ
     return Project(load(Path(path), workspace, known), known)
@@ -52,7 +52,7 @@ def open_project(
 class Project:
     """A project folder and the workspace that it configures. Create it with `lmsconf.open`.
 
-    parallelism: requests under way at a time. max_rate: requests a second; None, as many as the service takes.
+    parallelism: concurrent requests. max_rate: requests a second; None, as many as the service accepts.
     """
 
     settings: Settings
@@ -61,7 +61,7 @@ class Project:
     max_rate: float | None = None
 
     def validate(self) -> Sequence[Problem]:
-        """Every problem of the manifests, errors and warnings. Nothing is sent."""
+        """Return every problem of the manifests, errors and warnings. Sends no request."""
         return validate(self.settings).problems
 
     def plan(
@@ -74,11 +74,12 @@ class Project:
         base: str | None = None,
         trust_project: Collection[str] = (),
     ) -> Plan:
-        """What `apply` would change. Nothing is changed.
+        """Return what `apply` would change. Changes nothing.
 
         only, excluded: patterns of addresses, such as `group/*`. allow: consents to guards, such as `removals=214`.
-        base: a folder or a git ref with the manifests that these replace; trust_project: what its project file may
-        have otherwise (`url`, `token`, `command`, `dialect`). Raises ProblemsFound where no plan can be made.
+        base: a folder or a git ref with the manifests that these replace; trust_project: the parts of the project file
+        that may differ from the base's (`url`, `token`, `command`, `dialect`). Raises ProblemsFound where no plan can
+        be made.
         """
         policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
         manifests = self._manifests()
@@ -99,12 +100,12 @@ class Project:
         meta: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> ApplyReport:
-        """Applies a plan as `lmsconf apply PLANFILE` does: under the locks, while it is fresh, journalled, verified.
+        """Apply a plan as `lmsconf apply PLANFILE` does: locked, not stale, journalled, verified.
 
-        approve: hears the plan once nothing stands in its way, and decides. The report's `exit` says how it ended.
-        Raises, with nothing sent: StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain refusal,
-        Locked or LockHeld while another run has the workspace, LmsconfError where the plan is not approved or the
-        journal cannot be written.
+        approve: called with the plan after all checks have passed; returns the decision. The report's `exit` is the
+        exit code. Raises, with nothing sent: StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain
+        refusal, Locked or LockHeld while another run has the workspace, LmsconfError where the plan is not approved or
+        the journal cannot be written.
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
@@ -126,7 +127,7 @@ class Project:
     def drift(
         self, *, base: str | None = None, trust_project: Collection[str] = (), count_unmanaged: bool = False
     ) -> Drift:
-        """Where the workspace differs from the manifests. With `base`, only what was changed by hand counts."""
+        """Return where the workspace differs from the manifests. With `base`, only manual changes count."""
         manifests = self._manifests()
         policy = self.settings.policy
         before = None
@@ -136,9 +137,9 @@ class Project:
             return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged)
 
     def export(self, kinds: Iterable[str] = USUAL) -> Export:
-        """The live resources as manifests: `files` maps sections to YAML. Nothing is written.
+        """Return the live resources as manifests: `files` maps sections to YAML. Writes nothing.
 
-        kinds: such as `group` or `content_target`. What the project's manifests declare already is left out.
+        kinds: such as `group` or `content_target`. Resources that the project's manifests declare already are left out.
         """
         manifests = self._manifests()
         with self._reader() as reader:
@@ -148,16 +149,16 @@ class Project:
             )
 
     def snapshot(self) -> Snapshot:
-        """Everything in the workspace that manifests can describe. It holds people's e-mails and answers."""
+        """Return everything in the workspace that manifests can declare, including people's e-mails and answers."""
         with self._reader() as reader:
             return reader.snapshot(manifests=self._manifests())
 
     def save_plan(self, plan: Plan, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
-        """Writes a plan file for `load_plan` and `lmsconf apply PLANFILE`. key: signs it; 32 bytes or more."""
+        """Write a plan file for `load_plan` and `lmsconf apply PLANFILE`. key: signs it; 32 bytes or more."""
         write_atomically(Path(path), dumps(plan, key))
 
     def load_plan(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> Plan:
-        """The plan in a file. Raises StalePlan where it was altered, or was signed with another key."""
+        """Load a plan file. Raises StalePlan if it was altered or signed with another key."""
         return loads(read_text(Path(path)), key)
 
     def _policy(

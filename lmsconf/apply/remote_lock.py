@@ -1,12 +1,12 @@
-"""The lock object: a group with a reserved name, by which a run keeps runs on other machines off a workspace.
+"""Remote lock: a manual group with a reserved name, which keeps runs on other machines from changing the workspace.
 
-The API cannot make a thing only if nobody else did. So a run looks, makes its lock, and looks again: whoever sees
-another's lock at the second look takes its own back. Of two runs that begin at once at most one goes on, perhaps none.
-A lock holds for its lease and is renewed on the way, so that one left by a run that died gives way by itself. A run
-looks every few seconds whether its lock is still there, so that taking a lock away stops it.
+The API has no conditional create. So a run lists the locks, creates its own, and lists them again; a run that finds
+another live lock in the second listing deletes its own. Of two concurrent runs at most one proceeds, perhaps none. A
+lock is a lease that is renewed during the run, so the lock of a dead run expires. A run checks every few seconds that
+its lock still exists, so that deleting the lock stops the run.
 
-What this cannot do: a call that was sent just before the lease ended may still arrive after somebody else got the
-lock, and a service that shows a new group late can let two in.
+Limits: a call sent just before the lease ended may arrive after another run acquired the lock, and a service that lists
+a new group late can let two runs in.
 """
 
 from __future__ import annotations
@@ -36,34 +36,36 @@ _NAME: Final = re.compile(re.escape(RESERVED) + r"(?P<key>\w+) until (?P<until>\
 _RENEWED_AFTER: Final = 1 / 3
 _SAFE_UNTIL: Final = 0.9
 _CLOCKS_DIFFER: Final = 60.0
-"""Seconds by which the clocks of two machines may disagree about when a lease is over."""
+"""Seconds of clock skew tolerated between two machines when a lease expires."""
 _LOOKED_AFTER: Final = 5.0
-"""Seconds for which a look at our own lock is believed: soon enough for whoever takes it away and waits for the run to
-stop, and rare enough that the looks do not count beside the calls."""
+"""Seconds between checks of our own lock.
+
+Short enough to stop soon after it is deleted, long enough that the checks cost little beside the calls.
+"""
 _VISIBLE_WITHIN: Final = 10.0
-"""Seconds in which a new group has to show, however short the project's settling time is."""
+"""Seconds in which a new group must become visible, even if the project's `settle` is shorter."""
 _LOOKS: Final = 3
-"""Other runs' locks come and go, which can leave a hole between the pages of one look."""
+"""Attempts at a complete listing: locks of other runs are created and deleted, which can leave a gap between pages."""
 _FORBIDDEN: Final = 403
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _GONE: Final = (404, 410)
 
 
 class LockHeld(LmsconfError):
-    """Another run has the workspace; nothing was changed."""
+    """Another run holds the lock; nothing was changed."""
 
     code = "lock/held-elsewhere"
 
 
 class LockLost(LmsconfError):
-    """The lock is not ours any more; nothing more is sent."""
+    """This run no longer holds the lock; nothing more is sent."""
 
     code = "lock/lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A lock as it is live. until: seconds since the epoch; None where its name does not say."""
+    """A live lock. until: seconds since the epoch; None if its name does not declare it."""
 
     id: str
     key: str
@@ -72,7 +74,7 @@ class Lock:
 
     @classmethod
     def read(cls, id: str, name: str) -> Lock | None:
-        """The lock that a group is, if it is one."""
+        """Parse a group as a lock; None if it is not one."""
         if not name.startswith(RESERVED):
             return None
         found = _NAME.fullmatch(name)
@@ -84,24 +86,24 @@ class Lock:
 
     @property
     def name(self) -> str:
-        """The name that the group has."""
+        """The name of the lock's group."""
         return f"{RESERVED}{self.key} until {_text(self.until or 0)} held by {self.owner}"
 
     @property
     def said(self) -> str:
-        """Who has it and how long, for people."""
+        """Owner, expiry and id, for people."""
         until = "for ever" if self.until is None else f"until {_text(self.until)}"
         return f"{self.owner}, {until} (id {self.id})"
 
     def holds(self, now: float) -> bool:
-        """Whether it keeps others out."""
+        """Whether it excludes other runs."""
         return self.until is None or now < self.until + _CLOCKS_DIFFER
 
 
 class LockManager:
-    """Sees, makes and takes back locks of one workspace. `left` says when one could not be taken back.
+    """List, create and delete locks of one workspace. `left`: a message when a lock could not be deleted.
 
-    settle: seconds that something new may take to show. idle: waits between renewals, and says whether they are over.
+    settle: seconds until a new group is visible. idle: waits between renewals, and returns True when they must end.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class LockManager:
         self.left: str | None = None
 
     def locks(self) -> list[Lock]:
-        """Every lock that is live. Raises LmsconfError where the groups cannot be read whole."""
+        """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
         for _ in range(_LOOKS):
             with self._connection.crew(1) as crew:
                 rows = self._connection.reader(crew).rows(LISTINGS[GROUP])
@@ -131,34 +133,34 @@ class LockManager:
         )
 
     def make(self, lock: Lock) -> str:
-        """Makes the lock's group. Its id, or nothing where the answer does not say it."""
+        """Create the lock's group. Returns its id, or "" if the response lacks it."""
         body = self._connection.wire.body("manual-groups.create", name=lock.name)
         answer = self._call("manual-groups.create", body=body)
         return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
 
     def remove(self, lock: Lock) -> None:
-        """Takes a lock away; one that is gone is no error."""
+        """Delete a lock; a missing one is no error."""
         with suppress(LockLost):
             self._call("manual-groups.delete", lock)
 
     def rename(self, lock: Lock) -> None:
-        """Gives the lock's group the name that the lock has. Raises LockLost when there is no such group."""
+        """Rename the lock's group to the lock's name. Raises LockLost if the group does not exist."""
         body = self._connection.wire.body("manual-groups.rename", name=lock.name)
         self._call("manual-groups.rename", lock, body=body)
 
     def look(self, lock: Lock) -> None:
-        """Raises LockLost when the lock's group is gone.
+        """Raise LockLost if the lock's group does not exist.
 
-        It is asked for by its id: calls under way make and delete groups, which can push one from a page of the list
-        to the other, past the look.
+        Reads it by its id: concurrent calls create and delete groups, which can move the lock between pages of the
+        listing so that it is missed.
         """
         self._call("manual-groups.members", lock)
 
     @contextmanager
     def held(self, terms: LockTerms) -> Iterator[LockLease]:
-        """The workspace is this run's while it lasts. Raises LockHeld when it is another's.
+        """Hold the workspace's lock while the context is active. Raises LockHeld if another run holds it.
 
-        The lock is taken away again on every way out, also where it was not seen yet.
+        The lock is deleted on every exit, even if it was never visible.
         """
         now = self._clock()
         before = self.locks()
@@ -173,13 +175,13 @@ class LockManager:
                 self.remove(left)
             yield mine
         finally:
-            # The run is over anyway by now, and its report must not be lost to an interruption.
+            # The run is over by now, and its report must not be lost to an interruption.
             with suppress(KeyboardInterrupt), _uncut():
                 mine.let_go()
             self.left = mine.left
 
     def _await(self, mine: LockLease) -> None:
-        """Comes back once our own lock shows. The key tells which one it is."""
+        """Wait until our own lock is listed, identified by its key."""
         until = self._timing.now() + self._shows_within
         while True:
             for lock in self.locks():
@@ -201,7 +203,7 @@ class LockManager:
             )
 
     def _call(self, operation: str, lock: Lock | None = None, *, body: dict[str, object] | None = None) -> Json:
-        """The answer to a call, about a lock that is there already or one that is new."""
+        """Call an operation on an existing lock, or on a new one; map 403, 404 and 410 to our errors."""
         path = {"groupId": lock.id} if lock else {}
         try:
             with self._connection.crew(1) as crew:
@@ -216,10 +218,10 @@ class LockManager:
 
 
 class LockLease:
-    """A lock that is ours, made, kept for as long as calls go out, and taken away.
+    """Our own lock: created, renewed while calls are sent, and deleted.
 
-    Its lease is renewed in the background too: what a run reads before its first call may take longer than a lease.
-    Only `keep` judges whether the lock is lost. left: says, after `let_go`, that it may still be there.
+    A background thread renews the lease too: what a run reads before its first call may take longer than a lease. Only
+    `keep` decides that the lock is lost. left: after `let_go`, a message if the lock may still exist.
     """
 
     def __init__(
@@ -241,18 +243,18 @@ class LockLease:
 
     @property
     def key(self) -> str:
-        """What tells this lock from all others, also while its id is not known."""
+        """Random key that identifies this lock, also while its id is unknown."""
         return self._lock.key
 
     def make(self) -> None:
-        """Makes it, with a lease that begins now. Raises LmsconfError where that was refused."""
+        """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)
         self._looked, self._may_be_there = now, True
         try:
             id = self._smith.make(self._lock)
         except (AnswerLost, BadAnswer):
-            return  # it is looked for by its key
+            return  # it is found by its key
         except LmsconfError:
             self._may_be_there = False
             raise
@@ -260,16 +262,16 @@ class LockLease:
             self.found(id)
 
     def found(self, id: str) -> None:
-        """Hears which group it is."""
+        """Set the group's id, and start renewing."""
         with self._turn:
             self._lock = replace(self._lock, id=id)
         if not self._renewer.ident:
             self._renewer.start()
 
     def keep(self, call: Call) -> None:
-        """Before each call: looks whether it is still there, and renews the lease when a third of it is over.
+        """Before each call: check that the lock exists, and renew the lease when a third of it is over.
 
-        What was seen in the last seconds is believed. Raises LockLost once it is gone, or may be another's.
+        A check is valid for a few seconds. Raises LockLost once the lock does not exist or may have expired for others.
         """
         with self._turn:
             self._check(call)
@@ -278,11 +280,11 @@ class LockLease:
                 self._renew(now)
             elif not 0 <= now - self._looked < _LOOKED_AFTER:
                 self._look(now)
-            # The answer may have come late.
+            # The response may have arrived late.
             self._check(call)
 
     def let_go(self) -> None:
-        """Takes it away. `left` tells people where that did not succeed; the lock gives way by itself then."""
+        """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
         if not self._may_be_there:
             return
         self.left = f"the lock of {self._lock.said} may be left: see `lmsconf unlock`"
@@ -312,16 +314,16 @@ class LockLease:
 
     @property
     def _begun(self) -> float:
-        """When the lease that holds began."""
+        """When the current lease began."""
         return (self._lock.until or 0.0) - self._terms.lease
 
     def _renew_on(self) -> None:
-        """Renews what is due until the run is over. An error is for `keep` to meet: a new group may be found late."""
+        """Renew when due until the run is over. Errors are left to `keep`: a new group may become visible late."""
         while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._over):
             with suppress(LmsconfError), self._turn:
                 now = self._clock()
                 if not self._is_safe(now):
-                    return  # a lease that may be over for others is not revived
+                    return  # a lease that may have expired for others is not revived
                 if self._is_due(now):
                     self._renew(now)
 
@@ -330,20 +332,23 @@ class LockLease:
         try:
             self._smith.rename(renewed)
         except (AnswerLost, BadAnswer):
-            return  # the lease that is there still holds; it is tried again before the next call
+            return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
-            # Otherwise somebody may have found it over before it was renewed, and go on as we would.
+            # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
             self._lock, self._looked = renewed, now
 
     def _look(self, now: float) -> None:
-        with suppress(BadAnswer):  # it tells nothing, and the next call looks again
+        with suppress(BadAnswer):  # inconclusive; the next call checks again
             self._smith.look(self._lock)
             self._looked = now
 
 
 @contextmanager
 def _uncut() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until it is over, so that what was sent is known. The second time means at once."""
+    """Defer Ctrl-C and SIGTERM to the end of the context, so that a request's result is known.
+
+    A second interruption is raised at once.
+    """
     cuts: list[KeyboardInterrupt] = []
 
     def hear(cut: KeyboardInterrupt) -> None:
@@ -358,7 +363,7 @@ def _uncut() -> Iterator[None]:
 
 
 def _forbidden(refused: Rejected) -> Unauthorized:
-    """The same answer, understood better: the groups could be read before."""
+    """Restate a 403 as a missing right: the groups could be read before."""
     return Unauthorized(
         refused.message,
         hint="The credential can read, and lacks the right to change groups, of which a lock is one. Use one that may.",
@@ -376,7 +381,7 @@ def _locks(rows: Rows) -> Iterator[Lock]:
 
 def _text(seconds: float) -> str:
     if seconds >= _LAST:
-        # Somebody's own words in a name: no calendar has that day in UTC.
+        # A date written by hand into a name, which overflows in UTC.
         return "the end of time"
     return utc_text(datetime.fromtimestamp(seconds, UTC))
 

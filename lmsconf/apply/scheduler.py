@@ -1,8 +1,8 @@
-"""Plan → Outcomes: every call in an order that respects what it needs, as many at a time as the crew is wide.
+"""Plan → Outcomes: run the calls in dependency order, at most `width` at a time.
 
-Nothing is decided here. A failure blocks only what depends on it, and so does a right that the credential lacks; one
-that is refused altogether, twins, or a service that is gone stop everything that has not begun. Calls that may be
-refused go first, alone, while nothing has been changed yet.
+Makes no decisions about the plan. A failure blocks only the calls that depend on it, and so does a 403 for a missing
+right; a rejected credential, a duplicate resource, or an unreachable service stops all calls not yet started. Calls
+that may be refused run first, alone, while nothing has been changed yet.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lmsconf.model.values import Call, Outcome, Plan, Status
 
 _FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"
-"""The ids that an answer taught."""
+"""The ids that a response returned, by reference."""
 Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
-"""Sends a call with the ids that are known by now."""
+"""Send a call with the ids known so far."""
 Begin: TypeAlias = "Callable[[Call], None]"
-"""Hears of a call before it is sent. Raises LmsconfError when it must not be."""
+"""Called before a call is sent. Raises LmsconfError when it must not be sent."""
 Tell: TypeAlias = "Callable[[Outcome], None]"
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What a run came to: an outcome a call, in the order of the plan, and why it stopped early, if it did."""
+    """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did."""
 
     outcomes: tuple[Outcome, ...] = ()
     stopped_by: LmsconfError | None = None
@@ -54,16 +54,16 @@ def run(
     begin: Begin | None = None,
     hurry: Callable[[], None] | None = None,
 ) -> Run:
-    """Carries a plan out. Ctrl-C lets what is under way finish, and begins nothing more; `hurry` hears of it."""
+    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `hurry` is called then."""
     return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, hurry or _nothing).run()
 
 
 def _nothing(*_: object) -> None:
-    """For who need not hear."""
+    """The default callback."""
 
 
 def _ends_all(error: LmsconfError) -> bool:
-    """Whether every other call would end the same, or would make it worse."""
+    """Whether every other call would fail the same way, or make things worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.status == _FORBIDDEN
     return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
 
@@ -89,7 +89,7 @@ class _Runner:
         self.result = Run()
 
     def run(self) -> Run:
-        # Raised between an answer and its being counted, an interruption would leave a call that nobody waits for.
+        # An interruption raised between a response and its recording would leave a call that is never waited for.
         with heard(self._interrupt):
             self._fly()
         for call in self.calls.values():
@@ -99,7 +99,7 @@ class _Runner:
         return self.result
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
-        """What is under way may finish; the second time means at once."""
+        """Let calls under way finish; a second interruption is immediate."""
         if self.result.interrupted_by is not None:
             raise cut
         self.result.interrupted_by = cut
@@ -112,7 +112,7 @@ class _Runner:
             if not self.flying:
                 if not self.later or self._stopped:
                     return
-                # What might have been refused is settled; now everything else.
+                # The calls that may be refused are done; now all others.
                 self.ready.extend(self.later)
                 self.later = []
                 continue
@@ -159,7 +159,7 @@ class _Runner:
                 self.ready.append(id)
 
     def _block(self, failed: Call) -> None:
-        """Everything that needs it, directly or not, cannot be done."""
+        """Mark every call that depends on the failed one, directly or not, as blocked."""
         todo = [(failed, id) for id in self.after[failed.id]]
         while todo:
             cause, id = todo.pop()

@@ -1,14 +1,14 @@
-"""The safe sequence of an apply. Every caller goes through it, from the command line and from Python.
+"""The safe sequence of an apply. Every apply runs it, from the command line and from Python.
 
     1. take the local lock, and wait until no request of an earlier run can arrive any more
     2. make the plan, or load it; compare its digest with the expected one
     3. compare a saved plan with the workspace as it is now
     4. stop at certain refusals and tripped guards
     5. ask for approval
-    6. take the remote lock, where the project has one; compare the plan with the workspace once more
-    7. open the journal, send the calls, verify what came of them
+    6. take the remote lock, if the project has one; compare the plan with the workspace once more
+    7. open the journal, send the calls, verify the result
 
-Until step 7 nothing is sent that changes a resource.
+Until step 7 no request is sent that changes a resource.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 
 Report: TypeAlias = "Callable[[int, int | None], None]"
-"""Hears how many steps of how many are done; None: the total is not known yet."""
+"""Report progress: steps done, and the total; None while it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where the plan comes from.
 
-    get: gives the plan, and the manifests that it was made from just now; None for a saved plan. saved: the plan was
+    get: returns the plan, and the manifests that it was made from just now; None for a saved plan. saved: the plan was
     made earlier, so it is compared with the workspace before anything else.
     """
 
@@ -54,14 +54,14 @@ class Progress:
     """What an apply reports while it runs. Every method does nothing here; override those that you need."""
 
     def phase(self, label: str) -> AbstractContextManager[Report]:
-        """A phase begins: Reading, Checking or Applying. The result hears how far it is."""
+        """A phase begins: Reading, Checking or Applying. The context's value receives the progress."""
         return nullcontext(lambda done, total: None)
 
     def planned(self, plan: Plan) -> None:
         """The plan is made or loaded, and nothing has been checked yet."""
 
     def waiting(self, seconds: float) -> None:
-        """A write is not visible yet; it is waited for, for at most so many seconds."""
+        """A write is not visible yet; the run waits at most so many seconds for it."""
 
     def note(self, text: str) -> None:
         """A sentence for people, such as why the start is delayed or that a lock could not be removed."""
@@ -70,17 +70,16 @@ class Progress:
         """The run ends before its first call with an error, which is raised next."""
 
     def interrupted(self, error: KeyboardInterrupt) -> None:
-        """Ctrl-C or SIGTERM came before the first call."""
+        """Ctrl-C or SIGTERM before the first call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
     """How a plan is applied.
 
-    approve: asked once with the plan when nothing stands in its way; False ends the run with nothing sent. Left out,
-    the plan counts as approved. digest: the digest that the plan must have. verify: what is planned again afterwards.
-    meta: key and value pairs for the report and the journal. max_rate: requests a second; left out, as many as the
-    service takes.
+    approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
+    approved. digest: the digest that the plan must have. verify: what is planned again afterwards. meta: key and value
+    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -102,11 +101,11 @@ class Interrupted(LmsconfError):
 
 
 def apply(settings: Settings, source: Source, options: ApplyOptions, progress: Progress) -> tuple[ApplyReport, bool]:
-    """Applies the plan of `source` safely; the report, and whether a journal of the run was written.
+    """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
 
     Raises, with nothing sent: Locked and LockHeld where another run has the workspace, StalePlan where the digest or
-    the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where the plan
-    is not approved or the journal cannot be written.
+    the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where the plan is
+    not approved or the journal cannot be written.
     """
     with _local_lock(settings, progress), _workspace(settings, options, progress) as workspace, ExitStack() as leases:
         plan, manifests = source.get(workspace, progress)
@@ -128,7 +127,7 @@ def apply(settings: Settings, source: Source, options: ApplyOptions, progress: P
 def _cleared(
     workspace: Applier, plan: Plan, source: Source, options: ApplyOptions, progress: Progress, leases: ExitStack
 ) -> Begin | None:
-    """Steps 2 to 6 for a plan that is there. The result renews the remote lock before each call."""
+    """Run steps 2 to 6 for a plan that is made. Returns the function that renews the remote lock before each call."""
     digest = plan_digest(plan)
     if options.digest is not None and options.digest != digest:
         raise StalePlan(f"the plan's digest is {digest}, not {options.digest}", hint="Review the plan as it is now.")
@@ -141,7 +140,7 @@ def _cleared(
         raise LmsconfError("declined: nothing was changed")
     keep = leases.enter_context(_remote_lock(workspace, plan, progress))
     if plan.calls and (asks or keep or not source.saved):
-        # The workspace may have changed while the plan was read and approved, or under the lock of another run.
+        # The workspace may have changed while the plan was reviewed, or under the lock of another run.
         _check_fresh(workspace, plan, progress)
     return keep
 
@@ -153,7 +152,7 @@ def _check_fresh(workspace: Applier, plan: Plan, progress: Progress) -> None:
 
 @contextmanager
 def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
-    """Keeps other runs of this machine off the workspace, once no request of an earlier one can arrive any more."""
+    """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
     chosen = settings.workspace
     with locked(settings.root, chosen.name):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
@@ -171,7 +170,7 @@ def _workspace(settings: Settings, options: ApplyOptions, progress: Progress) ->
 
 @contextmanager
 def _remote_lock(workspace: Applier, plan: Plan, progress: Progress) -> Iterator[Begin | None]:
-    """Keeps runs of other machines off the workspace, where the project asks for that."""
+    """Exclude runs on other machines, if the project configures a lock."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:
         yield None
@@ -194,7 +193,7 @@ def _executed(
     journal: Journal | None,
     keep: Begin | None,
 ) -> ApplyReport:
-    """Sends the calls and verifies them."""
+    """Send the calls and verify them."""
     done = 0
     begun = False
 
@@ -223,7 +222,7 @@ def _executed(
     except KeyboardInterrupt as cut:
         if begun:
             raise
-        # The scheduler handles an interruption itself once calls have begun; this one came before.
+        # Once calls have begun, the scheduler handles an interruption itself; this one was earlier.
         report = workspace.untouched(plan, Interrupted(cut), meta=options.meta)
         problems = () if journal is None else journal.end(report)
         return replace(report, problems=(*report.problems, *problems))

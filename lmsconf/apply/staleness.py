@@ -1,7 +1,7 @@
-"""Whether a plan still fits: what was reviewed beside what is live now, resource by resource and key by key.
+"""Whether a plan is stale: compare what was reviewed with what is live now, by resource and key.
 
-A plan that fits is one that could be made again: the changes it wants, planned afresh, come to the same calls on
-resources that are as they were. Whatever else was changed in the workspace is nobody's business here.
+A plan fits if it could be made again: its changes, re-planned on the current snapshot, give the same calls on resources
+that are unchanged. Other changes in the workspace do not matter.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from lmsconf.planner.guards import total
 
 CODE: Final = "plan/stale"
 SHOWN: Final = 10
-"""How many items of a long list are told; the others are counted."""
+"""How many items of a long list are shown; the others are counted."""
 
 _COUNTED: Final = ("deletes", "removals", "answers", "updates")
 _AT_LEAST: Final = "recreates"
-"""What no manifest spoke of is not compared again, so a plan may have been told of more than shows without it."""
+"""Guard whose count may be lower in a re-plan, since resources that no manifest declares are not compared again."""
 _SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
 _WANTED: Final = ("address", "action", "id", "after")
 _ABSENT: Final = object()
-"""What stands for a key that one side does not have."""
+"""Marks a key that one side lacks."""
 
 
 def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem, ...]:
-    """Why the plan no longer fits; empty when it does.
+    """Return why the plan no longer fits; empty if it fits.
 
-    now: what the plan's own changes come to today. found: why some of them cannot be planned at all any more.
+    now: the same changes re-planned against the current snapshot. found: why some of them can no longer be planned.
     """
     wanted = {str(change.address): change for change in plan.changes}
     today = {str(change.address): change for change in now.changes}
@@ -60,8 +60,8 @@ def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem
 
 
 def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
-    """Where a change or a call is not what a plan made now, of the same changes on the same resources, has there."""
-    # A plan of a part may write what is live with names that only the rest of the manifests brings about.
+    """Yield each change or call that differs from a re-plan of the same changes on the same resources."""
+    # A partial plan may show live values by names that only the rest of the manifests introduces.
     keys = _WANTED if plan.partial else _SHOWN
     today = {_shown(change, keys) for change in now.changes}
     for change in plan.changes:
@@ -78,20 +78,20 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
 
 
 def _shown(change: Change, keys: Iterable[str]) -> str:
-    """What a change says it does, as its document does but for where and why; no list of it has an order."""
+    """Hash a change as its document shows it, without source and cause; lists are unordered."""
     said = change_json(change)
     return sha256({key: _sorted(said[key]) for key in keys})
 
 
 def _sorted(value: Json) -> Json:
-    """A value in which lists have one order."""
+    """A value with every list sorted."""
     if isinstance(value, list):
         return sorted(map(_sorted, value), key=_spelt)
     return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
 
 
 def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
-    """All that each call says, whom it waits for included."""
+    """Every field of each call, including the calls it needs."""
     return {
         call.id: [str(call.address), _said(call), texts(call.needs), call.may_be_refused, texts(sorted(call.people))]
         for call in plan.calls
@@ -99,7 +99,7 @@ def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
 
 
 def _misfit(call: Call, now: Plan) -> str:
-    """Why a call is not as a plan made now has it: it is in use since then, or the file is not as it was written."""
+    """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
     likely = any(one.may_be_refused and _said(one) == _said(call) for one in now.calls)
     if likely and not call.may_be_refused:
         return "the service may refuse it by now, which the plan does not say"
@@ -107,7 +107,7 @@ def _misfit(call: Call, now: Plan) -> str:
 
 
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
-    """What a fresh plan says of a resource, with what was reviewed of it."""
+    """The error of a re-plan, with what was reviewed of the resource."""
     lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
     told = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
     return _problem(change, f"{told[0]}, which was otherwise when the plan was made", told[1:], problem.address)
@@ -118,7 +118,7 @@ def _whole(label: str, form: Json) -> Iterator[str]:
 
 
 def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
-    """A resource that is not as it was, key by key."""
+    """A resource that differs from the reviewed state, key by key."""
     if then is None:
         why = f": {now.reason}" if now and now.reason else ""
         return _problem(now, f"{address}: it is no part of the plan, and would be one by now{why}", [], address)
@@ -128,7 +128,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
 
 
 def _what(then: Change, now: Change | None) -> str:
-    """What became of it, in a few words."""
+    """How the resource changed, in a few words."""
     if now is None:
         return "it is gone already" if then.action is Action.DELETE else "it is as the plan wants it already"
     if then.before is None:
@@ -140,7 +140,7 @@ def _what(then: Change, now: Change | None) -> str:
 
 
 def _keys(then: Change, live: Json) -> list[str]:
-    """The keys whose live value is another than it was."""
+    """The keys whose live value changed."""
     before, now = _form(then.before), _form(live)
     keys = dict.fromkeys([*before, *now])
     return [key for key in keys if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
@@ -151,14 +151,14 @@ def _form(side: Json) -> Mapping[str, Json]:
 
 
 def _alike(one: object, other: object) -> bool:
-    """Whether two values say the same; no list of a manifest has an order."""
+    """Whether two values are equal; lists in manifests are unordered."""
     if isinstance(one, list) and isinstance(other, list):
         return Counter(map(_spelt, one)) == Counter(map(_spelt, other))
     return one == other
 
 
 def _three(key: str, then: Change, live: Json) -> Iterator[str]:
-    """One key: as it was reviewed, as it was live then, as it is live now."""
+    """The lines of one key: reviewed, live then, live now."""
     sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
     lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
     shared = _shared(lists) if len(lists) > 1 else Counter()
@@ -168,7 +168,7 @@ def _three(key: str, then: Change, live: Json) -> Iterator[str]:
 
 
 def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
-    """What stands in every one of the lists."""
+    """The items that all lists share."""
     common = Counter(map(_spelt, lists[0]))
     for one in lists[1:]:
         common &= Counter(map(_spelt, one))
@@ -186,20 +186,20 @@ def _side(value: object, shared: Counter[str]) -> str:
 
 
 def _spelt(value: Json) -> str:
-    """A value on one line, as it could stand in a manifest."""
+    """A value on one line, as a manifest could declare it."""
     if value is None:
         return "none"
     return quoted(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _leans_elsewhere(change: Change) -> Problem:
-    """The same resource, and other calls: what they name is another thing now, or was edited into the plan."""
+    """The same resource with other calls: a reference now resolves to another id, or the plan was edited."""
     message = f"{change.address}: what it needs is not what it was when the plan was made, so its calls would be others"
     return _problem(change, message, [])
 
 
 def _calls(plan: Plan, address: str) -> list[str]:
-    """What is sent for a resource. Whether it may be refused depends on others, and is no part of it."""
+    """Hashes of the calls of a resource. Whether one may be refused depends on other resources, and is left out."""
     return [sha256(_said(call)) for call in plan.calls if str(call.address) == address]
 
 
@@ -208,7 +208,7 @@ def _said(call: Call) -> Json:
 
 
 def _unordered(body: Json) -> Json:
-    """A body in which pairs, which stand for the keys of an object, have one order."""
+    """A body with pairs, which represent the keys of an object, sorted."""
     if isinstance(body, list):
         return [_unordered(item) for item in body]
     if not isinstance(body, dict):
@@ -220,7 +220,7 @@ def _unordered(body: Json) -> Json:
 
 
 def _totals(plan: Plan) -> Mapping[str, int | None]:
-    """What each guard counts, without those that count nothing."""
+    """The total of each guard, without zeros."""
     totals = {guard: total([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
     return {guard: number for guard, number in totals.items() if number != 0}
 

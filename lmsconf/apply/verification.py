@@ -1,4 +1,4 @@
-"""The look at the workspace after a run: everything that its plan was made of, or only what it touched."""
+"""Verify the workspace after a run: plan again everything that the plan was made from, or only what it touched."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NO_MANIFESTS: Final = (
 )
 
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
-"""Plans everything in the plan's selection afresh, with the errors of what cannot be planned."""
+"""Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBack:
-    """What a look at the workspace came to. converged: None where nobody could look.
+    """The result of a verification. converged: None if it was not possible.
 
-    residue: what a fresh plan still wants. problems: errors, of what could not be planned or not be read.
+    residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.
     """
 
     verified: Verified
@@ -38,7 +38,7 @@ class ReadBack:
 
 
 def not_looked(reason: str) -> ReadBack:
-    """Where nothing was read, and why."""
+    """The result when nothing was read, with the reason."""
     return ReadBack(verified=Verified(reason=reason), converged=None)
 
 
@@ -51,9 +51,9 @@ def read_back(
     whole: Whole | None,
     reason: str | None,
 ) -> ReadBack:
-    """Plans again. Everything is read once; what was accepted may show late, and only that is looked for again.
+    """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
-    whole: None where only what the plan touched is looked at, for that `reason`.
+    whole: None if only what the plan touched is verified, for that `reason`.
     """
     mine = {outcome.address for outcome in run.outcomes}
     verified = Verified(

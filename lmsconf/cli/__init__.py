@@ -1,6 +1,6 @@
-"""The command line: one table of commands, each imported only when it is run.
+"""The command line: a table of commands, each imported lazily.
 
-`lmsconf --help` and the shell's completion wait for the imports of this module, so it has click and nothing slow.
+`lmsconf --help` and shell completion wait for this module's imports, so it imports click and nothing slower.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import click
 from lmsconf import __version__
 
 _COLLECT_EVERY = 100_000
-"""How many more values there must be before Python looks for rings of them."""
+"""Threshold of the cyclic garbage collector: net allocations before a collection of generation 0."""
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what `--help` says of it without importing it."""
+    """A command's module and attribute, and its line in `--help`, which needs no import."""
 
     module: str
     attribute: str
@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, Entry] = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands come from the table. Its help needs no command's module."""
+    """A click group with the commands of the table; listing them imports no command module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; a word that is none gets the nearest that is."""
+        """Resolve the command; for an unknown one, fail with the nearest match, or with the list."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # only for a mistyped word
 
@@ -107,14 +107,14 @@ def app(ctx: click.Context, directory: str | None, workspace: str | None, masks:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one command and exits with its code."""
+    """Run one command and exit with its exit code."""
     from lmsconf.cli.frame import crashed, run, standard_streams
 
     standard_streams()
     sys.excepthook = crashed
-    # Manifests and answers are many small values that live until the end: looking for rings among them every few
-    # hundred takes a tenth of a large plan, and finds none.
+    # Manifests and responses are many small objects that live until the exit: collecting cycles at the default
+    # threshold takes a tenth of the time of a large plan, and finds none.
     gc.set_threshold(_COLLECT_EVERY)
     code = run(app, list(sys.argv[1:] if arguments is None else arguments))
-    gc.freeze()  # what is left goes with the process
+    gc.freeze()  # no collection at exit: the process's memory is freed anyway
     sys.exit(code)

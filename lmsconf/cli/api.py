@@ -1,4 +1,4 @@
-"""`lmsconf api`: one authenticated call, for everything that is not configuration."""
+"""`lmsconf api`: send one authenticated request, for anything that is not configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
 
 
 def query_of(pairs: Sequence[str]) -> dict[str, Json]:
-    """`k=v` texts as a query; a name that stands twice is a list. Raises UsageError."""
+    """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
     found: dict[str, Json] = {}
     for text in pairs:
         name, equals, value = text.partition("=")
@@ -62,7 +62,7 @@ def query_of(pairs: Sequence[str]) -> dict[str, Json]:
 
 
 def _body(text: bytes) -> Json:
-    """The body that was given. Raises UsageError where it is no JSON."""
+    """Parse the request body. Raises UsageError for invalid JSON."""
     from lmsconf.api.decode import decode
 
     try:

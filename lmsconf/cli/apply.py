@@ -1,4 +1,4 @@
-"""`lmsconf apply`: plans, asks, applies and verifies."""
+"""`lmsconf apply`: plan, ask for approval, apply and verify."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def apply(
 
 
 def _meta(pairs: Sequence[str]) -> dict[str, str]:
-    """`k=v` pairs as a mapping. Raises UsageError."""
+    """Parse `k=v` pairs. Raises UsageError."""
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,4 +1,4 @@
-"""What `lmsconf apply` shows and asks while it runs, and how it gives its report."""
+"""Terminal interaction of `lmsconf apply`: progress, the approval prompt, the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmsconf.render.text.plan import plan_text
 
 
 class ApplyScreen(Progress):
-    """Progress bars, the plan and notes on stderr. A plan from a file was reviewed before, and is not shown again."""
+    """Progress bars, the plan and notes on stderr. A plan from a file was reviewed already and is not shown."""
 
     def __init__(self, output: Output, *, shows_plan: bool) -> None:
         self._output = output
@@ -42,7 +42,7 @@ class ApplyScreen(Progress):
         say(text)
 
     def stopped(self, report: ApplyReport) -> None:
-        # Programs wait for one document: the report, of calls not attempted. People read the error.
+        # A program expects one document: the report, with all calls not attempted. For a person the error is enough.
         if self._output.format != "text":
             finish(self._output, report, journalled=False)
 
@@ -51,14 +51,18 @@ class ApplyScreen(Progress):
 
 
 def ask(plan: Plan) -> bool:
-    """Asks on the terminal. Only yes is taken for yes."""
+    """Prompt for approval on the terminal; only `yes` approves."""
     where = phrases.first_line(plan.workspace, plan.url, plan.people)
     emit(safe(f"{where} Apply this plan? Only yes is taken for yes: "), sys.stderr)
     return sys.stdin.readline().strip() == "yes"
 
 
 def finish(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:
-    """Writes the report. Raises ProblemsFound where that fails, with how the run itself ended."""
+    """Write the report and return its exit code.
+
+    If it cannot be written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of
+    the two exit codes.
+    """
     try:
         output.show(APPLY_VIEWS, report)
     except LmsconfError as lost:

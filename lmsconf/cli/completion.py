@@ -1,4 +1,4 @@
-"""`lmsconf completion`: the script that teaches a shell our commands and options."""
+"""`lmsconf completion`: print a shell's completion script."""
 
 from __future__ import annotations
 

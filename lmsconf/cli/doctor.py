@@ -1,4 +1,4 @@
-"""`lmsconf doctor`: looks at a workspace and its service, and with --probe learns the names that nobody documents."""
+"""`lmsconf doctor`: check a workspace and its service; with --probe, discover undocumented API names."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _now() -> datetime:
 
 
 def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) -> None:
-    """Raises UsageError where the options make no sense together, or there is nobody to ask."""
+    """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
     if not probe and (user or content or yes):
         raise UsageError("--user, --content and --yes are for --probe", hint="Add --probe, or leave them out.")
     if probe and not yes and not sys.stdin.isatty():
@@ -78,7 +78,7 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
 
 
 def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
-    """Says what will be touched, and raises LmsconfError unless the answer is yes."""
+    """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
     from lmsconf.render.escape import safe
 
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
@@ -93,7 +93,7 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
 
 
 def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
-    """Probes, one request after the other."""
+    """Run the probe with one worker, so its requests are sequential."""
     from lmsconf.doctor.probe import Probe, Subjects
     from lmsconf.doctor.trial_client import TrialClient
 
@@ -105,7 +105,10 @@ def _probed(settings: Settings, connection: Connection, found: Report, user: str
 
 
 def _written(settings: Settings, found: Report) -> Report:
-    """Puts what was learnt into the project file, whose mode stays. Where that fails, the report is given anyway."""
+    """Write the discovered dialect into the project file, keeping its mode.
+
+    If that fails, report the problems and return the report with that exit code as its `failure`.
+    """
     from lmsconf.doctor.projectfile import with_dialect
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically

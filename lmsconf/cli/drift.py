@@ -1,4 +1,4 @@
-"""`lmsconf drift`: what differs between the workspace and the manifests."""
+"""`lmsconf drift`: report differences between workspace and manifests, or accept them into the manifests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _compared(
     *,
     count_unmanaged: bool = False,
 ) -> Project:
-    """What differs, with all that is needed to take it over. The workspace is read once."""
+    """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_groups import Project
     from lmsconf.kinds import all_kinds
     from lmsconf.workspace.reader import read_manifests, refuse_errors
@@ -121,7 +121,7 @@ def _compared(
 def _accept(
     context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> ExitCode:
-    """Edits the manifests, once it is sure that nothing of what is accepted differs any more."""
+    """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.manifest.edit.saving import save
     from lmsconf.workspace.reader import read_manifests
 

@@ -1,4 +1,4 @@
-"""`lmsconf explain`: what a manifest key means."""
+"""`lmsconf explain`: print the documentation of a manifest key."""
 
 from __future__ import annotations
 

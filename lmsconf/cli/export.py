@@ -1,4 +1,4 @@
-"""`lmsconf export`: manifests for the live workspace, which then plan empty."""
+"""`lmsconf export`: write manifests for the live workspace; a plan of them is empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader
 
 _READABLE = 0o644
-"""Manifests are for a repository, as other sources are."""
+"""The mode of manifest files: they are committed, like other sources."""
 
 
 @click.command()
@@ -75,13 +75,13 @@ def export(
 
 
 def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
-    """All that the workspace holds now, as far as those manifests compare it, too."""
+    """Read a full snapshot of the workspace, with the details that the existing manifests compare."""
     with reading("Reading") as tell:
         return workspace.snapshot(tell, existing)
 
 
 def _loaded(file: Path) -> Snapshot:
-    """What a file says that it held. Raises LmsconfError for a snapshot without people."""
+    """Load a snapshot file. Raises LmsconfError for a redacted one, whose people have no e-mails."""
     from lmsconf.documents.snapshot_file import loads
     from lmsconf.support.atomic_files import read_text
 
@@ -95,7 +95,7 @@ def _loaded(file: Path) -> Snapshot:
 
 
 def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
-    """Sections as kinds. Raises UsageError."""
+    """Return the kinds of manifest sections. Raises UsageError for an unknown section."""
     from lmsconf.kinds import all_kinds
 
     known = {kind.section: name for name, kind in all_kinds().items()}
@@ -106,9 +106,9 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
 
 
 def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
-    """The manifests that the new ones will stand among; None where there are none.
+    """Return the manifests already in the target folder, or of the project if it is inside; None if there are none.
 
-    Raises LmsconfError where there are, and nobody said --into.
+    Raises LmsconfError if there are some and --into was not given, ProblemsFound if they have errors.
     """
     from dataclasses import replace
 
@@ -131,7 +131,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
 
 
 def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
-    """Writes each section to a new file of its name."""
+    """Write each section to a new file with its name and return the paths. Raises LmsconfError."""
     from lmsconf.support.atomic_files import why, write_atomically
 
     try:
@@ -146,7 +146,7 @@ def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
 
 
 def _unused(target: Path, stem: str) -> Path:
-    """A file of that name, numbered where there is one already."""
+    """Return an unused path for the name, numbered from 2 if it exists."""
     path, number = target / f"{stem}.yaml", 1
     while path.exists() or path.is_symlink():
         number += 1

@@ -1,7 +1,7 @@
-"""What all commands share: their context, where results go, and how an error becomes a message and an exit code.
+"""Shared by all commands: context, output streams, signals, and the mapping of errors to messages and exit codes.
 
-A command returns its Exit (None is 0) and raises LmsconfError; everything about streams and signals is here. `--help`
-imports this module too, so what is slow (pathlib among it) is imported where it is used.
+A command returns an ExitCode (None: 0) or raises LmsconfError. `--help` imports this module too, so slow imports
+(pathlib among them) are inside the functions.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Which project and which workspace a command is about, and the environment it runs in.
+    """The project folder, workspace and environment variables of a command.
 
-    directory: where we are, or what -C names. named: it was -C, so that no other folder is looked at.
+    directory: the argument of -C, or the working directory. named: -C was given, so parent folders are not searched.
     """
 
     directory: Path
@@ -49,7 +49,7 @@ class Context:
 
     @property
     def project(self) -> Path:
-        """The folder of the project. Raises ForeignProject where only others may have put one."""
+        """The project's folder. Raises ForeignProject if it is found in a folder that is not trusted."""
         from pathlib import Path
 
         from lmsconf.project.discovery import project_folder
@@ -58,7 +58,7 @@ class Context:
 
     @classmethod
     def of(cls, directory: str | None, workspace: str | None) -> Context:
-        """The context of this process. Raises UsageError for a folder that is none."""
+        """Return the context of this process. Raises UsageError if `directory` is not a folder."""
         from pathlib import Path
 
         folder = Path(directory or ".")
@@ -69,11 +69,11 @@ class Context:
 
 
 _mask: list[Mask] = []
-"""What hides people from all that this run shows; empty where nothing does."""
+"""The mask of this run (`--mask-people`), or empty."""
 
 
 def mask_people(on: bool) -> None:
-    """Whether people are hidden from all that is shown from now on."""
+    """Turn the masking of people in all further output on or off."""
     _mask.clear()
     if on:
         from lmsconf.cli.masking import Mask
@@ -82,17 +82,17 @@ def mask_people(on: bool) -> None:
 
 
 def masks_people() -> bool:
-    """Whether people are hidden."""
+    """Whether people are masked in the output."""
     return bool(_mask)
 
 
 def masked(value: Value) -> Value:
-    """A value as it may be shown. Whatever is worded goes through here first."""
+    """Return the value with people masked, if masking is on. Call it before any value is rendered."""
     return _mask[0].value(value) if _mask else value
 
 
 def _leaving(text: str) -> str:
-    """A text as it may leave: without the tokens that are known and, where they are hidden, without people."""
+    """Return output text without known tokens and, if masking is on, without people."""
     from lmsconf.support.redaction import without_tokens
 
     text = without_tokens(text)
@@ -103,12 +103,12 @@ pass_context = click.make_pass_decorator(Context)
 
 
 def interrupted(error: BaseException) -> ExitCode:
-    """The exit code of a run that was cut short."""
+    """Return the exit code for an interrupt: SIGTERM or Ctrl-C."""
     return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
 class Output:
-    """Where a command's result goes, and in which format. There is one result, so what comes after it goes nowhere."""
+    """The destination and format of a command's result. One document at most: `fail` writes nothing after a result."""
 
     def __init__(self, format: str, path: str, limit: SizeLimit | None = None) -> None:
         self.format = format
@@ -117,7 +117,7 @@ class Output:
         self._tried = False
 
     def check(self) -> None:
-        """Raises LmsconfError for a file that could not be written, before there is a result that would be lost."""
+        """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
         from pathlib import Path
 
         from lmsconf.support.atomic_files import writable
@@ -127,16 +127,16 @@ class Output:
             raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
-        """The value as its format words it, as long as the place that it goes to allows."""
+        """Render the value in the chosen format, within `--limit`, and write it."""
         self.write(self.worded(views, value))
 
     def worded(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
-        """The text that `show` would write."""
+        """Return the text that `show` writes."""
         view, value = views[self.format], masked(value)
         return view(value) if self._limit is None else view(value, limit=self._limit)
 
     def write(self, text: str) -> None:
-        """The result, whole: to the file atomically, or to stdout. Raises LmsconfError where it cannot be written."""
+        """Write the result to stdout, or atomically to the file. Raises LmsconfError if that fails."""
         self._tried = True
         if self.path == "-":
             person = self.format == "text"
@@ -149,7 +149,7 @@ class Output:
             write_atomically(Path(self.path), _leaving(text))
 
     def fail(self, problems: Sequence[Problem]) -> None:
-        """The problems as the document that a script waits for, unless the result went there, or could not."""
+        """With `--format json`, write the problems as the result's document, unless a result was already attempted."""
         if self.format == "json" and not self._tried:
             try:
                 self.write(_document(problems))
@@ -158,9 +158,9 @@ class Output:
 
 
 def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
-    """Adds `--format` and `--output`, and `--limit` beside markdown; the command gets them as `output: Output`.
+    """Add `--format`, `--output` and, with markdown, `--limit`; the command receives them as `output: Output`.
 
-    With `--format json` an error that the command raises becomes the one document of the output.
+    With `--format json` an LmsconfError of the command is written as the output's document.
     """
 
     def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
@@ -191,7 +191,7 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | N
 
 
 def _limit_beside(markdown: bool) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
-    """Adds `--limit` to a command that can write markdown."""
+    """Add `--limit` to a command with a markdown format."""
     if not markdown:
         return lambda command: command
     return click.option(
@@ -204,7 +204,7 @@ def _limit_beside(markdown: bool) -> Callable[[Callable[P, ExitCode | None]], Ca
 
 
 def _budget(format: str, limit: object) -> SizeLimit | None:
-    """What `--limit` names; markdown is for a comment on GitHub unless it says otherwise. Raises click's UsageError."""
+    """Parse `--limit`; markdown defaults to `github`. Raises click.UsageError for a wrong value or another format."""
     if format != "markdown":
         if limit is not None:
             raise click.UsageError("--limit is for --format markdown")
@@ -218,7 +218,10 @@ def _budget(format: str, limit: object) -> SizeLimit | None:
 
 
 def run(app: click.Command, arguments: list[str]) -> int:
-    """Runs the command line and gives its exit code. Errors of ours, of the command line and of pipes are messages."""
+    """Run the command line and return the exit code.
+
+    LmsconfError, click errors, interrupts and an unwritable stdout are reported; any other exception propagates.
+    """
     mask_people(False)
     try:
         with _terminable():
@@ -235,7 +238,7 @@ def run(app: click.Command, arguments: list[str]) -> int:
         _forget(sys.stdout)
         return ExitCode.ERROR
     except OSError as error:
-        # click prints help and version by itself. Anything else is a mistake of ours, not of whoever reads stdout.
+        # click writes help and version itself, and may fail on stdout. Any other OSError is a bug of lmsconf.
         if not _stuck(sys.stdout):
             raise
         return _failed(arguments, _lost(error).problems, ExitCode.ERROR)
@@ -243,18 +246,18 @@ def run(app: click.Command, arguments: list[str]) -> int:
 
 
 def standard_streams() -> None:
-    """Makes stdin, stdout and stderr safe to use. It comes before anything that opens a file.
+    """Make stdin, stdout and stderr safe to use. Call it before anything opens a file.
 
-    One that is closed leads nowhere; else the next file to be opened would get its number, and what is told would go
-    into that file. What stderr cannot take is lost, and nothing else: the exit code still tells.
+    A closed descriptor is opened on /dev/null: otherwise the next opened file would get its number, and output would
+    be written into that file. Write errors on stderr are ignored; the exit code still reports the outcome.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free is given, which is this one; programs that are started inherit it.
+            # The lowest free descriptor is assigned, which is this one; child processes inherit it.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    # What is not Python's own was put in place by somebody who wants to read it.
+    # A stream that is not the interpreter's own was replaced on purpose (tests capture it): keep it.
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays until the end
     if sys.stdout is sys.__stdout__:
@@ -264,13 +267,13 @@ def standard_streams() -> None:
 
 
 def _stream(before: TextIO | None, raw: io.FileIO) -> TextIO:
-    """A stream like the one before, but never without a buffer: what that still holds was not written."""
+    """Return a stream with the encoding of `before`, always buffered: a non-empty buffer shows unwritten output."""
     encoding, errors = (before.encoding, before.errors) if before else ("utf-8", None)
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
 
 
 class _Forgiving(io.FileIO):
-    """A file that takes whatever is written to it, whether or not there is room."""
+    """A file that ignores write errors, such as a full disk."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -282,7 +285,7 @@ class _Forgiving(io.FileIO):
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM raises Terminated inside, so that a run that is cut short can still say what it did."""
+    """Raise Terminated on SIGTERM inside the block, so that a terminated run can still report what it did."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
@@ -295,7 +298,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _aborted(error: BaseException) -> int:
-    """The exit code of Ctrl-C, SIGTERM, or an end of input where a question was asked, which is a no."""
+    """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__
     if isinstance(cause, EOFError):
         say("Declined: no answer.")
@@ -304,14 +307,14 @@ def _aborted(error: BaseException) -> int:
 
 
 def cut_short(error: BaseException) -> ExitCode:
-    """Tells that a run was cut short, and gives its exit code."""
+    """Report an interrupt on stderr and return its exit code."""
     code = interrupted(error)
     say("\nTerminated." if code is ExitCode.TERMINATED else "\nInterrupted.")
     return code
 
 
 def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
-    """Tells of a wrong command line. No command at all gets the help."""
+    """Report a wrong command line; without any command print the help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         say(error.format_message())
         return ExitCode.USAGE
@@ -321,9 +324,9 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
 
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:
-    """Tells of an error that came before a command knew its own output options."""
+    """Report an error raised outside a command's own handling of output options."""
     report(problems)
-    # The command line could not be read as a whole, so what it asks for is looked up in its words.
+    # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
         try:
             emit(_document(problems), sys.stdout, exact=True)
@@ -339,14 +342,14 @@ def _document(problems: Sequence[Problem]) -> str:
 
 
 def report(problems: Sequence[Problem]) -> None:
-    """Problems, for a person, on stderr."""
+    """Write problems as text to stderr."""
     from lmsconf.render.text.plan import problems_text
 
     emit(problems_text([_clean(problem) for problem in problems]), sys.stderr, color=colored(sys.stderr))
 
 
 def _clean(problem: Problem) -> Problem:
-    """The problem without keys: whatever it quotes, a service may have said it."""
+    """Redact secrets in message and hint, since they may quote a response; mask people if masking is on."""
     from lmsconf.support.redaction import redacted
 
     hint = None if problem.hint is None else redacted(problem.hint)
@@ -354,7 +357,7 @@ def _clean(problem: Problem) -> Problem:
 
 
 def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Tells of a mistake of lmsconf's own, for whoever mends it, without the keys that its words may hold."""
+    """`sys.excepthook`: write the traceback of an unexpected exception, with secrets redacted."""
     from traceback import format_exception
 
     from lmsconf.support.redaction import redacted
@@ -363,18 +366,18 @@ def crashed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
 
 def say(text: str) -> None:
-    """Lines for a person, on stderr."""
+    """Write lines to stderr, each escaped by `safe`."""
     from lmsconf.render.escape import safe
 
     emit("".join(f"{safe(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
 def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
-    """The text on a stream, without the tokens that are known.
+    """Write text to a stream, without known tokens and, if masking is on, without people.
 
-    exact: it is for a program, and goes out as the UTF-8 that a file would hold. whole: exact, and with its tokens.
-    A reader that went away, as `head` does, does not end the run. Raises LmsconfError for a stdout that cannot be
-    written; there is nobody to tell it of stderr.
+    exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed. A
+    closed pipe, as after `head`, is ignored. Raises LmsconfError if stdout cannot be written; errors of stderr are
+    ignored.
     """
     if not whole:
         text = _leaving(text)
@@ -393,19 +396,19 @@ def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False,
 
 
 def _put(text: str, stream: TextIO, *, exact: bool) -> None:
-    # Before the bytes go past it, the stream must have let go of all that came before them.
+    # Flush the text layer before writing bytes to the buffer below it, to keep the order.
     stream.flush()
     if exact and hasattr(stream, "buffer"):
         stream.buffer.write(text.encode("utf-8", "backslashreplace"))
     else:
-        # What the stream's encoding lacks, as on a terminal that is not UTF-8, is written as an escape.
+        # Characters that the stream's encoding lacks are written as backslash escapes.
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
 def _stuck(stream: TextIO) -> bool:
-    """Whether a stream holds what cannot be written. It is forgotten then, with all that comes after it."""
+    """Whether a stream's buffered output cannot be written; if so, redirect the stream to /dev/null."""
     try:
         stream.flush()
     except OSError:
@@ -422,20 +425,20 @@ def _lost(error: OSError) -> LmsconfError:
 
 
 def _forget(stream: TextIO) -> None:
-    """Sends the rest of a stream nowhere, so that closing it at exit cannot fail again."""
+    """Redirect a stream to /dev/null, so that flushing it at exit cannot fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def colored(stream: TextIO) -> bool:
-    """Whether a stream wants colour: a terminal that can, unless NO_COLOR is set."""
+    """Whether to colour a stream: a terminal that is not dumb, and NO_COLOR unset."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
 def progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
-    """Shows how far something is: a bar on a terminal, a few plain lines in a log, nothing when quiet."""
+    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
     if quiet:
         yield lambda done, total, label: None
         return

@@ -1,4 +1,4 @@
-"""`lmsconf graph`: what leans on what, as a picture."""
+"""`lmsconf graph`: draw the dependency graph of the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lmsconf init`: a project to begin with, by asking where somebody can answer."""
+"""`lmsconf init`: create a project, prompting for the open options on a terminal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def init(
 
 
 class _Given(NamedTuple):
-    """The options of the command line; None for what is left open."""
+    """The options of the command line; None for those not given."""
 
     url: str | None
     workspace_name: str | None
@@ -80,9 +80,9 @@ class _Given(NamedTuple):
 
 
 def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | None]:
-    """What the options say and somebody answers, and whether what is live shall become manifests now.
+    """Return the answers, from options and prompts, and whether to export the live workspace now.
 
-    That is None where nobody could say so. Raises LmsconfError at an end of input, before anything is written.
+    The latter is None without a terminal to ask on. Raises LmsconfError at end of input, before anything is written.
     """
     from lmsconf.project.templates import Answers, Ci
 
@@ -108,10 +108,13 @@ def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | N
 
 
 def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> ExitCode:
-    """Makes manifests of what is live, as `lmsconf export --into` does in the new project, and tells what is next."""
+    """Run `lmsconf export --into` in the new project, print the next steps, and return the exit code.
+
+    An LmsconfError of the export is reported, not raised.
+    """
     from lmsconf.cli.export import export
 
-    # The workspace that was just described, whichever one the environment chooses for other commands.
+    # Export the workspace of the new project, even if the environment selects another one.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
     code, done = ExitCode.OK, False
     try:
@@ -121,7 +124,7 @@ def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> ExitC
     except LmsconfError as error:
         report(error.problems)
         code = error.exit
-    finally:  # an interrupted export leaves a project too
+    finally:  # after an interrupted export the project exists too
         if not done:
             say("The project is written, but what is live is not in its manifests yet: that is `export --into`, below.")
         _tell(target, answers, environ, export=not done)
@@ -129,15 +132,15 @@ def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> ExitC
 
 
 class _Questions:
-    """Options that were left out are asked for where somebody can answer; elsewhere the defaults hold."""
+    """Prompt for options that were not given; without a terminal use the defaults. answered: there is a terminal."""
 
     def __init__(self, answered: bool) -> None:
         self._answered = answered
 
     def __call__(self, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
-        """What was given or is answered, as `check` takes it. An answer that it refuses is asked for again.
+        """Return the given or prompted value, converted by `check`; prompt again for an answer that it rejects.
 
-        Without a question it is the default. Raises UsageError for what was given and cannot be taken.
+        Without a question, return the default. Raises UsageError for a given value that `check` rejects.
         """
         if given is not None or not question or not self._answered:
             return check(default if given is None else given)
@@ -151,12 +154,12 @@ class _Questions:
         return str(click.prompt(question, default=default, value_proc=checked, err=True))
 
     def whether(self, question: str) -> bool | None:
-        """Yes, unless somebody says no; None where nobody answers."""
+        """Ask a yes/no question with default yes; None without a terminal."""
         return click.confirm(question, default=True, err=True) if self._answered else None
 
 
 def _url(text: str) -> str:
-    """The address as the project file says it. Raises UsageError."""
+    """Return the URL as written in the project file. Raises UsageError for an invalid one."""
     from lmsconf.project.config_file import url_problem
     from lmsconf.project.templates import SANDBOX
 
@@ -168,14 +171,14 @@ def _url(text: str) -> str:
 
 
 def _ci(text: str) -> str:
-    """A CI system that is known. Raises UsageError."""
+    """Return a supported CI system. Raises UsageError."""
     if text not in _CI:
         raise UsageError(f"there is no workflow for {text}", hint=f"There are {', '.join(_CI)}.")
     return text
 
 
 def _name(text: str) -> str:
-    """A name that a workspace can have. Raises UsageError."""
+    """Return a valid workspace name. Raises UsageError."""
     from lmsconf.project.config_file import ENV_WORKSPACE
 
     if text == ENV_WORKSPACE:
@@ -186,7 +189,10 @@ def _name(text: str) -> str:
 
 
 def _variable(environ: Mapping[str, str], text: str) -> str:
-    """The name of an environment variable. Raises UsageError, without the text: it may be the token itself."""
+    """Return the name of a variable that may hold a token.
+
+    Raises UsageError, whose message omits the text: it may be the token itself.
+    """
     from lmsconf.project.credentials import ENVS, may_hold_token
 
     if len(text) > _LONGEST_NAME or not may_hold_token(text, environ):
@@ -198,7 +204,7 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
 
 
 def _zone(text: str) -> str:
-    """An IANA name. Raises UsageError."""
+    """Return an IANA time zone name. Raises UsageError."""
     if not _is_zone(text):
         raise UsageError(f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm.")
     return text
@@ -213,14 +219,14 @@ def _is_zone(text: str) -> bool:
 
 
 def _local_zone(environ: Mapping[str, str]) -> str:
-    """This machine's time zone by its IANA name; UTC where it has none that is known."""
+    """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
     linked = str(_LOCALTIME.resolve()).partition("/zoneinfo/")[2]
     found = environ.get("TZ", "").removeprefix(":") or linked
     return found if found and _is_zone(found) else "UTC"
 
 
 def _write(target: Path, texts: Mapping[str, str]) -> None:
-    """Writes what is not there yet, all of it or nothing. Raises LmsconfError where that cannot be."""
+    """Write the files that do not exist yet, all or none. Raises LmsconfError if one cannot be written."""
     from lmsconf.project.templates import MANIFESTS
     from lmsconf.support.atomic_files import why
 
@@ -237,7 +243,7 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
                     notes.append(f"Wrote {path}")
                 else:
                     notes.append(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
-            mine.pop_all()  # all is there, so nothing is taken away again
+            mine.pop_all()  # success: keep the files
     except OSError as error:
         hint = "Name another folder. Nothing was written."
         raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
@@ -245,7 +251,7 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
 
 
 def _new(path: Path, text: str, mine: ExitStack) -> bool:
-    """Writes a file that is not there yet, and leaves to `mine` how to take it away again. Raises OSError."""
+    """Create a file and register its removal in `mine`; return False if it exists already. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         file = path.open("x", encoding="utf-8")
@@ -258,7 +264,7 @@ def _new(path: Path, text: str, mine: ExitStack) -> bool:
 
 
 def _lacking(path: Path, text: str) -> str:
-    """What a file of lines, such as .gitignore, should have beside what it has."""
+    """Return a note with the template's lines that an existing .gitignore or requirements.txt lacks."""
     if path.name not in (".gitignore", "requirements.txt") or not path.is_file():
         return ""
     has = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -267,7 +273,7 @@ def _lacking(path: Path, text: str) -> str:
 
 
 def _tell(target: Path, answers: Answers, environ: Mapping[str, str], *, export: bool) -> None:
-    """What to do next, in the folder where somebody is. export: what is live shall become manifests first."""
+    """Print the next steps, as commands for the current folder. export: the live workspace is to be exported first."""
     from lmsconf.project.templates import Ci, next_commands
 
     if answers.ci is not Ci.NONE:

@@ -1,7 +1,7 @@
-"""`--mask-people`: whatever is shown goes through here, and comes out without e-mails, ids and data of people.
+"""`--mask-people`: remove e-mails, ids and personal data from all output.
 
-Everything that is told leaves through `cli.frame`: values before they are worded, texts before they are written. Each
-person is `person 1`, `person 2` and so on in the order in which they are told, the same through all of one run.
+`cli.frame` applies it to values before they are rendered and to text before it is written. A person is labelled
+`person 1`, `person 2` and so on in order of first appearance; a label is stable within one run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 class Mask:
-    """The people of one run by the labels that stand for them."""
+    """The masking of one run: normalised e-mail → label."""
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}
@@ -45,15 +45,15 @@ class Mask:
         self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
 
     def label(self, address: str) -> str:
-        """What stands for a person."""
+        """Return the label of a person, assigning the next one to a new e-mail."""
         return self._labels.setdefault(email(address), f"person {len(self._labels) + 1}")
 
     def lines(self, text: str) -> str:
-        """A text of many lines."""
+        """Mask a text of several lines, line by line."""
         return "".join(self.text(line) for line in text.splitlines(keepends=True))
 
     def text(self, text: str) -> str:
-        """A text without e-mails, ids of people, and what a service said in an answer."""
+        """Replace e-mails with labels; hide user ids and quoted bodies of responses."""
         if _WHOLE.fullmatch(text):
             return self.label(text)
         text = _ADDRESS.sub(lambda found: self.label(found[0]), text)
@@ -63,7 +63,7 @@ class Mask:
         return _QUOTED_ANSWER.sub(rf"\1: {HIDDEN}", text)
 
     def value(self, value: Value) -> Value:
-        """A value in which every text is masked, with what is said of people themselves left out."""
+        """Return a copy with every string masked and all field values of people hidden."""
         return cast("Value", self._value(value))
 
     def _value(self, value: object) -> object:
@@ -89,7 +89,7 @@ class Mask:
         if isinstance(value, Plan):
             from lmsconf.documents.plan_file import plan_digest
 
-            # What is shown is no plan any more; the digest is still that of the plan.
+            # The digest shown must be that of the unmasked plan, not of this copy.
             value = replace(value, masked_digest=plan_digest(value), fingerprints={})
         if isinstance(value, Call):
             value = self._call(value)
@@ -100,16 +100,16 @@ class Mask:
             return self._fields(value)
         if about.kind == USER:
             return self._person(value)
-        # An assignment is known by the id of its audience.
+        # The remote id of an assignment is the id of its audience, here of a person.
         return self._fields(value, **_without_id(value))
 
     def _fields(self, value: object, **known: object) -> object:
-        """The value, each of its fields masked but for those that are known."""
+        """Return a copy of a dataclass with each field masked, except those given in `known`."""
         found = {one.name: self._value(getattr(value, one.name)) for one in fields(cast("Change", value)) if one.init}
         return replace(cast("Change", value), **{**found, **known})  # type: ignore[arg-type]  # its own fields
 
     def _person(self, value: object) -> object:
-        """What is said of a person: which keys change, and to nobody's eyes from what to what."""
+        """Return a change of a person that shows which keys change, with the values hidden."""
         known = _without_id(value)
         for one in fields(cast("Change", value)):
             said = getattr(value, one.name)
@@ -120,7 +120,7 @@ class Mask:
         return self._fields(value, **known)
 
     def _compared(self, value: object) -> object:
-        """One key of a person, seen from both sides."""
+        """Return one field change of a person, with its values hidden."""
         found = {
             one.name: self._hidden(getattr(value, one.name)) if one.name in _PERSONAL else getattr(value, one.name)
             for one in fields(cast("Change", value))
@@ -128,7 +128,7 @@ class Mask:
         return replace(cast("Change", value), **found)  # type: ignore[arg-type]  # its own fields
 
     def _hidden(self, value: object) -> object:
-        """A value of a person: its shape, and what it says only where that is an e-mail, yes or no."""
+        """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
         if isinstance(value, str):
             return self.text(value) if _WHOLE.fullmatch(value) else HIDDEN
         if isinstance(value, Mapping):
@@ -143,7 +143,7 @@ class Mask:
         return Address(self.text(address.kind), self.text(address.text))
 
     def _call(self, call: Call) -> Call:
-        """A call without the ids of people, in its path and in its body."""
+        """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""
         known = self._operations.get(call.operation)
         template = known.path.split("/") if known else []
         parts = call.path.split("/")
@@ -156,17 +156,17 @@ class Mask:
 
 
 def _is_about_people(address: Address) -> bool:
-    """Whether it is a person, or an assignment to one."""
+    """Whether the address is of a person, or of an assignment to one."""
     return address.kind == USER or f" -> {USER}/" in address.text
 
 
 def _without_id(value: object) -> dict[str, object]:
-    """What takes the id of a person out of a value; the id of a call is none."""
+    """Return the replacement that clears the remote id; empty for a Call, whose `id` is not a remote one."""
     return {"id": None} if hasattr(value, "id") and not isinstance(value, Call) else {}
 
 
 def _problem(problem: Problem) -> Problem:
-    """A problem about people, without what it quotes of them: cells, names and ids."""
+    """Hide quoted texts and ids in the message and hint of a problem about people."""
     about = (problem.address or "").startswith(f"{USER}/")
     if not about and not problem.code.startswith(_ABOUT_PEOPLE):
         return problem

@@ -1,4 +1,4 @@
-"""`lmsconf plan`: what apply would change."""
+"""`lmsconf plan`: show what apply would change."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def plan(
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     with opened(settings, parallelism, max_rate) as workspace:
         if base is not None:
-            # Against a snapshot nothing is sent, so nothing has to be trusted.
+            # Planning on a snapshot sends no request, so every part counts as trusted.
             made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
         elif snapshot is None:
             made = make(workspace, declared(workspace), policy)
@@ -126,7 +126,7 @@ def _beside(
     context: Context,
     trusted: Collection[str],
 ) -> Plan:
-    """The plan beside that of the base, on a snapshot or on the workspace as it is."""
+    """Return the plan compared with the base's, on a snapshot or on the live workspace."""
     from lmsconf.workspace.git_base import base_of
 
     manifests = declared(workspace)

@@ -1,4 +1,4 @@
-"""What the commands share that look at a workspace: options, settings, a connection, and the way to a plan."""
+"""Shared by the commands that read a workspace: options, settings, connection, planning."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ trust_project = click.option(
 
 
 def selection(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Adds the options that choose what is planned."""
+    """Add the options that select what is planned: --only, --except, --additive."""
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
 
 
 def settings_of(context: Context) -> Settings:
-    """The settings of the project that a command is about."""
+    """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
     from lmsconf.project.settings import load
 
     settings = load(context.project, context.workspace, context.environ, ask=asking())
@@ -71,7 +71,7 @@ def settings_of(context: Context) -> Settings:
 
 
 def asking() -> Callable[[str], bool] | None:
-    """Asks on the terminal whether a command for the token may run; None where nobody could answer."""
+    """Return the terminal prompt that approves a token command; None without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
 
@@ -83,7 +83,7 @@ def asking() -> Callable[[str], bool] | None:
 
 
 def called(context: Context) -> str:
-    """How lmsconf was called, as far as project and workspace go, for the lines to paste."""
+    """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
     from shlex import quote
 
     words = ["lmsconf"]
@@ -101,7 +101,7 @@ def policy_of(
     additive: bool = False,
     consents: Sequence[Consent] = (),
 ) -> Policy:
-    """The project's policy with what the command line adds to it."""
+    """Return the project's policy with the selection and consents of the command line; these consents come first."""
     policy = settings.policy
     return replace(
         policy,
@@ -115,7 +115,7 @@ def policy_of(
 def applying(
     settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None = None
 ) -> str:
-    """The words that apply the same: of the plan in the file, where there is one, or with the same choice."""
+    """Return the command line that applies the same: the plan file if given, else the same selection."""
     from shlex import quote
 
     if file is not None:
@@ -125,9 +125,10 @@ def applying(
 
 
 def plan_key(context: Context) -> bytes | None:
-    """The key that plan files are signed with; None where the environment has none. Raises UsageError for a short one.
+    """Return the key that signs plan files; None if LMSCONF_PLAN_KEY is unset.
 
-    A pipeline hands on a missing secret as an empty text, and nobody would see that plans are not signed any more.
+    Raises UsageError for an empty key or one under 32 bytes. A pipeline passes a missing secret as an empty string;
+    accepting that would silently turn signing off.
     """
     said = context.environ.get("LMSCONF_PLAN_KEY")
     if said is None:
@@ -148,7 +149,7 @@ def plan_key(context: Context) -> bytes | None:
 
 @contextmanager
 def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[WorkspaceReader]:
-    """The workspace of the settings to look at, for as long as the `with` lasts. It cannot be changed through this."""
+    """Connect to the workspace of the settings, read-only, and close the connection at the end of the block."""
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -158,13 +159,13 @@ def opened(settings: Settings, parallelism: int, max_rate: float | None = None) 
 
 @contextmanager
 def reading(label: str) -> Iterator[Reading]:
-    """Shows how many requests a reading has behind it."""
+    """Show the progress of reading: requests done, and the total."""
     with progress() as tell:
         yield lambda done, total: tell(done, total, label)
 
 
 def declared(workspace: WorkspaceReader) -> Manifests:
-    """The manifests of the project. Raises ProblemsFound where they have errors."""
+    """Read the project's manifests. Raises ProblemsFound if they have errors."""
     from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     manifests = read_manifests(workspace.settings)
@@ -173,6 +174,6 @@ def declared(workspace: WorkspaceReader) -> Manifests:
 
 
 def make(workspace: WorkspaceReader, manifests: Manifests, policy: Policy) -> Plan:
-    """Reads the workspace, and plans."""
+    """Read the workspace and return the plan."""
     with reading("Reading") as tell:
         return workspace.plan(manifests, policy, tell)

@@ -1,4 +1,4 @@
-"""The two looks of progress: a bar where a person watches, sparse lines where a log is kept."""
+"""Progress output: a bar for a terminal, sparse lines for a log."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TextIO
 from lmsconf.render.escape import safe
 
 Tell = Callable[[int, "int | None", str], None]
-"""Called as (done, total, label); total is None where it is not known yet. Any thread may call."""
+"""Progress callback (done, total, label); total is None while unknown. Thread-safe."""
 
 _SOON = 50
-"""Fewer steps than this are not worth a line."""
+"""The number of completed steps below which `lines` writes nothing."""
 
 
 @contextmanager
 def bar(stream: TextIO) -> Iterator[Tell]:
-    """One bar that is redrawn, and gone at the end."""
-    # rich is slow to import, and of use to nobody but a person at a terminal.
+    """Yield the callback of a transient progress bar, removed at the end."""
+    # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -35,7 +35,10 @@ def bar(stream: TextIO) -> Iterator[Tell]:
 
 @contextmanager
 def lines(stream: TextIO) -> Iterator[Tell]:
-    """A line for each tenth of the way; every hundred where the end is not known. What is over soon has no lines."""
+    """Yield a callback that writes a line per tenth of the total, or per 100 steps while the total is unknown.
+
+    The first 49 steps write nothing, so that a short task has no lines.
+    """
     lock = threading.Lock()
     last: tuple[str, int] | None = None
 

@@ -1,4 +1,4 @@
-"""`lmsconf runs`: what the journals in this project tell of the runs that were made from it."""
+"""`lmsconf runs`: list or show the runs recorded in the project's journals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lmsconf sandbox`: the embedded workspace behind a port, filled, and started afresh."""
+"""`lmsconf sandbox`: serve, seed or reset the embedded workspace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SQLITE = b"SQLite format 3\x00"
 
 
 class Place(NamedTuple):
-    """A sandbox workspace: its file or `:memory:`, the seed it begins with, and the names it is spoken to with."""
+    """A sandbox workspace: database file or `:memory:`, seed file, and API names (dialect applied)."""
 
     db: str
     seed: Path | None
@@ -170,7 +170,7 @@ def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> Non
     fresh = place._replace(db=f"{place.db}.new")
     _remove(fresh.db)
     try:
-        # The old workspace stays until the new one is whole, so that a bad seed costs nothing.
+        # The old database is replaced only once the new one is complete, so that a bad seed loses nothing.
         _plant(fresh, load(place.seed) if place.seed else {}, str(place.seed))
         _remove(place.db)
         Path(fresh.db).replace(place.db)
@@ -180,7 +180,10 @@ def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> Non
 
 
 def _place(context: Context, db: str | None, seed: Path | None) -> Place:
-    """The workspace that the options name, or the project's where they name none."""
+    """Return the workspace of the options, or the project's if none is given.
+
+    Raises UsageError if the project's workspace is not a sandbox.
+    """
     if db is not None or seed is not None:
         return Place(db or IN_MEMORY, seed, ApiSpec.default())
     from lmsconf.project.settings import load
@@ -193,7 +196,7 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
 
 
 def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
-    """Fills the workspace. Raises LmsconfError where it is not empty."""
+    """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
     from lmsconf.sandbox.seed import plant
 
     store = Store(place.db)
@@ -207,7 +210,7 @@ def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
 
 
 def _welcome(url: str, db: str, token: str) -> str:
-    """What somebody needs who wants to use the server, a line each, for scripts to take."""
+    """Return the server's URL, database and token, one per line, so that scripts can parse them."""
     where = "in memory, gone when it stops" if db == IN_MEMORY else db
     return (
         f"A sandbox workspace listens on {url}\n"
@@ -229,7 +232,7 @@ def _write(out: str, text: str) -> None:
 
 
 def _agreed(db: str) -> bool:
-    """Whether the person at the terminal says yes. Raises UsageError where there is nobody to ask."""
+    """Prompt on the terminal; only `yes` agrees. Raises UsageError without a terminal."""
     if not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on", hint="Say --yes to throw the workspace away without asking")
     return bool(click.prompt(f"Throw {db} away and begin again? Only yes is taken for yes", err=True) == "yes")
@@ -241,7 +244,7 @@ def _refuse_memory(place: Place) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Whatever is not a database was not made by a sandbox, and is not thrown away."""
+    """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
     if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
         raise LmsconfError(f"{path} is no sandbox workspace, and stays as it is", hint="Name the right file with --db")
 
@@ -252,13 +255,13 @@ def _beginning(path: Path) -> bytes:
 
 
 def _remove(db: str) -> None:
-    """Takes a workspace's file away, with the two that SQLite keeps beside it."""
+    """Delete a database file with SQLite's `-wal` and `-shm` files."""
     for suffix in ("", "-wal", "-shm"):
         Path(db + suffix).unlink(missing_ok=True)
 
 
 class _LogFile:
-    """Writes each request as a JSON line, at once, so that another program can read along."""
+    """Append each request as a JSON line, flushed at once, so that another process can follow the file."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

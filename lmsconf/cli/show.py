@@ -1,4 +1,4 @@
-"""`lmsconf show`: a saved document, rendered by what it says it is."""
+"""`lmsconf show`: render a saved document according to its `format` key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def show(context: Context, *, file: Path, output: Output) -> ExitCode:
             raise UsageError("a snapshot holds people", hint="Take it with --redact, or leave --mask-people out.")
         output.show(views, value)
     elif output.format == "json":
-        # The document is its own JSON; made anew it would name this version of lmsconf as the one that wrote it.
+        # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
         output.write(text)
     elif output.format not in views:
         raise UsageError(f"--format {output.format} is not for such a file", hint=f"Choose one of {', '.join(views)}.")
@@ -56,7 +56,7 @@ Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 
 def read(text: str) -> tuple[object, Views]:
-    """The value of a document, and what shows it. Raises LmsconfError for one that lmsconf did not write."""
+    """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
     found = str(parse(text)["format"])
     if found not in _DOCUMENTS:
         known = " or ".join(_DOCUMENTS)

@@ -1,4 +1,4 @@
-"""`lmsconf snapshot`: what the workspace holds, as a file."""
+"""`lmsconf snapshot`: save the workspace's state to a file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
 
 
 def _sound(settings: Settings) -> Manifests | None:
-    """The manifests; None where they cannot be read, and then what the snapshot lacks is told."""
+    """Return the manifests; if they have errors, None, with a note about what the snapshot will lack."""
     from lmsconf.workspace.reader import read_manifests
 
     found = read_manifests(settings)

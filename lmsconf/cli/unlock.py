@@ -1,4 +1,4 @@
-"""`lmsconf unlock`: which locks are on the workspace, and takes one away."""
+"""`lmsconf unlock`: list the locks on the workspace and remove one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _named(locks: list[Lock], id: str) -> Lock:
 
 
 def _asked(locks: list[Lock]) -> Lock:
-    """The only lock there is, if a person at the terminal says so."""
+    """Return the only lock once the user confirms on the terminal.
+
+    Raises UsageError for several locks or without a terminal, LmsconfError if declined.
+    """
     from lmsconf.render.escape import safe
 
     listed = "".join(f"Locked by {safe(lock.said)}.\n" for lock in locks)

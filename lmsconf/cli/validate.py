@@ -1,4 +1,4 @@
-"""`lmsconf validate`: everything that can be checked without the workspace."""
+"""`lmsconf validate`: check the manifests without reading the workspace."""
 
 from __future__ import annotations
 

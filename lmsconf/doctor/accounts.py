@@ -1,4 +1,4 @@
-"""Lessons on scratch accounts: how somebody is created. Only for projects that create people."""
+"""Lessons on scratch accounts: the body fields of creating a user. Only for projects that create people."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WELCOME: Final = "users.create.sendWelcomeEmail"
 KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
 _NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
 _LANGUAGES: Final = ("en", "sv")
-"""Two, because one of them may be what an account begins with."""
+"""Two, because a new account may have one of them by default."""
 _UNHEARD_OF: Final = "lmsconfProbeOfUnknownNames"
 Trying = Mapping[str, Value]
 
 
 class AccountLessons:
-    """One account for each try, so that nothing is mistaken for the effect of an earlier one."""
+    """Each try creates another account, so that the effect of an earlier try is not mistaken for its own."""
 
     def __init__(self, lab: TrialClient, scratch: ScratchObjects) -> None:
         self._lab, self._scratch, self._number = lab, scratch, count(1)
@@ -34,7 +34,7 @@ class AccountLessons:
         self.account: str | None = None
 
     def learn(self) -> None:
-        """The e-mail first: without an account nothing else shows."""
+        """Probe all keys. The e-mail is first: without an account nothing can be observed."""
         if not self._lab.learn(EMAIL, self._has_email):
             for key in KEYS[1:]:
                 self._lab.unknown(key, "no scratch account could be created")
@@ -45,7 +45,7 @@ class AccountLessons:
         self._learn_welcome()
 
     def _has_email(self, value: Value) -> bool:
-        """Whether an account comes: of the e-mail alone, or with names, where those are asked for too."""
+        """Whether an account is created, by e-mail alone or with names, if the service requires them."""
         for names in self._families():
             self._names = names
             if self._create({}, {EMAIL: value}) is not None:
@@ -53,13 +53,13 @@ class AccountLessons:
         return False
 
     def _families(self) -> Iterator[Trying | None]:
-        """None, and then the names of first and last name that go together."""
+        """Yield None, then the pairs of first and last name that belong together."""
         yield None
         first, last = (candidates(key, self._lab.said.behaviour(key)) for key in (FIRST, LAST))
         yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
 
     def _shows_name(self, key: str) -> Callable[[Value], bool]:
-        """Whether a name is shown as it was said."""
+        """Return whether a name is shown as sent."""
 
         def works(value: Value) -> bool:
             return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
@@ -70,7 +70,7 @@ class AccountLessons:
         return all(self._create({"language": one}, {LANGUAGE: value}) is not None for one in _LANGUAGES)
 
     def _learn_welcome(self) -> None:
-        """A mail that is not sent leaves no trace: only a service that refuses unknown names tells what it knows."""
+        """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
         if self._takes_welcome(_UNHEARD_OF):
             why = "the service takes names that it does not know, and a mail that is not sent leaves no trace"
             self._lab.unknown(WELCOME, why)
@@ -81,7 +81,7 @@ class AccountLessons:
         return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
 
     def _create(self, said: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
-        """The new account, where it came and shows all that was said of it."""
+        """Create an account; return it if it exists and shows everything that was sent."""
         address = self._scratch.address(f"user-{next(self._number)}")
         asked = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
         words = {**{key: name for key, name in (self._names or {}).items() if not self._lab.knows(key)}, **trying}

@@ -1,4 +1,4 @@
-"""Which assumptions the manifests lean on: the keys of every call that a plan of them could send."""
+"""Which assumptions the manifests depend on: the dialect keys of every call that a plan of them could send."""
 
 from __future__ import annotations
 
@@ -44,17 +44,20 @@ OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
         *("user-access.set", "user-access.make-admin", "user-access.make-manager"),
     ),
 }
-"""Kind → the operations that reading and changing it takes."""
+"""Kind → the operations that read and change it."""
 _NEVER_SAID: Final = {
     "manual-groups.create.memberIds",
     "manual-groups.create.managerIds",
     "content-targets.create.purchaseMetadata",
 }
-"""Names of optional parts of those calls that manifests never fill."""
+"""Optional body fields of those operations that manifests never set."""
 
 
 def assumptions(wire: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]) -> tuple[Assumption, ...]:
-    """Every key that manifests of these kinds rely on, in the order of the description. at: where overrides stand."""
+    """Return every key that manifests of these kinds depend on, in the order of the API description.
+
+    at: where the project file overrides a key.
+    """
     default, leaning = ApiSpec.default(), _leaning(wire, kinds)
     return tuple(
         Assumption(
@@ -69,7 +72,7 @@ def assumptions(wire: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLoca
 
 
 def _leaning(wire: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
-    """Key → the operations that lean on it."""
+    """Key → the operations that depend on it."""
     wanted = {operation for kind in kinds for operation in OPERATIONS.get(kind, ())}
     found: dict[str, list[str]] = {}
     for operation in wire.operations:

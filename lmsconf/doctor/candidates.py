@@ -1,4 +1,4 @@
-"""What is tried for each key: what the project says, what is assumed, and then the names that other services use."""
+"""The values tried for each key: the project's, the default, and then names that other services use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         *("stopTime", "finishAt", "finishesAt", "dueDate"),
     ),
     "content-targets.time-format": ("auto", "iso", "epoch-ms", "epoch-ms-number"),
-    # An empty text before leaving it out: what leaves it out may open a window that the text would have opened too.
+    # `empty` before `omit`: leaving it out may open a window, and the empty string would have opened it too.
     "content-targets.clear-time": ("null", "empty", "omit"),
     "custom-fields.clear-description": ("empty", "null"),
     "users.create.email": (
@@ -63,10 +63,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def names_tried(key: str) -> tuple[str, ...]:
-    """The values of a key that are tried beside what the project says; none where it has no lesson."""
+    """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
     return _NAMES.get(key, ())
 
 
 def candidates(key: str, said: str) -> list[Value]:
-    """The values to try for a key, each once. said: what the project has now."""
+    """The values to try for a key, without duplicates. said: the project's current value."""
     return list(dict.fromkeys([said, ApiSpec.default().behaviour(key), *names_tried(key)]))

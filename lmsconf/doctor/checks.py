@@ -1,4 +1,4 @@
-"""Looks at a workspace and its service, and changes nothing: every request only reads."""
+"""Read-only checks of a workspace and its service."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ _LISTED: Final = 10
 
 @dataclass(slots=True)
 class Watch:
-    """Compares the service's clock with ours: give `heard` to the connection. `ahead`: by how much theirs leads."""
+    """Compare the service's clock with ours: pass `heard` to the connection. `ahead`: by how much theirs leads."""
 
     clock: Clock
     ahead: timedelta | None = None
 
     def heard(self, exchange: Exchange) -> None:
-        """Takes note of one answer."""
+        """Record the Date header of one response."""
         try:
             said = parsedate_to_datetime(exchange.date or "")
         except ValueError:
             return
         now = self.clock()
-        # The header is cut to the second; the smallest difference seen is the least delayed.
+        # The header is truncated to seconds; the smallest difference seen has the least latency.
         ahead = (said if said.tzinfo else said.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
         if self.ahead is None or abs(ahead) < abs(self.ahead):
             self.ahead = ahead
 
     def finding(self) -> Finding:
-        """How far the two clocks are apart."""
+        """Report the difference between the two clocks."""
         if self.ahead is None:
             return Finding("clock", Health.UNKNOWN, "the service's answers name no time")
         seconds = round(self.ahead.total_seconds())
@@ -64,7 +64,7 @@ class Watch:
 
 
 def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
-    """All checks and all assumptions. A service that gives no answer ends it early, and the report says so."""
+    """Run all checks and list all assumptions. An ApiError ends it early; the report then has its exit code."""
     people, failure = None, None
     findings: list[Finding] = [_token(settings, now)]
     try:
@@ -99,7 +99,7 @@ def _token(settings: Settings, now: datetime) -> Finding:
 
 
 def _connection(reader: Api) -> tuple[int | None, Finding]:
-    """How many people there are, if the service counts them. Raises ApiError."""
+    """Return the number of people, if the service reports it. Raises ApiError."""
     answer = reader.get("users.list", query={"skip": 0, "limit": 1})
     total = cast("dict[str, Json]", answer).get("matchCount")
     found = Finding("connection", Health.OK, "the service answers, and lets us read")
@@ -107,7 +107,7 @@ def _connection(reader: Api) -> tuple[int | None, Finding]:
 
 
 def _names(reader: Api) -> Iterable[Finding]:
-    """How many fields of ten there are, and what is live twice under one name."""
+    """Report how many custom fields exist, and names that are live more than once."""
     jobs = {kind: _reading(reader, kind) for kind in LISTINGS}
     listings = cast("dict[str, Rows]", reader.together(jobs))
     yield _fields(len(listings[CUSTOM_FIELD].rows))
@@ -129,7 +129,7 @@ def _reading(reader: Api, kind: str) -> Callable[[], Rows]:
 
 
 def _twice(kind: str, rows: Rows) -> Iterable[str]:
-    """Each name that several have, with their ids."""
+    """Each name that several rows share, with their ids."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
     id = LISTINGS[kind].id
     for row in rows.rows:
@@ -148,7 +148,7 @@ def _fields(used: int) -> Finding:
 
 
 def _manifests(settings: Settings) -> tuple[set[str], Finding]:
-    """The kinds that manifests and ownership speak of."""
+    """The kinds that manifests and ownership declare."""
     kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
     try:
         found = read_manifests(settings)

@@ -1,4 +1,4 @@
-"""Lessons on a scratch field: what takes its description away, and when it counts as in use."""
+"""Lessons on a scratch field: how to clear a description, and when the field counts as in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORBIDDEN: Final = 403
 
 
 def learn_fields(lab: TrialClient, scratch: ScratchObjects) -> None:
-    """Both keys, on a hidden field of two choices, where the workspace has a place for one."""
+    """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
     used = len(scratch.rows(CUSTOM_FIELD))
     if used >= MOST_FIELDS:
         for key in KEYS:
@@ -37,7 +37,7 @@ class _FieldLessons:
         self._lab, self._scratch, self._field = lab, scratch, field
 
     def learn(self) -> None:
-        """The description first: a field in use could not be changed any more."""
+        """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
             self._lab.learn(DESCRIPTION, self._clears)
         else:
@@ -49,7 +49,7 @@ class _FieldLessons:
         return sent.accepted and not self._live().description
 
     def _in_use(self) -> None:
-        """Which changes a condition of a smart group forbids, from the least to the greatest."""
+        """Probe which changes are refused while a condition names the field, from the least to the greatest."""
         if not self._put({}).accepted:
             self._lab.unknown(IN_USE, "replacing the scratch field is refused although no smart group names it")
             return
@@ -67,7 +67,8 @@ class _FieldLessons:
         if sent.accepted:
             sent = self._put({"choices": [{"choiceId": second, "name": "B"}]})
             if sent.accepted:
-                # The choice may have left the condition with it, so the condition names the other one from here on.
+                # Removing the choice may have removed it from the condition, so the condition names the other one from
+                # here on.
                 said = {"conditions": [self._condition(second)]}
                 self._lab.send("smart-groups.replace-conditions", path={"smartGroupId": group}, said=said)
                 sent = self._lab.send("custom-fields.delete", path={"customFieldId": self._field.id})
@@ -87,7 +88,7 @@ class _FieldLessons:
         return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
 
     def _put(self, said: Mapping[str, object]) -> Sent:
-        """Replaces the whole field, as it is but for what is said."""
+        """Replace the whole field with its live values, except those given."""
         live = self._live()
         body: dict[str, object] = {
             "name": live.name,

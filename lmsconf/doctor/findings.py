@@ -1,4 +1,4 @@
-"""The values that a doctor's visit leaves: what was found, what is assumed, what was learnt."""
+"""The values of a doctor run: findings, assumptions, lessons, report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeAlias
 from lmsconf.errors import ExitCode, SourceLocation
 
 Value: TypeAlias = "str | int"
-"""What a dialect key can be."""
+"""The value of a dialect key."""
 
 
 class Health(StrEnum):
-    """How a check ended. UNKNOWN: it could not be told, and the message says why."""
+    """The result of a check. UNKNOWN: undetermined, and the message says why."""
 
     OK = "ok"
     WARNING = "warning"
@@ -24,7 +24,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found."""
+    """The result of one check."""
 
     check: str
     health: Health
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """One dialect key that the manifests rely on. source: where the project file says its value, if it does."""
+    """One dialect key that the manifests depend on. source: where the project file declares it, if it does."""
 
     key: str
     value: str
@@ -48,7 +48,7 @@ class Assumption:
 
 
 class Verdict(StrEnum):
-    """What became of one key: as the project has it, otherwise, or not known, and the reason says why."""
+    """The result for one key: as in the project, different, or undetermined, with the reason."""
 
     CONFIRMED = "confirmed"
     FOUND = "found"
@@ -57,7 +57,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What a probe learnt of one key."""
+    """The probe's result for one key."""
 
     key: str
     verdict: Verdict
@@ -67,12 +67,12 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """A probe from its first to its last call.
+    """The result of a probe.
 
-    leftovers   what an earlier run had left, and this one deleted
-    remaining   what could not be deleted, each with its reason; empty is how it should be
-    undone      what was changed of the person by the way, and put back
-    written     what was written into the project file
+    leftovers   objects that an earlier run left, deleted by this one
+    remaining   what could not be deleted, each with its reason; should be empty
+    undone      side effects on the person that were reverted
+    written     the keys written into the project file
     """
 
     lessons: tuple[Lesson, ...]
@@ -83,7 +83,7 @@ class Probed:
 
     @property
     def found(self) -> dict[str, Value]:
-        """The keys that are otherwise than the project has them."""
+        """The keys whose value differs from the project's."""
         return {
             lesson.key: lesson.value
             for lesson in self.lessons
@@ -93,7 +93,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One visit. exit: the error that ended it early, as an exit code."""
+    """One doctor run. failure: exit code of the error that ended it early."""
 
     workspace: str
     url: str
@@ -105,7 +105,7 @@ class Report:
 
     @property
     def exit(self) -> ExitCode:
-        """What the visit comes to for a script. After a probe its own end counts: it may have found the remedy."""
+        """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
         if self.probe is None:
             sick = any(one.health is Health.ERROR for one in self.findings)
         else:

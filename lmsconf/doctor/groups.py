@@ -1,4 +1,4 @@
-"""Lessons on a scratch group: the names of renaming it and of adding people, and how many a call may carry."""
+"""Lessons on a scratch group: the body fields of renaming and of adding people, and how many ids a call may carry."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
 }
-"""Key → the operations that read the list of people, add to it and take from it."""
+"""Key → the operations that list people, add them and remove them."""
 
 
 def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
-    """The name of a new name: each try gives another one, so that nothing is mistaken for the effect of a later try."""
+    """Probe the name field. Each try sends another name, so that its effect is not mistaken for a later one's."""
     number = count(1)
 
     def works(value: Value) -> bool:
@@ -40,10 +40,10 @@ def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Somebody who can be made manager for a try.
+    """A person who can be made manager for a try.
 
-    rights: what the person has, by the name of the right; None where the service does not show it.
-    grant: gives the manager right; None for somebody whose rights may not be touched.
+    rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
+    for a person whose rights may not be touched.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def learn_people(lab: TrialClient, group: str, person: str, manager: Candidate) -> None:
-    """The names of lists of user ids: the one person is added, seen, and taken out again; and who can manage."""
+    """Probe the fields of user ids: add the person, read back, remove; and who can be a manager."""
     lab.learn(MEMBERS, _adds(lab, MEMBERS, group, person))
     _take_out(lab, MEMBERS, group, person)
     _learn_managers(lab, group, manager)
@@ -60,7 +60,7 @@ def learn_people(lab: TrialClient, group: str, person: str, manager: Candidate) 
 
 
 def _learn_managers(lab: TrialClient, group: str, one: Candidate) -> None:
-    """The name of the list, with somebody who lacks the manager right if possible, since some services ask for it."""
+    """Probe the managers field, if possible with a person without the manager right, which some services require."""
     works, rights = _adds(lab, MANAGERS, group, one.id), one.rights
     found = lab.first(MANAGERS, works)
     lacks = rights is not None and not rights.get("manager")
@@ -86,14 +86,14 @@ def _learn_managers(lab: TrialClient, group: str, one: Candidate) -> None:
 
 
 def _learn_batch(lab: TrialClient, group: str, person: str) -> None:
-    """How many ids a call may carry: the one person, named over and over, is all that it takes to be refused."""
+    """Probe how many ids a call may carry, by repeating the one person's id."""
     if not lab.knows(MEMBERS):
         lab.unknown(BATCH, "without the name of the list nobody can be added")
         return
 
     def takes(number: int) -> bool:
         sent = lab.send(_LISTS[MEMBERS][1], path={"groupId": group}, said={"userIds": [person] * number})
-        # Some services refuse who is there already, which would look like a call that carries too much.
+        # Some services reject existing members, which would look like a batch that is too large.
         _take_out(lab, MEMBERS, group, person)
         return sent.accepted
 
@@ -111,7 +111,7 @@ def _learn_batch(lab: TrialClient, group: str, person: str) -> None:
 
 
 def _adds(lab: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:
-    """Whether a call with that name puts the person into the list."""
+    """Return whether a call with that field adds the person to the list."""
     addition = _LISTS[key][1]
 
     def works(value: Value) -> bool:

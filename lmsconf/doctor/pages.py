@@ -1,4 +1,4 @@
-"""The largest page that each listing gives: asked for, counted, and told apart from a listing that is simply short."""
+"""The largest page that each listing returns, as distinct from a listing that is merely short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.values import Json
 
 MOST: Final = 100
-"""The page that the specification speaks of; the catalog never gives more."""
+"""The page size in the specification; the catalog never returns more (API specification, Limits)."""
 _SMALLER: Final = (50, 25, 20, 10, 5)
 _KEY: Final = "paging.limit"
 
@@ -24,7 +24,7 @@ _PAGED: Final = tuple(LISTINGS[kind] for kind in (USER, GROUP, SMART_GROUP, CONT
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one listing gave. `most` is None where the listing is too short to tell; `refused`: not `asked` itself."""
+    """One listing's page size. `most`: None if the listing is too short; `refused`: `asked` itself was rejected."""
 
     operation: str
     asked: int
@@ -33,19 +33,19 @@ class Limit:
 
 
 def page_limits(api: Api, asked: int) -> list[Limit]:
-    """What each listing gives when it is asked for that many rows. Raises ApiError where one cannot be read at all."""
+    """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
     return [_limit(api, one, min(asked, MOST) if one is LISTINGS[CONTENT] else asked) for one in _PAGED]
 
 
 def largest(limits: Sequence[Limit]) -> int | None:
-    """The page that all listings give; None where none of them is long enough to tell."""
+    """The page size that all listings return; None if none of them is long enough."""
     told = [(one.most, one.most < one.asked) for one in limits if one.most is not None]
     caps = [most for most, short in told if short]
     return min(caps) if caps else max((most for most, _ in told), default=None)
 
 
 def page_finding(limits: Sequence[Limit]) -> Finding:
-    """Whether pages are as large as the project says."""
+    """Report whether pages are as large as the project says."""
     most = largest(limits)
     short = [one for one in limits if one.most is not None and one.most < one.asked]
     if short and most is not None:
@@ -61,7 +61,7 @@ def page_finding(limits: Sequence[Limit]) -> Finding:
 
 
 def _limit(api: Api, listing: ListOperation, asked: int) -> Limit:
-    """The largest page of one listing, by asking for less where much is refused."""
+    """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
     for size in (asked, *(size for size in _SMALLER if size < asked)):
         try:
             rows, total = _page(api, listing, size)
@@ -77,7 +77,7 @@ def _limit(api: Api, listing: ListOperation, asked: int) -> Limit:
 
 
 def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
-    """How many rows came, and how many there are by the listing's own count."""
+    """The number of rows returned, and the total that the listing reports."""
     answer = api.get(listing.name, query={"skip": skip, "limit": size})
     rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
     if rows is None and skip:

@@ -1,7 +1,7 @@
-"""Lessons on one person, a scratch account or the one who was named: archive date, metadata, and answers to fields.
+"""Lessons on one person, a scratch account or the named person: archive date, metadata, and answers to fields.
 
-Of somebody who was named nothing is put at risk that could not be said again: their own answers are sent along with
-those to scratch fields, and metadata is only left out, never added, because it might not go away any more.
+A named person's data is never put at risk: existing answers are sent along with those to scratch fields, and metadata
+is only omitted, never added, because it might not be removable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmsconf.model.values import Json
 MODE: Final = "users.update-metadata.mode"
 OMITTED: Final = f"{ANSWERS}.omitted"
 CLEARING: Final = {type: clear_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
-"""Type of a field → the key that says how an answer to it is cleared."""
+"""Type of a field → the key for clearing an answer to it."""
 ANSWER_KEYS: Final = (SHAPE, VALUE, OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
 _FAR: Final = timedelta(days=3650)
@@ -33,7 +33,7 @@ _NOTE: Final = "probe"
 
 
 class PersonLessons:
-    """One lesson after the other, each on top of what is known already. scratch_account: the person may be marked."""
+    """Each lesson builds on what is already found. scratch_account: the person may be changed permanently."""
 
     def __init__(
         self, lab: TrialClient, scratch: ScratchObjects, person: PersonBackup, now: datetime, *, scratch_account: bool
@@ -42,7 +42,7 @@ class PersonLessons:
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
 
     def learn_date(self) -> None:
-        """The name of the archive date: years ahead, another day for each try, and then as it was."""
+        """Probe the archive date field: years ahead, another day for each try; then restore the date."""
         if self._person.rights.get("admin") or self._person.rights.get("manager"):
             self._lab.unknown(DATE, "the person is admin or manager, and may have no archive date; name somebody else")
         elif self._person.archived:
@@ -58,7 +58,7 @@ class PersonLessons:
         return self._person.now(self._lab).date == moment
 
     def learn_mode(self) -> None:
-        """Whether metadata that is left out goes."""
+        """Probe whether omitted metadata is removed."""
         held = dict(self._person.metadata)
         if not held and not self._scratch_account:
             self._lab.unknown(MODE, "the person has no metadata, and what is put there might not go away any more")
@@ -81,7 +81,7 @@ class PersonLessons:
         return self._lab.send("users.update-metadata", path={"userId": self._person.id}, said={"metadata": metadata})
 
     def learn_answers(self) -> None:
-        """The shape of an answer, on one scratch field; what becomes of one that is left out, with a second one."""
+        """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
         free = MOST_FIELDS - len(self._scratch.rows(CUSTOM_FIELD))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
@@ -97,7 +97,7 @@ class PersonLessons:
             self._lab.learn(CLEARING["CHOICE"], self._clears(field))
             self._learn_omitted(field, free)
             for type in ("MULTI_SELECT", "TEXT"):
-                # The place of the field before is needed, where only one is free.
+                # Free the previous field's place, which is needed where only one is left.
                 self._scratch.discard(CUSTOM_FIELD)
                 self._lab.learn(CLEARING[type], self._clears(self._field(type)))
 
@@ -106,7 +106,7 @@ class PersonLessons:
             self._lab.unknown(key, reason)
 
     def _has_shape(self, field: FieldRow) -> Callable[[Value], bool]:
-        """Whether an answer in that shape arrives, in one of the forms that a choice may have."""
+        """Return whether an answer in that shape is stored, in one of the forms that a choice may have."""
 
         def works(shape: Value) -> bool:
             forms = candidates(VALUE, self._lab.said.behaviour(VALUE))
@@ -115,14 +115,14 @@ class PersonLessons:
         return works
 
     def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
-        """Whether an answer arrives. Each try gives another one, so that an earlier one is not mistaken for it."""
+        """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
         answer: str | list[str] = [str(field.choices[turn % 2].id)] if field.choices else f"{_NOTE}-{turn}"
         sent = self._send(field, answer, trying or {})
         return sent.accepted and self._answer_to(field) == answer
 
     def _clears(self, field: FieldRow) -> Callable[[Value], bool]:
-        """Whether an answer that is there goes."""
+        """Return whether an existing answer is cleared."""
 
         def works(form: Value) -> bool:
             if not self._answers(field):
@@ -133,7 +133,7 @@ class PersonLessons:
         return works
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
-        """The answer to the one field is left out while the other one is answered."""
+        """Probe omission: answer one field while the answer to the other is omitted."""
         if free < 2:
             self._lab.unknown(OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
             return
@@ -146,18 +146,18 @@ class PersonLessons:
             self._lab.settle(OMITTED, "clear", "an answer that was left out went")
 
     def _field(self, type: str) -> FieldRow:
-        """A hidden scratch field of that type; with choices it has two."""
+        """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         said = {"type": type, **choices, "isHidden": True, "isOptional": True}
         return field_row(self._scratch.make(CUSTOM_FIELD, said, f"answered-{type.lower()}"))
 
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
-        """Answers one scratch field, or clears the answer."""
+        """Answer one scratch field, or clear the answer."""
         behaviour = ApiSpec({**self._lab.words, **trying}).behaviour
         return self._person.answer(self._lab, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
 
     def _answer_to(self, field: FieldRow) -> str | list[str]:
-        """What the person answers to a scratch field now; empty for nothing."""
+        """The person's current answer to a scratch field; empty if there is none."""
         found = (one for one in self._person.now(self._lab).answers or () if one.field == field.name)
         row = next(found, None)
         if row is None:

@@ -1,4 +1,4 @@
-"""Keepsake: what a person was before a probe touched them, so that it can be compared and put back."""
+"""The state of a person before a probe changes them, to compare and restore it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUE: Final = f"{ANSWERS}.value"
 
 @dataclass(frozen=True, slots=True)
 class PersonBackup:
-    """A person at one moment. answers: None where the service shows them in a way that nobody can read."""
+    """A person at one moment. answers: None if the service shows them in an unreadable form."""
 
     id: str
     archived: bool
@@ -37,7 +37,7 @@ class PersonBackup:
 
     @classmethod
     def of(cls, lab: TrialClient, person: str) -> PersonBackup:
-        """The person as the service shows them now. Raises Rejected where it does not."""
+        """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
         listed = lab.reader.rows(LISTINGS[CUSTOM_FIELD]).rows
         fields = tuple(field_row(row) for row in listed)
@@ -53,17 +53,17 @@ class PersonBackup:
         )
 
     def now(self, lab: TrialClient) -> PersonBackup:
-        """The same person again."""
+        """Read the same person again."""
         return PersonBackup.of(lab, self.id)
 
     def answer(self, lab: TrialClient, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
-        """Answers these fields, by id, and all that was answered before too, which might be forgotten otherwise."""
+        """Answer these fields, by id, together with all earlier answers, which the service may otherwise clear."""
         wire = ApiSpec({**lab.words, **trying})
         body = answers_body(wire.behaviour, {**self._held(wire), **said})
         return lab.send(ANSWERS, path={"userId": self.id}, said=body)
 
     def put_back(self, lab: TrialClient) -> list[str]:
-        """Makes the person what they were. Says what it changed for that, and what is still not as it was."""
+        """Restore the person to this state. Returns a message for each part that had changed."""
         now = self.now(lab)
         told = [
             f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
@@ -83,7 +83,7 @@ class PersonBackup:
         return told
 
     def differs(self, lab: TrialClient) -> list[str]:
-        """What of the person is not as it was."""
+        """A message for each part of the person that differs from this state."""
         now = self.now(lab)
         parts = {
             "rights": now.rights != self.rights,
@@ -94,22 +94,22 @@ class PersonBackup:
         return [f"the {part} of the person {self.id}: not as before" for part, differs in parts.items() if differs]
 
     def lacks_answers_of(self, before: PersonBackup) -> bool:
-        """Whether an answer of then is not there, or is another one."""
+        """Whether an earlier answer is missing or different."""
         return not set(before.answers or ()) <= set(self.answers or ())
 
     def put_date_back(self, lab: TrialClient) -> None:
-        """The archive date as it was. An interrupted try may have used a name that is not known yet."""
+        """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         path, said = {"userId": self.id}, {"date": self.date}
         operation, names = "users.set-custom-archived-date", candidates(DATE, lab.wire.behaviour(DATE))
         attempts = (lambda name=name: lab.send(operation, path=path, said=said, trying={DATE: name}) for name in names)
         self._until(lab, attempts, lambda now: now.date == self.date)
 
     def put_metadata_back(self, lab: TrialClient) -> None:
-        """The whole metadata as it was."""
+        """Restore the whole metadata."""
         lab.send("users.update-metadata", path={"userId": self.id}, said={"metadata": dict(self.metadata)})
 
     def put_answers_back(self, lab: TrialClient) -> None:
-        """All answers as they were, in whichever shape they have to be given."""
+        """Restore all answers, trying every shape."""
         shapes, forms = (candidates(key, lab.wire.behaviour(key)) for key in (SHAPE, VALUE))
         words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
         attempts = (lambda trying=trying: self.answer(lab, {}, trying) for trying in words)
@@ -118,7 +118,7 @@ class PersonBackup:
     def _until(
         self, lab: TrialClient, attempts: Iterable[Callable[[], Sent]], done: Callable[[PersonBackup], bool]
     ) -> None:
-        """One attempt after the other, until the person is seen to be as wanted."""
+        """Run attempts until the person is read back in the wanted state."""
         for attempt in attempts:
             if attempt().accepted and done(self.now(lab)):
                 return
@@ -130,7 +130,7 @@ class PersonBackup:
                 lab.send(f"user-access.make-{right}", path=path)
 
     def _held(self, wire: ApiSpec) -> dict[str, object]:
-        """The answers by field id, as they would be given again."""
+        """The answers by field id, in the form in which they can be sent."""
         fields = {normal(field.name): field for field in self.fields}
         pairs = ((fields.get(one.field), one) for one in self.answers or ())
         return {
@@ -141,14 +141,14 @@ class PersonBackup:
 
 
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
-    """The answers with ids for choices, which some services show by name; None where one could not be given again."""
+    """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normal(field.name): field for field in fields}
     found = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
     return None if answers is None or None in found else tuple(one for one in found if one)
 
 
 def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
-    """An answer as it would be given again; None where that is not known."""
+    """An answer in a form that can be sent again; None if that form is unknown."""
     if field is None:
         return answer
     if field.type == "TEXT":
@@ -160,6 +160,6 @@ def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
 
 
 def _ids(field: FieldRow) -> dict[str, str]:
-    """The id of each choice, by its name and by itself."""
+    """The id of each choice, by name and by id."""
     names = {choice.name: str(choice.id) for choice in field.choices}
     return {**names, **{id: id for id in names.values()}}

@@ -1,4 +1,4 @@
-"""The probe: all lessons in order on objects of its own, and everything as it was afterwards, however it ends."""
+"""The probe: run all lessons in order on scratch objects, and restore everything, however it ends."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ _NO_LESSON: Final = "there is no lesson for it: it would take changes beyond the
 
 
 class NoSubject(LmsconfError):
-    """The person or the content that was named is not there, or not one."""
+    """The named person or content does not exist, or is ambiguous."""
 
     code = "probe/no-subject"
 
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The e-mail of the person and the name of the content that may be touched; None where none was named."""
+    """The e-mail of the person and the name of the content that may be changed; None if not given."""
 
     user: str | None
     content: str | None
 
 
 class Probe:
-    """One run. Raises NoSubject, before anything is made, where a subject is not there.
+    """One probe run. Raises NoSubject, before anything is created, if a subject does not exist.
 
-    keys      what the manifests rely on, so that each of them gets an answer, if only why there is none
-    accounts  whether the project creates people, so that scratch accounts may be made
-    settle    seconds until what was made has to show
-    tell      hears how far it is
+    keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
+    accounts  whether the project creates people, so that scratch accounts may be created
+    settle    seconds until a created object must be visible
+    tell      receives progress messages
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Probe:
         self._leftovers: list[str] | None = None
 
     def run(self) -> Probed:
-        """Learns what can be learnt. Whatever happens, what it made is deleted, or named where that fails."""
+        """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
         self._learn_pages()
         self._look_up()
         try:
@@ -101,7 +101,7 @@ class Probe:
         )
 
     def _learn_pages(self) -> None:
-        """First of all, because every listing is read in pages. It needs no scratch object."""
+        """Run first, because every listing is read in pages. Needs no scratch object."""
         asked = max(MOST, self._lab.wire.number(PAGES))
         most = largest(page_limits(self._lab.reader, asked))
         if most is None:
@@ -110,13 +110,13 @@ class Probe:
             self._lab.settle(PAGES, most, f"of {asked} that were asked for")
 
     def _look_up(self) -> None:
-        """The ids of the person and the content."""
+        """Find the ids of the person and the content."""
         user, content = self._subjects.user, self._subjects.content
         self._person = None if user is None else _person(self._lab.reader, user)
         self._content = None if content is None else _content(self._lab.reader, content)
 
     def _lessons(self) -> None:
-        """On an empty group first, so that nobody sees what is assigned to it; then with the person in it."""
+        """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._before = self._remember(self._person)
         group = self._group()
         if group is not None:
@@ -124,7 +124,7 @@ class Probe:
         self._tell("Learning how custom fields change.")
         self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
         if self._of_people:
-            # The fields of the lesson before would take the places of those that are to be answered.
+            # The fields of the previous lesson would use up the places of those that are to be answered.
             self._scratch.discard(SMART_GROUP, CUSTOM_FIELD)
             self._learn_people()
         person = self._person
@@ -135,7 +135,7 @@ class Probe:
             self._guarded(LIST_KEYS, lambda: learn_people(self._lab, group, person, self._manager(person)))
 
     def _learn_on_group(self, group: str) -> None:
-        """How the group is renamed, and how content is assigned to it."""
+        """Probe renaming the group and assigning content to it."""
         self._tell("Learning how groups are renamed.")
         self._guarded((RENAME,), lambda: learn_rename(self._lab, self._scratch, group))
         content = self._content
@@ -147,7 +147,7 @@ class Probe:
             self._guarded(TARGET_KEYS, lessons.learn)
 
     def _learn_people(self) -> None:
-        """How people are created and changed: on an account of its own, or else on the person who was named."""
+        """Probe creating and changing people: on a scratch account, or else on the named person."""
         subject = self._before
         if self._accounts:
             self._tell("Learning how people are created.")
@@ -168,7 +168,7 @@ class Probe:
         self._guarded(ANSWER_KEYS, on_person.learn_answers)
 
     def _manager(self, person: str) -> Candidate:
-        """Who is made manager of the scratch group: the scratch account, which may be given rights, or the person."""
+        """The manager for the scratch group: the scratch account, which may be granted rights, or the person."""
         account = self._remember(self._account)
         if account is None:
             return Candidate(person, None if self._before is None else self._before.rights)
@@ -176,13 +176,13 @@ class Probe:
         return Candidate(account.id, account.rights, partial(self._lab.send, "user-access.make-manager", path=path))
 
     def _why_nobody(self) -> str:
-        """Why nothing could be learnt on a person."""
+        """Why no lesson on a person is possible."""
         if self._person is not None:
             return "the service does not show single people, so nothing could be put back"
         return "no person was named; say --user EMAIL"
 
     def _remember(self, person: str | None) -> PersonBackup | None:
-        """What a person is now; None for nobody, and where the service shows no single people."""
+        """Back up a person; None without a person, and if the service does not show single people."""
         if person is None:
             return None
         try:
@@ -191,7 +191,7 @@ class Probe:
             return None
 
     def _group(self) -> str | None:
-        """The scratch group; without one most lessons have no place."""
+        """Create the scratch group, which most lessons need; None if it cannot be created."""
         try:
             return str(self._scratch.make(GROUP, {})["groupId"])
         except NotMade as refused:
@@ -199,7 +199,7 @@ class Probe:
             return None
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
-        """Runs a lesson; what it has not come to, because something was not made or not shown, is said."""
+        """Run a lesson; if it fails, record the reason for the keys that have no result."""
         try:
             learn()
         except (NotMade, Rejected) as refused:
@@ -211,24 +211,27 @@ class Probe:
                 self._lab.unknown(key, reason)
 
     def _leave_out(self) -> None:
-        """Says of everything else that manifests rely on why it was not learnt."""
+        """Record for every other key of the manifests why it was not probed."""
         for key in dict.fromkeys((*_NEVER, *self._keys)):
             self._skip((key,), _NEVER.get(key, _NO_LESSON))
 
     def _sweep(self) -> tuple[list[str], list[str]]:
-        """Deletes what is there. Once an earlier run's leavings are gone, only the one content can be assigned."""
+        """Delete all scratch objects.
+
+        The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
+        """
         named = [self._content] if self._content else []
         found, remaining = self._scratch.sweep(None if self._leftovers is None else named)
         return [str(thing) for thing in found], remaining
 
     def _put_back(self) -> tuple[list[str], list[str]]:
-        """Makes the person what they were: what that took, and what is still not so."""
+        """Restore the person: what was reverted, and what still differs."""
         if self._before is None:
             return [], []
         return self._before.put_back(self._lab), self._before.differs(self._lab)
 
     def _clean_up_after_failure(self) -> None:
-        """Leaves nothing behind, as far as the service still answers. The error that led here is told by others."""
+        """Clean up as far as the service still responds. The error that led here is reported by the caller."""
         self._tell("Cleaning up.")
         try:
             _, remaining = self._sweep()
@@ -244,7 +247,7 @@ class Probe:
 def _person(api: Api, user: str) -> str:
     """The id of the one person with that e-mail."""
     for query in ({"filter": user}, {}):
-        # How the filter matches is not documented, so the whole list has the last word.
+        # The filter's matching rule is not documented, so the whole list decides.
         rows = api.rows(LISTINGS[USER], query=query).rows
         found = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
         if found:
@@ -254,7 +257,7 @@ def _person(api: Api, user: str) -> str:
 
 
 def _content(api: Api, name: str) -> str:
-    """The id of the one content of that name, or with that id."""
+    """The id of the one content with that name or id."""
     rows = api.rows(LISTINGS[CONTENT]).rows
     found = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
     if not found:

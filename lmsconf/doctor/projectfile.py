@@ -1,7 +1,7 @@
-"""Puts dialect keys into a project file by the places of what stands there: comments and layout stay as they are.
+"""Write dialect keys into a project file by source position, so that comments and layout are kept.
 
-The new text is read again before anybody writes it. Where it would not mean exactly what is wanted, which can be with
-layouts that nobody foresaw, it is refused, and the lines to paste are said instead.
+The new text is parsed again before it is written. If it does not have exactly the intended meaning, which is possible
+with unusual layouts, it is rejected, and the lines to paste are shown instead.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _KEY: Final = "dialect"
 
 
 class NotWritten(LmsconfError):
-    """The file is laid out in a way that cannot be edited safely."""
+    """The file has a layout that cannot be edited safely."""
 
     code = "probe/not-written"
 
 
 def with_dialect(text: str, found: Mapping[str, Value], workspace: str) -> str:
-    """The project file with these keys. One that the workspace says itself is changed there, others for all workspaces.
+    """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
 
     Raises NotWritten.
     """
     edited, wanted = text, _wanted(text, found, workspace)
     for key, value in found.items():
-        # An edit that went wrong ends it here; that what is there is not what is wanted is told below.
+        # Stop at an edit that went wrong; the mismatch with the intended meaning is reported below.
         edited = _with_key(edited, key, value, workspace) if _body(edited) is not None else edited
     if _body(edited) != wanted:
         raise NotWritten("the project file cannot be edited safely", hint=f"Put this into it:\n{_lines(found)}")
@@ -48,7 +48,7 @@ def with_dialect(text: str, found: Mapping[str, Value], workspace: str) -> str:
 
 
 def _with_key(text: str, key: str, value: Value, workspace: str) -> str:
-    """The text with one key more, or with another value for it."""
+    """The text with one key added or changed."""
     body, places = _read(text)
     trail = _trail(body, key, workspace)
     here = _at(body, trail)
@@ -66,14 +66,14 @@ def _with_key(text: str, key: str, value: Value, workspace: str) -> str:
 
 
 def _trail(body: Map, key: str, workspace: str) -> tuple[str, ...]:
-    """Where the key belongs: at the workspace, if it is said there, because that goes further."""
+    """The path of the key: below the workspace if declared there, because that takes precedence."""
     own = ("workspaces", workspace, _KEY)
     said = _at(body, own)
     return own if isinstance(said, Map) and key in said else (_KEY,)
 
 
 def _replaced(lines: list[str], line: int, column: int, value: Value) -> str:
-    """Another scalar in the place of one."""
+    """Replace one scalar."""
     row, at = lines[line - 1], column - 1
     old = _QUOTED.match(row, at) or _WORD.match(row, at)
     end = old.end() if old else at
@@ -82,7 +82,7 @@ def _replaced(lines: list[str], line: int, column: int, value: Value) -> str:
 
 
 def _opened(lines: list[str], line: int, column: int, indent: int, key: str, value: Value, *, empty: bool) -> str:
-    """Into a mapping in braces: as its first pair; an empty one becomes lines of its own, where it has a line."""
+    """Insert into a flow mapping, as its first pair; an empty one becomes a block mapping if it is on its own line."""
     row, at = lines[line - 1], column - 1
     braces = _EMPTY.match(row, at)
     if empty and braces and row[:at].strip() == f"{_KEY}:":
@@ -94,7 +94,7 @@ def _opened(lines: list[str], line: int, column: int, indent: int, key: str, val
 
 
 def _inserted(lines: list[str], after: int, column: int, key: str, value: Value) -> str:
-    """A line of its own after that line."""
+    """Insert a line after the given one."""
     end = _line_end("".join(lines))
     if not lines[after - 1].endswith(("\n", "\r")):
         lines[after - 1] += end
@@ -103,7 +103,7 @@ def _inserted(lines: list[str], after: int, column: int, key: str, value: Value)
 
 
 def _appended(text: str, lines: list[str], column: int, key: str, value: Value) -> str:
-    """A section of its own at the end."""
+    """Append a new section."""
     end = _line_end(text)
     gap = "" if not lines or lines[-1].endswith(("\n", "\r")) else end
     indent = " " * (column - 1)
@@ -115,7 +115,7 @@ def _line_end(text: str) -> str:
 
 
 def _scalar(value: Value) -> str:
-    """The value as a scalar that means just it: `null` and the like are words in quotes."""
+    """The value as a YAML scalar with the same meaning: `null` and the like are quoted."""
     if isinstance(value, int):
         return str(value)
     plain = _PLAIN.fullmatch(value) and meaning(value) == value and value.lower() not in ("yes", "no", "on", "off")
@@ -127,7 +127,7 @@ def _lines(found: Mapping[str, Value]) -> str:
 
 
 def _read(text: str) -> tuple[Map, EntryPlaces]:
-    """The one document of a project file that was sound when it was loaded. Raises NotWritten."""
+    """Parse the one document of a project file that was valid when it was loaded. Raises NotWritten."""
     documents = read("", text).documents
     if len(documents) != 1 or not isinstance(documents[0].value, Map):
         raise NotWritten("the project file is no single mapping", hint="Mend it first: lmsconf validate")
@@ -135,13 +135,13 @@ def _read(text: str) -> tuple[Map, EntryPlaces]:
 
 
 def _body(text: str) -> Json:
-    """What the text means; nothing where it has problems."""
+    """The parsed value of the text; None if it has problems."""
     reading = read("", text)
     return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
 
 
 def _wanted(text: str, found: Mapping[str, Value], workspace: str) -> Json:
-    """What the new text has to mean."""
+    """The value that the new text must have."""
     before, _ = _read(text)
     wanted = cast("dict[str, Json]", json.loads(json.dumps(before)))
     for key, value in found.items():

@@ -1,4 +1,4 @@
-"""A doctor's report, for people and as the document `lmsconf.doctor/1`."""
+"""A doctor's report as text and as the document `lmsconf.doctor/1`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH: Final = 10
 
 
 def doctor_text(report: Report) -> str:
-    """What was found and what is assumed, a line each."""
+    """One line for each finding and assumption."""
     people = "" if report.people is None else f", {report.people:,} {'person' if report.people == 1 else 'people'}"
     blocks = [
         [f"Workspace {report.workspace} ({report.url}{people})"],

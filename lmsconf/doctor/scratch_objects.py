@@ -1,4 +1,4 @@
-"""Scratch objects: made for a probe under names of their own, and taken away again, also those of an earlier run."""
+"""Scratch objects: created for a probe under reserved names, and deleted again, including those of earlier runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmsconf.model.values import Json
 
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"
-"""No mail can ever be delivered to an address below `.invalid`."""
+"""No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
 _TRIES: Final = 3
 _PAUSE: Final = 1.0
 
 
 class _Place(NamedTuple):
-    """How objects of a kind are listed, made and deleted, and what of them says whose they are."""
+    """The operations of a kind, and the key that shows whether a probe created a row."""
 
     listing: ListOperation
     creation: str
@@ -37,7 +37,7 @@ class _Place(NamedTuple):
         return self.listing.id
 
 
-# In the order in which they can go: a field is free when nobody answers it and no smart group names it.
+# In deletion order: a field is free when no answer and no smart group references it.
 _PLACES: Final[Mapping[str, _Place]] = {
     USER: _Place(LISTINGS[USER], "users.create", "users.delete", "email"),
     SMART_GROUP: _Place(LISTINGS[SMART_GROUP], "smart-groups.create", "smart-groups.delete"),
@@ -47,7 +47,7 @@ _PLACES: Final[Mapping[str, _Place]] = {
 
 
 class NotMade(LmsconfError):
-    """The service did not make a scratch object, so nothing can be learnt on it."""
+    """The service did not create a scratch object, so its lessons are not possible."""
 
     code = "probe/not-made"
 
@@ -64,9 +64,9 @@ class Thing(NamedTuple):
 
 
 class ScratchObjects:
-    """What one run makes. Its names begin with PREFIX and a mark of the run. settle: seconds until it has to show.
+    """The objects of one run, with names that begin with PREFIX and a random mark. settle: seconds to become visible.
 
-    accounts: whether accounts may be made, and those of earlier runs deleted.
+    accounts: whether accounts may be created, and those of earlier runs deleted.
     """
 
     def __init__(self, lab: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
@@ -77,15 +77,15 @@ class ScratchObjects:
         self._made: defaultdict[str, set[str]] = defaultdict(set)
 
     def name(self, what: str) -> str:
-        """A name that only this run uses."""
+        """A name unique to this run."""
         return f"{PREFIX}{self._mark}-{what}"
 
     def address(self, what: str) -> str:
-        """An e-mail that only this run uses."""
+        """An e-mail unique to this run."""
         return f"{self.name(what)}{_DOMAIN}"
 
     def make(self, kind: str, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
-        """A new object as its listing has it. Raises NotMade. what: tells it from another one of its kind."""
+        """Create an object; return its row in the listing. Raises NotMade. what: distinguishes objects of one kind."""
         place, name = _PLACES[kind], self.name(what or kind.replace("_", "-"))
         sent = self._lab.send(place.creation, said={"name": name, **said})
         until = time.monotonic() + self._settle
@@ -94,19 +94,19 @@ class ScratchObjects:
                 if row.get("name") == name:
                     self._made[kind].add(str(row[place.id]))
                     return row
-            # Only what the service surely refused need not be waited for.
+            # Unless the request was certainly rejected, the object may still become visible.
             if sent.refused or time.monotonic() > until:
                 reason = sent.reason or "it is not in the listing"
                 raise NotMade(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
             time.sleep(_PAUSE)
 
     def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
-        """The live objects of a kind; of people, who may be many, those of probes."""
+        """The live rows of a kind; of people, who may be many, only those of probes."""
         place = _PLACES[kind]
         return self._accounts() if kind == USER else self._lab.reader.rows(place.listing).rows
 
     def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
-        """The account that a call made for that e-mail; None where it made none. Whatever it made, is kept in mind."""
+        """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
         if sent.refused:
             return None
         answer = sent.answer if isinstance(sent.answer, dict) else {}
@@ -115,13 +115,13 @@ class ScratchObjects:
         return next((row for row in self.rows(USER) if row.get("email") == email), None)
 
     def discard(self, *kinds: str) -> None:
-        """Deletes what this run made of some kinds, to make place. What stays is told by the sweep."""
+        """Delete what this run created of some kinds, to free places. Failures are reported by the sweep."""
         for thing in self.things():
             if thing.kind in kinds and thing.id in self._made[thing.kind]:
                 self._delete(thing)
 
     def row(self, kind: str, id: str) -> dict[str, Json]:
-        """One live object. Raises NotMade where it is gone."""
+        """One live row. Raises NotMade if it does not exist."""
         found = next((row for row in self.rows(kind) if str(row[_PLACES[kind].id]) == id), None)
         if found is None:
             raise NotMade(f"the scratch {kind.replace('_', ' ')} {id} is gone")
@@ -134,7 +134,7 @@ class ScratchObjects:
         return [row for row in (target_row(RemoteId(content), one) for one in rows) if row.target == group]
 
     def clear(self, content: str, group: str) -> None:
-        """Takes every assignment of the content to the group away; a service may have made it twice."""
+        """Delete every assignment of the content to the group; a service may have created duplicates."""
         for _ in range(_TRIES):
             rows = self.targets(content, group)
             if not rows:
@@ -144,7 +144,7 @@ class ScratchObjects:
                 self._lab.send("content-targets.delete", said=said)
 
     def things(self) -> list[Thing]:
-        """What is live of this and of earlier runs, in the order in which it can be deleted."""
+        """The live objects of this and earlier runs, in deletion order."""
         return [
             Thing(kind, str(row[place.id]), str(row.get(place.label) or ""))
             for kind, place in _PLACES.items()
@@ -154,9 +154,9 @@ class ScratchObjects:
         ]
 
     def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
-        """Deletes all of it: what there was, and what could not be deleted, with the reason.
+        """Delete all of them; return what existed, and what could not be deleted, with the reason.
 
-        contents: whose assignments to look through; None: those of the whole catalog.
+        contents: whose assignments to delete; None: those of the whole catalog.
         """
         found = self.things()
         groups = {thing.id for thing in found if thing.kind == GROUP}
@@ -168,7 +168,7 @@ class ScratchObjects:
         return found, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:
-        """The accounts of probes. How the filter matches is not documented: where it hides one, all are looked at."""
+        """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
         place, found = _PLACES[USER], tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
             rows = self._lab.reader.rows(place.listing, query=query).rows
@@ -191,6 +191,6 @@ class ScratchObjects:
 
 
 def _is_ours(kind: str, row: Mapping[str, Json]) -> bool:
-    """Whether some run of the probe made it, by its name. Accounts have a domain of ours as well."""
+    """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
     name = str(row.get(_PLACES[kind].label) or "")
     return name.startswith(PREFIX) and (kind != USER or name.endswith(_DOMAIN))

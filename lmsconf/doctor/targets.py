@@ -1,4 +1,4 @@
-"""Lessons on assignments of one content to a scratch group that nobody is in."""
+"""Lessons on assignments of one content to a scratch group without members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
 
 
 class TargetLessons:
-    """One content, one group, one lesson after the other; each begins without an assignment."""
+    """One content, one group; each lesson begins without an assignment."""
 
     def __init__(self, lab: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
         self._lab, self._scratch, self._content, self._group = lab, scratch, content, group
@@ -39,7 +39,7 @@ class TargetLessons:
         self._shown = "iso"
 
     def learn(self) -> None:
-        """All keys of assignments, names before behaviours."""
+        """Probe all keys of assignments, names before behaviours."""
         self._lab.learn(MANDATORY, self._is_mandatory)
         self._times()
         self._existing()
@@ -47,7 +47,7 @@ class TargetLessons:
         self._scratch.clear(self._content, self._group)
 
     def _is_mandatory(self, value: Value) -> bool:
-        """Whether the flag follows the name both ways: a service could also take true for granted."""
+        """Whether the flag follows the field both ways: a service could also default to true."""
         return all(
             row is not None and row.mandatory is flag
             for flag in (True, False)
@@ -55,9 +55,9 @@ class TargetLessons:
         )
 
     def _times(self) -> None:
-        """The names of the window's ends, and the forms of time that are understood there."""
+        """Probe the names of the window's start and end, and the time formats accepted there."""
         if not self._lab.learn(START, self._is_start):
-            # Without a name no form could be tried, and a finish may need another form than any that was sent.
+            # Without a name no format could be tried, and the end may need another format than any that was sent.
             self._lab.unknown(FORMAT, "without the name of startTime no time can be sent")
             self._taken = list(_FORMS)
         else:
@@ -67,7 +67,7 @@ class TargetLessons:
         self._lab.learn(FINISH, self._is_finish)
 
     def _is_start(self, value: Value) -> bool:
-        """Whether a start under that name is shown again, in whichever form it had to be sent."""
+        """Whether a start under that name is shown again, in whichever format it had to be sent."""
         form = next((form for form in _FORMS if self._starts(form, {START: value})), None)
         self._taken = [form] if form else []
         return form is not None
@@ -80,7 +80,7 @@ class TargetLessons:
         return True
 
     def _is_form(self, value: Value) -> bool:
-        """Whether times can be written so; `auto` writes them as they are shown, and as ISO where none is shown."""
+        """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
         return {"iso", self._shown} <= set(self._taken) if value == "auto" else value in self._taken
 
     def _is_finish(self, value: Value) -> bool:
@@ -91,7 +91,7 @@ class TargetLessons:
         )
 
     def _existing(self) -> None:
-        """Whether a POST changes an assignment that is there, or it has to be deleted first."""
+        """Probe whether a POST updates an existing assignment, or it must be deleted first."""
         before: dict[str, Json]
         after: dict[str, Json]
         if self._lab.knows(MANDATORY):
@@ -114,7 +114,7 @@ class TargetLessons:
             self._lab.settle(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
 
     def _clearing(self) -> None:
-        """What opens the window again, in the way in which assignments are changed here."""
+        """Probe what clears a side of the window, by the confirmed way of changing assignments."""
         if not self._lab.knows(START):
             self._lab.unknown(CLEAR, "without the name of startTime there is nothing to clear")
             return
@@ -135,7 +135,7 @@ class TargetLessons:
         return {"mandatory": False, "startTime": wire_time(self._start, self._taken[0])}
 
     def _fresh(self, said: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
-        """The assignment that a POST makes where none was; None where it makes none."""
+        """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.clear(self._content, self._group)
         self._post(said, trying)
         rows = self._rows()
@@ -150,7 +150,7 @@ class TargetLessons:
 
 
 def _is_at(text: str | None, moment: datetime) -> bool:
-    """Whether a live text stands for that moment."""
+    """Whether a live time value equals that moment."""
     try:
         return text is not None and live_time(text) == moment
     except ValueError:

@@ -1,4 +1,4 @@
-"""When the credential ends: a JSON Web Token says so itself. It is read, never verified, and never shown."""
+"""Expiry of the credential: the claim `exp` of its JSON Web Token. It is decoded, never verified, and never shown."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _RENEW: Final = "Make another API key in the workspace, where three can be activ
 
 
 def token_finding(token: str, now: datetime) -> Finding:
-    """How long the token still opens the workspace."""
+    """Report how long the token remains valid."""
     try:
         ends = _end(token)
     except (ValueError, OverflowError, OSError):
-        # The reason could quote what is secret, so it is left out.
+        # The error message could quote the secret, so it is left out.
         return Finding(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires")
     if ends is None:
         return Finding(_CHECK, Health.OK, "it names no time at which it expires")
@@ -34,7 +34,7 @@ def token_finding(token: str, now: datetime) -> Finding:
 
 
 def _end(token: str) -> datetime | None:
-    """The instant of the claim `exp`; None where there is none. Raises ValueError for what is no such token."""
+    """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
     parts = token.split(".")
     if len(parts) != 3:
         raise ValueError("a JSON Web Token has three parts")

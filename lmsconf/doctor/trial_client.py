@@ -1,4 +1,4 @@
-"""Lab: one call after the other, in words that are being tried, and what was learnt by them."""
+"""Sequential calls with candidate dialect values, and the lessons recorded from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SERVER: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of one writing call. Only a look at the workspace tells whether it had an effect."""
+    """The result of one write. Only reading back shows whether it had an effect."""
 
     accepted: bool
     status: int | None = None
@@ -37,9 +37,9 @@ class Sent:
 
 
 class TrialClient:
-    """Calls through a crew of one, so that what is sent last is done last.
+    """Call through a pool of one worker, so that calls are carried out in the order sent.
 
-    words: the dialect as far as it is known.
+    words: the dialect as far as it is confirmed.
     """
 
     def __init__(self, crew: WorkerPool, words: Mapping[str, Value]) -> None:
@@ -52,7 +52,7 @@ class TrialClient:
 
     @property
     def reader(self) -> Reader:
-        """Reads in the words that are known."""
+        """Read with the confirmed dialect."""
         return Reader(self._crew, self.wire)
 
     def send(
@@ -63,7 +63,7 @@ class TrialClient:
         said: Mapping[str, object] | None = None,
         trying: Mapping[str, Value] | None = None,
     ) -> Sent:
-        """One writing call with the names that are tried. Raises ApiError only where no call would fare better."""
+        """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
         try:
             wire = ApiSpec({**self.words, **trying}) if trying else self.wire
         except ProblemsFound as clash:
@@ -77,7 +77,7 @@ class TrialClient:
         try:
             answer = self._crew.submit(call).result()
         except BadAnswer:
-            # It was done; only what it said cannot be used, and it is looked up anyway.
+            # It was carried out; only the response is unusable, and the result is read back anyway.
             return Sent(True)
         except (Rejected, AnswerLost) as refused:
             lost = isinstance(refused, AnswerLost)
@@ -85,7 +85,7 @@ class TrialClient:
         return Sent(True, answer=answer)
 
     def learn(self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back") -> bool:
-        """Tries one value after the other until one works. Says what is not learnt, and gives whether it is."""
+        """Try values until one works, and record the result. Returns whether one was found."""
         value = self.first(key, works)
         if value is None:
             self.unknown(key, self.why_not(key))
@@ -99,7 +99,7 @@ class TrialClient:
         return next(filter(works, candidates(key, self.said.behaviour(key))), None)
 
     def why_not(self, key: str) -> str:
-        """That nothing worked, with the last refusal."""
+        """The message that no value worked, with the last rejection."""
         tried = candidates(key, self.said.behaviour(key))
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
@@ -107,18 +107,18 @@ class TrialClient:
         return f"none of {shown}{more} had an effect{last}"
 
     def settle(self, key: str, value: Value, reason: str) -> None:
-        """Keeps what was learnt, and uses it from now on."""
+        """Record a value, and use it from now on."""
         now = self.said.behaviour(key)
         self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
         self.words[key] = value
         self.wire = ApiSpec(self.words)
 
     def unknown(self, key: str, reason: str) -> None:
-        """Says why something was not learnt."""
+        """Record why a key was not determined."""
         self.lessons.append(Lesson(key, Verdict.UNKNOWN, None, reason))
 
     def knows(self, key: str) -> bool:
-        """Whether a key was learnt in this run."""
+        """Whether a key was determined in this run."""
         return any(one.key == key and one.verdict is not Verdict.UNKNOWN for one in self.lessons)
 
     def _refused(self, sent: Sent) -> Sent:

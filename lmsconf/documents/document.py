@@ -1,7 +1,7 @@
-"""What all documents share: JSON text out and strictly back in, a checking reader, and the values in each of them.
+"""Shared code of all documents: rendering, strict parsing, a type-checking reader, and values in several of them.
 
-Most are written one item of a list to a line, so that two of them can be compared line by line. A plan is written in
-canonical form instead: then the seal is the sum of the file itself with an empty seal, and anybody can check it.
+Most documents have one list item per line, so that line-based diffs work. A plan file is canonical JSON instead: its
+seal is the SHA-256 of the file with an empty seal (and the escapes of `visible` undone), which anyone can check.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Undo
 Value = TypeVar("Value")
 
 TOOL: Json = {"name": "lmsconf", "version": __version__}
-"""What wrote a document."""
+"""The tool that wrote a document."""
 
-# All of these are legal inside JSON strings, and outside of strings there is none but blanks, so each can be written as
-# an escape without changing the value. A runner of CI looks for `##[` and `##vso[` anywhere in a line.
+# Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
+# CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
 _ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNSEEN}]|#(?=#\w*\[)")
 
 
 def visible(text: str) -> str:
-    """JSON text in which everything can be seen and nothing acts, of the same value."""
+    """Return equivalent JSON text with invisible characters and CI commands escaped."""
     return _ACTIVE.sub(lambda found: _escaped(ord(found[0])), text)
 
 
@@ -40,13 +40,13 @@ def _escaped(code: int) -> str:
 
 
 def render(document: Mapping[str, Json]) -> str:
-    """The document as text: a line for each key, and for each item of a list."""
+    """Return the document as JSON, one line per key and per item of a top-level list."""
     lines = ",\n".join(f"  {_compact(key)}: {_value(value)}" for key, value in document.items())
     return f"{{\n{lines}\n}}\n"
 
 
 def render_canonical(document: Mapping[str, Json]) -> str:
-    """The document in the very form that digests and seals are taken of; what must not be seen is escaped."""
+    """Return the document as canonical JSON, the input of digests and seals, with the escapes of `visible`."""
     return visible(canonical(document).decode("utf-8", "surrogatepass"))
 
 
@@ -62,7 +62,10 @@ def _compact(value: Json) -> str:
 
 
 def parse(text: str) -> dict[str, Json]:
-    """The document that `text` holds. Raises StalePlan for text that is cut short, no JSON, or says a key twice."""
+    """Parse a document.
+
+    Raises StalePlan for text that is truncated, not JSON, or has a duplicate key; LmsconfError if it has no format.
+    """
     try:
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -88,31 +91,31 @@ def _refused(constant: str) -> NoReturn:
 
 
 def expect_format(document: Mapping[str, Json], wanted: str) -> None:
-    """Raises unless the document has the wanted format, saying which one it has."""
+    """Raise LmsconfError, naming the actual format, unless the document has the wanted one."""
     found = document["format"]
     if found != wanted:
         raise LmsconfError(f"the file has the format {found!r}, not {wanted!r}", hint=_MAKE)
 
 
 def sealed(document: Mapping[str, Json]) -> dict[str, Json]:
-    """The document with its seal: the SHA-256 of all of it with an empty seal."""
+    """Return the document with its seal: the SHA-256 of its canonical JSON with an empty seal."""
     empty = {**document, "seal": ""}
     return {**empty, "seal": sha256(empty)}
 
 
 def expect_seal(document: Mapping[str, Json]) -> None:
-    """Raises StalePlan when anything was changed since the document was written."""
+    """Raise StalePlan if the seal does not match the document."""
     if sealed(document)["seal"] != document.get("seal"):
         raise changed()
 
 
 def changed() -> StalePlan:
-    """The error for a file that is not as lmsconf wrote it."""
+    """Return the error for a file that was changed after lmsconf wrote it."""
     return StalePlan("the file was changed after lmsconf wrote it", hint="Make it again; it is not meant for editing.")
 
 
 class Reader:
-    """An object of a document, read key by key. Raises ValueError for a value of the wrong type, or one not there."""
+    """Typed access to a JSON object. Raises ValueError for a missing value or one of the wrong type."""
 
     def __init__(self, value: Json) -> None:
         if not isinstance(value, dict):
@@ -120,7 +123,7 @@ class Reader:
         self._value = value
 
     def has(self, key: str) -> bool:
-        """Whether the object says anything under `key`."""
+        """Whether the object has the key."""
         return key in self._value
 
     def json(self, key: str) -> Json:
@@ -138,7 +141,7 @@ class Reader:
         return self._typed(key, str)
 
     def text_or_nothing(self, key: str) -> str:
-        """A text that may be left out where it is empty."""
+        """Return the text under `key`; empty if the key is missing."""
         return self.text(key) if key in self._value else ""
 
     def number(self, key: str) -> int:
@@ -163,11 +166,11 @@ class Reader:
         return {name: _text(item) for name, item in self.object(key).items()}
 
     def each(self, key: str, read: Callable[[Reader], Value]) -> tuple[Value, ...]:
-        """What `read` makes of each object of the list under `key`."""
+        """Apply `read` to each object in the list under `key`."""
         return tuple(read(Reader(item)) for item in self.items(key))
 
     def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
-        """What `read` makes of the value under `key`; None where it is null."""
+        """Return `read(key)`; None if the value is null."""
         return None if self.json(key) is None else read(key)
 
 
@@ -178,7 +181,7 @@ def _text(value: Json) -> str:
 
 
 def texts(values: Iterable[object]) -> list[Json]:
-    """A list of values in their printed form."""
+    """Return the values as a list of strings."""
     return [str(value) for value in values]
 
 

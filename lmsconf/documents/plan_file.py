@@ -1,7 +1,7 @@
-"""A plan as a file: `lmsconf.plan/1`, sealed, so that what is applied is what was reviewed.
+"""Plan files: `lmsconf.plan/1`, sealed, so that the plan that is applied is the one that was reviewed.
 
-A seal shows what was changed by accident or by hand; anybody can make a new one. Against somebody who does, a file can
-be signed as well, with a key that only those share who plan and who apply.
+The seal detects accidental and manual changes, but anyone can compute a new one. Against deliberate tampering a file
+can also be signed, with a key shared by those who plan and those who apply.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
 _SIGN = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
 PAIRS = "$pairs"
-"""Where the keys of an object are ids to come: `{"$pairs": [[key, value], …]}`."""
+"""Marks an object with keys that are ids not known yet: `{"$pairs": [[key, value], …]}`."""
 _OURS = frozenset({"$ref", PAIRS})
 
 
 def dumps(plan: Plan, key: bytes | None = None) -> str:
-    """The plan as the text of a plan file, signed where there is a key."""
+    """Return the text of a plan file, signed if there is a key. With masked people it is neither sealed nor signed."""
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical(document)
@@ -55,19 +55,20 @@ def _text(document: Mapping[str, Json]) -> str:
 
 
 def _signature(document: Mapping[str, Json], key: bytes) -> str:
-    """The HMAC-SHA256 of the canonical document with `hmac` and `seal` empty."""
+    """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
     return hmac.new(key, canonical({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
 
 
 def plan_digest(plan: Plan) -> str:
-    """What a plan would do, in one number: equal for equal plans, whenever and from whichever files they were made."""
+    """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
     return plan.masked_digest or _digest(_document(plan, TOOL))
 
 
 def loads(text: str, key: bytes | None = None) -> Plan:
-    """The plan that `dumps` wrote. Any other text is refused, be it changed in one byte only: StalePlan, exit 3.
+    """Return the plan that `dumps` wrote.
 
-    With a key, so is a file that was not signed with it.
+    Raises StalePlan (exit 3) for any other text, even if one byte differs, and, given a key, for a file that was not
+    signed with it; LmsconfError for a document of another kind.
     """
     document = parse(text)
     _expect_format(document)
@@ -89,7 +90,7 @@ def loads(text: str, key: bytes | None = None) -> Plan:
 
 
 def _expect_format(document: Mapping[str, Json]) -> None:
-    """Raises LmsconfError for another document, and StalePlan for a plan that this lmsconf does not speak."""
+    """Raise LmsconfError for a document that is not a plan, StalePlan for an unsupported version of the plan format."""
     found = str(document["format"])
     if found != FORMAT and found.startswith(_ANY_PLAN):
         hint = "Another version of lmsconf wrote it. Plan again with this one."
@@ -98,7 +99,7 @@ def _expect_format(document: Mapping[str, Json]) -> None:
 
 
 def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
-    """Raises StalePlan unless the file was signed with the key; how long that takes tells nothing of the right one."""
+    """Raise StalePlan unless the file was signed with the key; compares in constant time."""
     found = document.get("hmac")
     if not isinstance(found, str):
         raise StalePlan("the plan file is not signed, and there is a key to check it with", hint=_SIGN)
@@ -109,7 +110,7 @@ def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
 def _digest(document: Mapping[str, Json]) -> str:
     lasting = {key: document[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
     changes = cast("list[dict[str, Json]]", document["changes"])
-    # Equal plans may differ in where the manifests say something, and why, and in what is known of the way back.
+    # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
     return sha256({**lasting, "changes": [_without(change, "source", "about", "origin", "undo") for change in changes]})
 
 
@@ -118,7 +119,7 @@ def _without(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
 
 
 def _document(plan: Plan, tool: Json) -> dict[str, Json]:
-    """The whole document but its seal."""
+    """Return the document without its seal."""
     document: dict[str, Json] = {
         "format": FORMAT,
         "digest": "",
@@ -187,13 +188,16 @@ def _plan(at: Reader) -> Plan:
 
 
 def _change_json(change: Change) -> dict[str, Json]:
-    """A change whose problems leave out their places, which a digest must not depend on."""
+    """Return a change without the source locations of its problems, which must not affect the digest."""
     problems: list[Json] = [_without(problem_json(problem), "source") for problem in change.problems]
     return {**change_json(change), "problems": problems}
 
 
 def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-    """The changes, and the plan's own problems. Those of the changes stand with their places behind the plan's own."""
+    """Return the changes and the plan's own problems.
+
+    `problems` of the document lists the plan's own first, then those of each change, with source locations.
+    """
     problems = list(at.each("problems", problem_value))
     changes: list[Change] = []
     for item in reversed(at.items("changes")):
@@ -270,9 +274,10 @@ def _call_value(at: Reader) -> Call:
 
 
 def body_json(body: object) -> Json:
-    """A request body as JSON, `{"$ref": "group/Sales"}` where an id is not known yet.
+    """Return a request body as JSON, with `{"$ref": "group/Sales"}` for an id that is not known yet.
 
-    An object in which such an id is a key stands as `{"$pairs": [[key, value], …]}`.
+    An object with such an id as a key becomes `{"$pairs": [[key, value], …]}`. Raises ValueError for a body with a key
+    `$ref` or `$pairs`, TypeError for a value that JSON lacks.
     """
     if isinstance(body, Ref):
         whole: dict[str, Json] = {"$ref": str(body.address)}
@@ -291,7 +296,7 @@ def body_json(body: object) -> Json:
 
 
 def body_value(body: Json) -> object:
-    """The body that `body_json` was given."""
+    """Return the request body that `body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
             at = Reader(body)

@@ -1,4 +1,4 @@
-"""Problems as the document `lmsconf.problems/1`: what a script gets where there is no plan."""
+"""Problems as a document, `lmsconf.problems/1`: the JSON output of a command that has no plan to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT: Final = "lmsconf.problems/1"
 
 
 def dumps(problems: Sequence[Problem]) -> str:
-    """What went wrong, or nothing did."""
+    """Return the text of the document; the list of problems may be empty."""
     severities = [problem.severity for problem in problems]
     summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
     return render(
@@ -27,7 +27,10 @@ def dumps(problems: Sequence[Problem]) -> str:
 
 
 def loads(text: str) -> tuple[Problem, ...]:
-    """The problems of a document. Raises LmsconfError for one of another format, StalePlan for one that was edited."""
+    """Return the problems in a document.
+
+    Raises LmsconfError for another format, StalePlan for text that is not JSON or has a missing or invalid value.
+    """
     document = parse(text)
     expect_format(document, FORMAT)
     try:

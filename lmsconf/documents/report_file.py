@@ -1,4 +1,4 @@
-"""The report of a run as a file: `lmsconf.apply/1`, sealed, as evidence of what was and was not done."""
+"""Apply reports: `lmsconf.apply/1`, sealed, as evidence of which calls were and were not carried out."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ FORMAT = "lmsconf.apply/1"
 
 
 def dumps(report: ApplyReport) -> str:
-    """The report as the text of a file."""
+    """Return the text of the report file."""
     return _text(report, TOOL)
 
 
 def loads(text: str) -> ApplyReport:
-    """The report that `dumps` wrote. A text that was changed since is refused: StalePlan, exit 3."""
+    """Return the report that `dumps` wrote.
+
+    Raises StalePlan (exit 3) for text that was changed since, LmsconfError for a document of another format.
+    """
     document = parse(text)
     expect_format(document, FORMAT)
     expect_seal(document)
@@ -90,7 +93,7 @@ def _report(at: Reader) -> ApplyReport:
 
 
 def _verified_json(report: ApplyReport) -> Json:
-    """What was looked at. others: the addresses in `residue` that are no part of the plan."""
+    """Return what was verified. others: the addresses in `residue` that are not part of the plan."""
     verified = report.verified
     return {
         "scope": verified.scope.value,

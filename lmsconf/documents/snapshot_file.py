@@ -1,4 +1,4 @@
-"""Snapshots as files: `lmsconf.snapshot/1`, rows by kind, ids and all."""
+"""Snapshot files: `lmsconf.snapshot/1`, rows by kind, with their ids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REDACTED: Final = (
 
 
 def dumps(snapshot: Snapshot) -> str:
-    """The snapshot as text, one row to a line."""
+    """Return the text of the snapshot file, one row per line."""
     body: dict[str, Json] = {
         "format": FORMAT,
         "tool": document.TOOL,
@@ -57,7 +57,7 @@ def dumps(snapshot: Snapshot) -> str:
 
 
 def loads(text: str) -> Snapshot:
-    """The snapshot that a text holds. Raises LmsconfError for a text that holds none."""
+    """Return the snapshot in a text. Raises LmsconfError for a text without one."""
     data = document.parse(text)
     if data["format"] != FORMAT:
         raise LmsconfError(

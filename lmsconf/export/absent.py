@@ -1,4 +1,4 @@
-"""The line that would delete what a manifest once declared."""
+"""The manifest line that deletes a resource that was declared before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmsconf.planner.kind import Kind
 
 
 def absent_line(kind: Kind, one: DesiredResource, workspace: str) -> str:
-    """`absent: {groups: [Sales]}`, to be pasted into a manifest of that workspace."""
+    """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     spec = one.spec
     if isinstance(spec, Assignment):
         pin = pin_in(spec.content_pins, workspace)

@@ -1,4 +1,4 @@
-"""Findings of a drift report → notes that make the manifests say what the workspace has."""
+"""Findings of a drift report → edits that make the manifests declare the live state."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _TIMES: Final = ("visible_from", "visible_until", "custom_archive_date")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Manifests as they are to be. before and after: path in the project → the file's bytes.
+    """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
-    renamed: the address that a resource gets → the one that it had.
+    renamed: new address of a resource → its old address.
     """
 
     accepted: tuple[Finding, ...]
@@ -56,14 +56,14 @@ class Draft:
     after: MappingOf[str, bytes]
 
     def along(self, patterns: Some[str]) -> Iterator[Address]:
-        """What was accepted though no pattern fits it."""
+        """Yield the addresses that were accepted though they match no pattern."""
         for one in self.accepted:
             if not any(fits(str(one.address), pattern) for pattern in patterns):
                 yield one.address
 
     @property
     def diff(self) -> str:
-        """What changes, as a unified diff of all files."""
+        """Unified diff of all files."""
         return "".join(_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
 
 
@@ -80,9 +80,9 @@ def _ended(lines: list[str]) -> list[str]:
 
 
 def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
-    """The manifests with the live value of every finding. Nothing is written.
+    """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
-    Raises ProblemsFound, with all of them, where one cannot be taken over in place.
+    Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
     """
     accepting = _Accepting(manifests, root, timezone)
     accepting.run(findings)
@@ -94,13 +94,16 @@ def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone:
 
 
 def acceptable(drift: Drift) -> list[Finding]:
-    """What differs, ignored or not, but for what goes because something else does: it stays when that does."""
+    """Return the findings that can be accepted, ignored ones included.
+
+    A resource that would be deleted only with another is excluded: it stays if the other does.
+    """
     found = (*drift.findings, *(one.finding for one in drift.ignored))
     return [one for one in found if not one.goes_along]
 
 
 def fitting(findings: Some[Finding], patterns: Some[str]) -> list[Finding]:
-    """The findings that patterns fit. Raises LmsconfError for a pattern that fits none."""
+    """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
         if not any(fits(name, pattern) for name in names):
@@ -112,7 +115,7 @@ def fitting(findings: Some[Finding], patterns: Some[str]) -> list[Finding]:
 
 @dataclass(slots=True)
 class _Accepting:
-    """One run over the manifests."""
+    """State of one run: the edited manifests, problems and renamed resources."""
 
     manifests: Manifests
     root: Path
@@ -123,7 +126,7 @@ class _Accepting:
     _renames: list[tuple[Finding, FieldDrift, Mapping]] = field(default_factory=list)
 
     def run(self, findings: Iterable[Finding]) -> None:
-        """Notes every finding in its file; what is refused is among the problems."""
+        """Add the edits for every finding; those that are refused become problems."""
         together: defaultdict[SourceLocation, list[Finding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
@@ -139,7 +142,7 @@ class _Accepting:
                 self._refuse(finding, refused)
 
     def edited(self) -> dict[str, bytes]:
-        """The files in which something changes, as they are to be; none where there are problems."""
+        """Return the changed files, path → bytes; empty if there are problems."""
         if self.problems:
             return {}
         found: dict[str, bytes] = {}
@@ -167,7 +170,7 @@ class _Accepting:
         self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
 
     def _refuse_part(self, found: list[Finding], source: SourceLocation) -> None:
-        """One entry may declare several resources: it can be changed for all of them only."""
+        """Check that all resources that the entry declares drifted alike. Raises Refused."""
         here = [one for one in self.manifests.declared if one.source == source]
         first = found[0]
         alike = all((one.state, one.fields) == (first.state, first.fields) for one in found)
@@ -177,7 +180,7 @@ class _Accepting:
             raise Refused(f"{what}, and they are no longer alike", source, hint)
 
     def page(self, name: str) -> YamlEditor:
-        """A manifest by its path in the project."""
+        """Return the editor of a manifest, by path in the project."""
         if name not in self.pages:
             self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
         return self.pages[name]
@@ -191,7 +194,7 @@ class _Accepting:
         return page, node
 
     def _drop_absent(self, finding: Finding, source: SourceLocation) -> None:
-        """What is wanted gone and may stay after all: its entry under `absent` goes."""
+        """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
         if finding.address.kind == CONTENT_TARGET:
             remove_audience(page, audience_item(page, node, finding))
@@ -230,7 +233,7 @@ class _Accepting:
             set_key(page, entry, head, self._live(change))
 
     def _under(self, page: YamlEditor, node: Node, key: str, change: FieldDrift) -> None:
-        """A person's metadata or answer under one key."""
+        """Edit one key of a person's metadata or answers. Raises Refused."""
         if not isinstance(node, Mapping):
             raise Refused("this is no mapping", page.where(node))
         key = next((pair.key.text for pair in node.pairs if normal(pair.key.text) == key), key)
@@ -240,7 +243,7 @@ class _Accepting:
             set_key(page, node, key, self._live(change))
 
     def _live(self, change: FieldDrift) -> Json:
-        """The live value as a manifest writes it."""
+        """Return the live value in manifest form, with `$(` escaped."""
         if change.path in _TIMES and isinstance(change.live, str):
             try:
                 moment = live_time(change.live)
@@ -250,7 +253,7 @@ class _Accepting:
         return raw_text(change.live)
 
     def _rename(self, finding: Finding, change: FieldDrift, entry: Mapping) -> None:
-        """A name that the workspace changed: here, and wherever manifests speak of it."""
+        """Rename a resource or a choice in its entry and in every reference to it. Raises Refused."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
@@ -272,14 +275,14 @@ class _Accepting:
 
 
 def _unclear(finding: Finding, source: SourceLocation) -> Refused:
-    """Of several that it may be, a person has to say which."""
+    """Return the error for a resource with several candidates under other names: the user must choose one."""
     names = " and ".join(str(one.address) for one in finding.candidates)
     lines = " or ".join(one.line for one in finding.candidates)
     return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 
 def _remove(page: YamlEditor, node: Node) -> None:
-    """Takes an entry out of its section, with the comment that is about it."""
+    """Remove an entry from its section, with the comment about it. Raises Refused."""
     section = node.parent
     if not isinstance(section, Sequence):
         raise Refused("this is no entry of a section", page.where(node))
@@ -289,7 +292,7 @@ def _remove(page: YamlEditor, node: Node) -> None:
 
 
 def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
-    """What was an earlier name is the name again, so it is no earlier one."""
+    """Remove a name from `previously`, since it is the current name again."""
     node = entry.get("previously")
     if not isinstance(node, Sequence):
         return
@@ -302,7 +305,7 @@ def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
 
 
 def _nowhere(finding: Finding) -> Problem:
-    """What no manifest speaks of cannot be edited in one."""
+    """Return the problem of a resource that is not declared, so that there is no entry to edit."""
     return Problem(
         code="editing/undeclared",
         message=f"{finding.address}: no manifest speaks of it, so there is nothing to edit",
@@ -312,7 +315,10 @@ def _nowhere(finding: Finding) -> Problem:
 
 
 def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Problem]:
-    """What the edited manifests would leave undone, or bring: an edit that does not do its work is not written."""
+    """Yield the problems of edited manifests: accepted findings that still differ, and new findings.
+
+    An edit with any of them is not written.
+    """
     told = {problem.message for problem in before.problems}
     yield from (problem for problem in after.problems if problem.is_error and problem.message not in told)
     known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
@@ -324,7 +330,7 @@ def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Probl
 
 
 def as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address:
-    """The address before the edit: that of an assignment holds the name of its audience."""
+    """Return the address before the edit; that of an assignment contains the name of its audience."""
     content, arrow, audience = address.text.rpartition(" -> ")
     was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None
     return renamed.get(address, address) if was is None else Address(address.kind, f"{content}{arrow}{was}")

@@ -1,4 +1,4 @@
-"""What is accepted together, and what can be: an edit is written only when nothing of it differs any more."""
+"""Which findings must be accepted together, and which can be: edits are written only if they leave no difference."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
 Read = Callable[[Mapping[str, bytes]], Manifests]
-"""What the manifests would say, if files held something else: path in the project → bytes."""
+"""Parse the manifests with some files replaced: path in the project → bytes."""
 Look = Callable[[Manifests], Drift]
-"""What would differ from manifests. Raises ProblemsFound."""
+"""Compare manifests with the live workspace. Raises ProblemsFound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The manifests of a project, what differs from them, and a look at what would."""
+    """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
 
     drift: Drift
     manifests: Manifests
@@ -35,15 +35,15 @@ class Project:
     look: Look
 
     def accept(self, patterns: Sequence[str]) -> Draft:
-        """The manifests with the live value of all that the patterns fit, and of what cannot stay as it is without.
+        """Return edits that accept all findings matching the patterns, and others that those require.
 
-        So a group that was renamed by hand takes along the assignments that name it. Nothing is written. Raises
-        ProblemsFound where one cannot be taken over in place, or something would still differ.
+        For example, a group that was renamed by hand requires the assignments that name it. Nothing is written. Raises
+        ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
         """
         every = acceptable(self.drift)
         wanted = fitting(every, patterns)
         while True:
-            # One line may declare several resources, and can be edited for all of them only.
+            # An entry that declares several resources can only be edited for all of them.
             lines = {one.source for one in wanted if one.source is not None and one.state is not State.UNDECLARED}
             asked = {one.address for one in wanted}
             wanted = [one for one in every if one.address in asked or one.source in lines]
@@ -59,7 +59,7 @@ class Project:
         return draft
 
     def passable(self) -> Drift:
-        """The report without the lines to keep something that would be refused."""
+        """Return the drift report without the `accept` lines of findings whose edit would be refused."""
         mine = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
         dead = self._refused(mine)
         dead |= self._owned([one for one in mine if one.state is State.UNDECLARED and one.address not in dead])
@@ -67,7 +67,7 @@ class Project:
         return replace(self.drift, findings=tuple(findings))
 
     def _left(self, draft: Draft, manifests: Manifests) -> Iterator[Problem]:
-        """What stands against a draft, which makes the manifests say that."""
+        """Yield the problems of a draft, given its parsed manifests."""
         try:
             after = self.look(manifests)
         except ProblemsFound as found:
@@ -77,13 +77,16 @@ class Project:
             yield from still_different(draft, self.drift, after)
 
     def _leaning(self, problems: Iterable[Problem], draft: Draft, after: Manifests) -> set[Address]:
-        """What differs, too, and became an error because of what is accepted; else one that the latter leans on now."""
+        """Return further findings that must be accepted too: those that the draft turned into errors.
+
+        Without any, one finding that the resources with problems now depend on.
+        """
         wrong = {Address.parse(one.address) for one in problems if one.address is not None}
         accepted = {one.address for one in draft.accepted}
         known = {one.address for one in acceptable(self.drift) if one.source is not None} - accepted
         if found := known & {as_it_was(address, draft.renamed) for address in wrong}:
             return found
-        # A condition that was taken over may ask for a choice that the manifests do not list yet.
+        # An accepted condition may refer to a choice that the manifests do not declare yet.
         mine = [one for one in after.declared if one.address in wrong]
         below = {
             as_it_was(each, draft.renamed) for one in mine for each in self.kinds[one.address.kind].dependencies(one)
@@ -91,7 +94,7 @@ class Project:
         return set(sorted(known & below)[:1])
 
     def _refused(self, findings: Sequence[Finding]) -> set[Address]:
-        """What cannot be edited in place."""
+        """Return the findings that cannot be edited in place."""
         left, refused = list(findings), set[Address]()
         while left:
             problems = self._problems(left)
@@ -99,14 +102,17 @@ class Project:
             sources = {one.source for one in left if str(one.address) in named}
             dead = {one.address for one in left if one.source in sources}
             if problems and not dead:
-                # It is about a file as a whole, so that each has to be tried by itself.
+                # The problem concerns a file as a whole, so each finding is tried alone.
                 dead = {one.address for one in left if self._problems([one])}
             refused |= dead
             left = [one for one in left if one.address not in dead] if dead else []
         return refused
 
     def _owned(self, findings: Sequence[Finding]) -> AbstractSet[Address]:
-        """What would go all the same, were it not under `absent`: it is owned, and no manifest declares it."""
+        """Return the findings that would be deleted even without their entry under `absent`.
+
+        They are owned, and no manifest declares them.
+        """
         if not findings:
             return frozenset()
         try:
@@ -127,7 +133,7 @@ class Project:
 
 
 def on_disk(problem: Problem, draft: Draft) -> Problem:
-    """The problem with its place in the file as it stands, which the draft does not change."""
+    """Return the problem with its location in the file on disk instead of the draft."""
     source = problem.source
     if source is None or source.file not in draft.after:
         return problem

@@ -1,4 +1,4 @@
-"""Edits on assignments: an entry says for several audiences at once what they have in common."""
+"""Edits of content assignments: one entry may set values for several audiences at once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EVERYONE: Final = "everyone"
 
 
 def set_on_assignment(page: YamlEditor, item: Node, key: str, live: Json) -> None:
-    """What the workspace has under one key of an assignment: beside its audience, or beside its content.
+    """Set the live value of one key of an assignment: on its audience, or on the whole entry. Raises Refused.
 
-    What is said for several audiences at once stays, and the one that differs says so itself.
+    A value that several audiences share is kept, and overridden on the audience that differs.
     """
     block = _block(page, item)
     audiences = item.parent
@@ -40,7 +40,7 @@ def set_on_assignment(page: YamlEditor, item: Node, key: str, live: Json) -> Non
 
 
 def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
-    """No limit is said by leaving the key out, unless a limit is said for all."""
+    """Set a value; None removes the key, unless the entry sets a value for all audiences that must be overridden."""
     if live is None and default is None:
         remove_key(page, owner, key)
     else:
@@ -48,7 +48,7 @@ def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node |
 
 
 def remove_audience(page: YamlEditor, item: Node) -> None:
-    """Takes an audience out; with the last one the whole entry goes."""
+    """Remove an audience; if it is the last, remove the entry. Raises Refused."""
     audiences, block = item.parent, _block(page, item)
     if not isinstance(audiences, Sequence) or not isinstance(block.parent, Sequence):
         raise Refused("this audience is not written out here", page.where(item))
@@ -62,7 +62,7 @@ def remove_audience(page: YamlEditor, item: Node) -> None:
 
 
 def audience_item(page: YamlEditor, entry: Node, finding: Finding) -> Node:
-    """The audience of an entry under `absent` that a finding is about."""
+    """Return the audience that a finding is about in an entry under `absent`. Raises Refused."""
     contents = literal(page, entry.get("content") if isinstance(entry, Mapping) else None, entry)
     if isinstance(contents, Sequence) and len(contents.items) > 1:
         hint = "Write what differs as an entry of its own, and run it again."
@@ -90,7 +90,7 @@ def _audience(said: Json) -> Address:
 
 
 def _block(page: YamlEditor, item: Node) -> Mapping:
-    """The entry that an audience stands in."""
+    """Return the entry that contains an audience. Raises Refused."""
     block = item.parent.parent if item.parent is not None else None
     if not isinstance(block, Mapping) or (item.becomes is not UNCHANGED and not isinstance(item.becomes, dict)):
         raise Refused("this audience is not written out here", page.where(item))

@@ -1,4 +1,4 @@
-"""A new name, wherever manifests speak of the old one: else a renaming would leave them speaking of nothing."""
+"""Renaming of a resource in all references to it, which would otherwise refer to nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lmsconf.model.names import email, normal
 
 Trail = tuple[str, ...]
 ANY: Final = "*"
-"""Each item of a list, or each value of a mapping."""
+"""Path step: each item of a list, or each value of a mapping."""
 KEYS: Final = "(keys)"
-"""Each key of a mapping."""
+"""Path step: each key of a mapping."""
 
 _CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
 _AUDIENCES: Final[tuple[Trail, ...]] = (
@@ -38,18 +38,18 @@ SPOTS: Final[dict[str, tuple[Trail, ...]]] = {
         *((*trail, "user") for trail in _AUDIENCES),
     ),
 }
-"""Kind → where manifests name its resources, from the root of a document."""
+"""Kind → the paths of references to its resources, from the root of a document."""
 
 
 def rename_everywhere(pages: Iterable[YamlEditor], kind: str, old: str, new: str) -> None:
-    """Notes the new name wherever the manifests name that resource from another one."""
+    """Rename a resource in every reference to it."""
     same: Callable[[str], str] = email if kind == USER else normal
     for page, node in _reached(pages, SPOTS.get(kind, ())):
         _rename(page, node, old, new, same)
 
 
 def rename_choice(pages: Iterable[YamlEditor], field: str, old: str, new: str) -> None:
-    """Notes a choice's new name in the conditions on its field, and in people's answers."""
+    """Rename a choice in the conditions on its field, and in people's answers."""
     pages = list(pages)
     for page, node in _reached(pages, _CONDITIONS):
         said = node.get("field") if isinstance(node, Mapping) else None
@@ -77,7 +77,7 @@ def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[t
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:
-    """Every node that a trail leads to; what an alias repeats is reached where it is written."""
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
     if not trail:
         yield node
         return

@@ -1,4 +1,4 @@
-"""Manifests with everything written out, as one manifest."""
+"""All manifests as a single one, fully expanded."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lmsconf.model.values import Json
 
 @dataclass(slots=True)
 class Expanded:
-    """Gathers what each entry says, section by section, in the order of the files."""
+    """Collect expanded entries by section, in the order of the files."""
 
     _sections: dict[tuple[str | int, ...], list[Mapping[str, Json]]] = field(default_factory=dict)
 
     def take(self, section: tuple[str | int, ...], entry: Json) -> None:
-        """Takes in one entry, with the keys that lead to its section."""
+        """Add one entry, with the keys that lead to its section."""
         self._sections.setdefault(section, []).append(cast("Mapping[str, Json]", entry))
 
     def text(self) -> str:
-        """The one manifest; what is to be deleted stands at its end."""
+        """Return the manifest as YAML text; resources to delete are at its end."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:

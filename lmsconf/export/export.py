@@ -1,4 +1,4 @@
-"""Snapshot → manifests, whose plan on that very snapshot is empty."""
+"""Snapshot → manifests whose plan on the same snapshot is empty."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests, make_plan
 
 USUAL = tuple(kind for kind in SECTIONS if kind != USER)
-"""What is exported where nobody says which kinds: people are left to the systems that know them."""
+"""Kinds exported by default: all but people, which other systems manage."""
 
 
 _TOLD = 20
-"""How many of a sort are told one by one."""
+"""How many problems of one sort are reported individually."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Manifests of a live workspace. files: section → text. said: kind → how many. problems: what is not in them.
+    """Manifests of a live workspace.
 
-    left_alone: how many the project leaves alone. declared: how many the manifests speak of already.
+    files: section → text. said: kind → number of entries. problems: what could not be exported. left_alone: number of
+    rows that the project ignores. declared: number of rows that existing manifests declare.
     """
 
     files: Mapping[str, str]
@@ -53,7 +54,11 @@ def export(
     only: Collection[str] = USUAL,
     existing: Manifests | None = None,
 ) -> Export:
-    """The manifests of those kinds, beside those that exist. Raises LmsconfError for a snapshot that is not whole."""
+    """Export the rows of some kinds that existing manifests do not declare.
+
+    Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
+    cannot be planned.
+    """
     _refuse_parts(snapshot, only)
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing = existing or Manifests()
@@ -61,7 +66,7 @@ def export(
     def planned(manifests: Manifests) -> Plan:
         return make_plan(kinds, manifests, snapshot, policy, terms, created_at=snapshot.taken_at, offline=True)
 
-    planned(existing)  # what is wrong with what there is, is told before anything is added to it
+    planned(existing)  # reports problems of the existing manifests alone
     live = Live(snapshot, kinds, policy, terms)
     spoken = spoken_of(existing, snapshot, kinds, policy, terms)
     trial = Trial(kinds, existing, policy.timezone, planned)
@@ -95,7 +100,7 @@ def _refuse_parts(snapshot: Snapshot, only: Collection[str]) -> None:
 
 
 def _here(one: Saying, spoken: Spoken, policy: Policy, trial: Trial) -> Saying | None:
-    """The saying, limited to this workspace where others have one of that name; None where this one has."""
+    """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if one.address in spoken.here:
         why = "the manifests have an entry of that name, which means something else"
         trial.unsaid.append(Unsaid(address=one.address, id=one.id, why=why))
@@ -117,7 +122,7 @@ def _notes(said: Iterable[Saying]) -> Iterator[Problem]:
 
 
 def _unread(said: Iterable[Saying], snapshot: Snapshot) -> Iterator[Problem]:
-    """What only the answer about one person tells, and nobody asked for."""
+    """Note people whose language or applications are unknown: only the response for a single user contains them."""
     people = {str(row.id): row for row in cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)}
     lacking = [one for one in said if one.address.kind == USER and None in _single(people[one.id])]
     if lacking:
@@ -135,7 +140,7 @@ def _single(row: PersonRow) -> tuple[object, object]:
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """As many as somebody reads, and how many there are more."""
+    """Yield the first _TOLD problems, and the number of the others."""
     every = list(problems)
     yield from every[:_TOLD]
     if len(every) > _TOLD:
@@ -144,7 +149,7 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def _losses(plan: Plan) -> Iterator[Problem]:
-    """What is owned and in no manifest: the next plan would delete it."""
+    """Warn about resources that are owned and in no manifest: the next plan would delete them."""
     for change in plan.changes:
         if is_owned_loss(change):
             yield _loss(change)
@@ -157,7 +162,7 @@ def _loss(change: Change) -> Problem:
 
 
 def _pattern(address: Address) -> str:
-    """A shell pattern that the address fits and that any file can hold."""
+    """Return a shell pattern that matches the address and has only printable characters."""
     return "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
 
 

@@ -1,4 +1,4 @@
-"""What is said → files, one for each kind, in the order in which people write and look things up."""
+"""Exported entries → files: one per kind, sorted for reading and lookup."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Item = TypeVar("Item", Saying, Unsaid)
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
 _AUDIENCES: Final = ("everyone", "smart_group", "group", "user")
 _SHOWN: Final = 20
-"""How many things that cannot be said are named in a file; the others are counted."""
+"""How many rows that could not be exported are listed in a file; the others are counted."""
 
 
 def files(
     sayings: Iterable[Saying], unsaid: Iterable[Unsaid], kinds: Mapping[str, Kind], workspace: str
 ) -> dict[str, str]:
-    """Section → the text of its file; kinds of which nothing can be said have none."""
+    """Map each section to the text of its file; kinds without an entry have none."""
     found: dict[str, str] = {}
     said, missing = _by_kind(sayings), _by_kind(unsaid)
     for kind in SECTIONS:
@@ -57,7 +57,7 @@ def _any_long(blocks: Sequence[Sequence[str]]) -> bool:
 
 
 def _missing(missing: Sequence[Unsaid]) -> Iterator[str]:
-    """What the file leaves out, and why."""
+    """Yield comment lines that list what was left out, and why."""
     if missing:
         yield "# Left out, because no manifest can say it as it is:"
         yield from (f"#   {in_comment(line)}" for line in map(told, missing[:_SHOWN]))
@@ -66,7 +66,7 @@ def _missing(missing: Sequence[Unsaid]) -> Iterator[str]:
 
 
 def told(one: Unsaid) -> str:
-    """`group/Sales (id g-2): another one has its name`."""
+    """Format a row that was left out: `group/Sales (id g-2): another one has its name`."""
     return f"{one.address} (id {one.id}): {one.why}"
 
 
@@ -76,7 +76,7 @@ def _entries(said: Iterable[Saying]) -> Iterator[tuple[Mapping[str, Json], Seque
 
 
 def _assignments(said: Iterable[Saying]) -> Iterator[tuple[Mapping[str, Json], Sequence[str]]]:
-    """One entry a content: what holds for all its audiences once, what differs beside each."""
+    """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content: defaultdict[str, list[Saying]] = defaultdict(list)
     for one in said:
         by_content[str((one.body["content"], one.body.get("only_in")))].append(one)

@@ -1,4 +1,4 @@
-"""A snapshot as somebody sees it who writes manifests: what each thing is called, and what cannot be named."""
+"""Names of live resources and people as manifests use them, and which cannot be named."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _NAMED: Final = (CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
 
 @dataclass(frozen=True, slots=True)
 class PeopleSaid:
-    """A list of people as a manifest says it; `said` is None where nobody can be named. notes: who is left out."""
+    """A list of people in manifest form; `said` is None if none can be named. notes: who was left out."""
 
     said: Json
     notes: tuple[str, ...]
 
 
 class Live:
-    """What a workspace holds. `planning` knows every name and every person as they are."""
+    """A live workspace. `planning` resolves its names and people, with nothing declared."""
 
     def __init__(self, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms) -> None:
         plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
@@ -48,7 +48,7 @@ class Live:
                 self._first.setdefault((kind, normal(row.name)), row.id)
 
     def rows(self, kind: str) -> tuple[HasName, ...]:
-        """The live rows of a kind, by id."""
+        """Return the live rows of a kind, by id."""
         return self.snapshot.of(kind).rows
 
     @property
@@ -56,26 +56,26 @@ class Live:
         return roster(self.planning)
 
     def is_first(self, kind: str, row: HasName) -> bool:
-        """Whether a manifest can speak of it by its name: of several with one name, only the first has it."""
+        """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
         return self._first[kind, normal(row.name)] == row.id
 
     def needs_id(self, kind: str, row: HasName) -> bool:
-        """Whether another of the kind has its name, or one that a person takes for the same."""
+        """Whether another row of the kind has the same name, or one that looks the same to a reader."""
         return self._looks[kind][look(row.name)] > 1
 
     def is_twice(self, kind: str, row: HasName) -> bool:
-        """Whether another of the kind has exactly its name."""
+        """Whether another row of the kind has exactly the same name."""
         return self._names[kind][normal(row.name)] > 1
 
     def email(self, id: str, *, archived: bool = False) -> str | None:
-        """The e-mail that names a person, an active one unless said; None where no manifest can hold it."""
+        """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
         key = self.roster.emails.get(id)
         if key is None or (key in self.roster.archived and not archived):
             return None
         return spelt(self.roster.by_email[key].email)
 
     def people(self, ids: Iterable[str], noun: str) -> PeopleSaid:
-        """A live list: whole, or only who must be in where somebody active cannot be named."""
+        """Return a live list in manifest form: complete, or as `include` if an active person cannot be named."""
         named: list[Json] = []
         left: Counter[str] = Counter()
         partly = False
@@ -102,7 +102,7 @@ _NO_EMAIL: Final = "no e-mail that a manifest can hold"
 
 
 def spelt(said: str) -> str | None:
-    """An e-mail as a manifest spells it: in small letters. None for a text that is none."""
+    """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
     small = normal(said.strip()).lower()
     small = small if email(small) == email(said) else email(said)
     before, at, after = small.partition("@")
@@ -112,7 +112,10 @@ def spelt(said: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What the manifests speak of already: ids of live rows by kind, addresses, and those only for elsewhere."""
+    """What existing manifests declare or delete.
+
+    ids: of live rows by kind. here: addresses for this workspace. elsewhere: addresses only for other workspaces.
+    """
 
     ids: Mapping[str, frozenset[str]]
     here: frozenset[Address]
@@ -122,8 +125,11 @@ class Spoken:
 def spoken_of(
     existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms
 ) -> Spoken:
-    """What manifests say of a workspace, under whatever name; also what they want gone, and what goes with that."""
-    # What is owned and undeclared is the very thing that an export is for.
+    """Return the live rows that manifests declare or delete, under whatever name.
+
+    Rows that are deleted together with those are included.
+    """
+    # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), terms, lambda _: True)
     here = [one for one in existing.declared if _is_here(one, policy)]
     gone = [one for one in existing.absent if _is_here(one, policy)]

@@ -1,4 +1,4 @@
-"""A live row → what a manifest says of it: by name and e-mail, and only what is not the default."""
+"""Live row → manifest entry: by name and e-mail, without default values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lmsconf.model.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """What a manifest says of one live row. notes: what it leaves unsaid, and why."""
+    """The manifest entry of one live row. notes: what it leaves out, and why."""
 
     address: Address
     id: str
@@ -48,7 +48,7 @@ class Saying:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsaid:
-    """A live row of which a manifest can say nothing."""
+    """A live row without a manifest entry, and why."""
 
     address: Address
     id: str
@@ -59,7 +59,7 @@ Said = Iterator["Saying | Unsaid"]
 
 
 def custom_fields(live: Live) -> Said:
-    """Every field, with its choices in their order."""
+    """Yield every custom field, with its choices in live order."""
     for row in cast("tuple[FieldRow, ...]", live.rows(CUSTOM_FIELD)):
         body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
         notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
@@ -78,7 +78,7 @@ def custom_fields(live: Live) -> Said:
 
 
 def groups(live: Live) -> Said:
-    """Every manual group with its people; managers only where there are any."""
+    """Yield every manual group with its members, and managers if there are any."""
     for row in cast("tuple[GroupRow, ...]", live.rows(GROUP)):
         body, notes = dict[str, Json](), list[str]()
         for key in LISTS:
@@ -87,7 +87,7 @@ def groups(live: Live) -> Said:
 
 
 def smart_groups(live: Live) -> Said:
-    """Every smart group with its conditions."""
+    """Yield every smart group with its conditions, and managers if there are any."""
     for row in cast("tuple[SmartRow, ...]", live.rows(SMART_GROUP)):
         body, notes = dict[str, Json](), list[str]()
         if row.conditions is not None:
@@ -97,7 +97,7 @@ def smart_groups(live: Live) -> Said:
 
 
 def content_targets(live: Live) -> Said:
-    """Every assignment, each with one audience."""
+    """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in cast("tuple[ContentRow, ...]", live.rows(CONTENT))}
     for row in cast("tuple[TargetRow, ...]", live.rows(CONTENT_TARGET)):
         content, name = _content(live, contents.get(row.content))
@@ -117,7 +117,10 @@ def content_targets(live: Live) -> Said:
 
 
 def users(live: Live) -> Said:
-    """Everybody, as far as lists of people tell; what takes a call for each person is left out."""
+    """Yield every person, with the values that were read.
+
+    Values that only the response for a single user contains are usually missing; see `export.export`.
+    """
     for row in cast("tuple[PersonRow, ...]", live.rows(USER)):
         address = Address.of(USER, row.name)
         named = live.roster.emails.get(row.id)
@@ -146,11 +149,11 @@ SECTIONS: Final[Mapping[str, Callable[[Live], Said]]] = {
     CONTENT_TARGET: content_targets,
     USER: users,
 }
-"""Kind → what manifests say of its live rows, in the order in which people write them."""
+"""Kind → function that yields its entries, in the order of sections in manifests."""
 
 
 def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes: list[str]) -> Saying | Unsaid:
-    """What is said of a resource that goes by its name; with its id where the name alone could mean another."""
+    """Return the entry of a named row, with its id where the name is ambiguous."""
     name = normal(row.name)
     address = Address.of(kind, name)
     if not is_name(name):
@@ -163,7 +166,7 @@ def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes:
 
 
 def _people(live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Json], notes: list[str]) -> None:
-    """Puts a list of people into a body. Nobody at all is said of members only: most groups have no manager."""
+    """Add a list of people to an entry. An empty list is written for members only: most groups have no manager."""
     if ids is None:
         return
     found = live.people(ids, key.removesuffix("s"))
@@ -173,18 +176,21 @@ def _people(live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Js
 
 
 def _content(live: Live, row: ContentRow | None) -> tuple[Json, str]:
-    """How a manifest names content, and the name: by id too where two have it, or where it cannot be written."""
+    """Return how a manifest refers to content, and its name.
+
+    The id is added if two contents share the name, or if the name cannot be written.
+    """
     if row is None:
         return None, "content"
     name = normal(row.name)
     if not is_name(name):
-        # An id says which content it is, whatever it is called beside it.
+        # The id identifies the content, whatever name is given with it.
         return {"name": f"content {row.id}", "id": row.id}, f"content {row.id}"
     return ({"name": name, "id": row.id} if live.is_twice(CONTENT, row) else name), name
 
 
 def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | None:
-    """Why no manifest can name the audience; None where it can."""
+    """Return the reason why no manifest can refer to the audience; None if one can."""
     if audience is None:
         return "whom it is for cannot be told"
     if audience == EVERYONE:
@@ -192,7 +198,7 @@ def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | N
     if audience.kind == USER:
         if live.email(row.target, archived=True) is None:
             return "the person has no e-mail that a manifest can hold"
-        # What is owned must be declared to stay. Else nobody is told of archived people in every plan.
+        # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
         archived = live.roster.emails[row.target] in live.roster.archived and not live.owns_assignments
         return "the person is archived" if archived else None
     found = next(one for one in live.rows(audience.kind) if one.id == row.target)
@@ -200,7 +206,7 @@ def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | N
 
 
 def _time(text: str, live: Live, *, end_of_day: bool) -> str:
-    """A live time as a person would write it; one that cannot be read stays as it is, and planning it will tell."""
+    """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     try:
         return shortest_time(live_time(text), live.timezone, end_of_day=end_of_day)
     except ValueError:
@@ -208,7 +214,7 @@ def _time(text: str, live: Live, *, end_of_day: bool) -> str:
 
 
 def _answers(live: Live, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
-    """The answers of a person by field, in the shape that the field has."""
+    """Yield a person's answers by field, in the form of the field's type."""
     types = field_types(live.planning)
     for one in answers:
         scope = choice_scope(one.field)

@@ -1,5 +1,7 @@
-"""What would be said is planned at once, on the very snapshot that it comes from: whatever would change anything, or
-cannot be planned, is left unsaid until the plan is empty. So an export holds whatever the workspace holds.
+"""Verify by planning that exported entries change nothing.
+
+The entries are planned on the snapshot that they come from. Whatever would change something, or cannot be planned, is
+left out until the plan is empty. So an export declares only what the workspace has.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ from lmsconf.planner.plan import OWNED, Manifests
 
 _OURS: Final = "\0export"
 _IDENTITY: Final = frozenset({"name", "email", "id", "content", "assign_to", "only_in"})
-"""Keys without which an entry says nothing."""
+"""Keys that an entry cannot do without."""
 _WHOLE: Final = ""
-"""Stands for all of an entry."""
+"""Key of a fault that concerns a whole entry."""
 
 
 _UNSPEAKABLE: Final = "it holds characters that have no place in a manifest"
 
 
 class Fault(NamedTuple):
-    """One key of a saying that cannot be said, and why."""
+    """One key of an entry that must be left out, and why. number: the index of the entry."""
 
     number: int
     key: str
@@ -40,7 +42,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """The places of a saying: its number as the line, and its key in the name of the file."""
+    """SourceMap of an exported entry: locations have its index as line, and the key in the file name."""
 
     number: int
 
@@ -53,7 +55,10 @@ class _Spot:
 
 @dataclass(slots=True)
 class Trial:
-    """Sayings on trial beside the manifests that there are. `plan` plans on the snapshot that all of it comes from."""
+    """Entries to verify, together with the existing manifests.
+
+    plan: plans manifests on the snapshot of the export. unsaid: the rows that were left out.
+    """
 
     kinds: Mapping[str, Kind]
     existing: Manifests
@@ -63,7 +68,7 @@ class Trial:
     _shapes: dict[str, Shape] = field(default_factory=dict)
 
     def passed(self, sayings: Iterable[Saying]) -> tuple[list[Saying], Plan]:
-        """What can be said without changing anything, and the plan of it. What falls is in `unsaid`."""
+        """Return the entries that change nothing, and their plan; the others are added to `unsaid`."""
         left = list(sayings)
         while True:
             faults = list(self._unspeakable(left))
@@ -76,7 +81,7 @@ class Trial:
             left = self._without(left, faults)
 
     def _unspeakable(self, sayings: Sequence[Saying]) -> Iterator[Fault]:
-        """Keys whose value no manifest can hold, by its characters or by its shape."""
+        """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
         for number, one in enumerate(sayings):
             unspeakable = [key for key, value in one.body.items() if not is_sayable(value)]
             yield from (Fault(number, key, _UNSPEAKABLE) for key in unspeakable)
@@ -100,7 +105,7 @@ class Trial:
     def _planned(
         self, sayings: Sequence[Saying], declared: Sequence[DesiredResource]
     ) -> tuple[Plan | None, list[Fault]]:
-        """The plan, and what of the sayings it would change. Raises ProblemsFound for errors that are not theirs."""
+        """Return the plan, and what it would change. Raises ProblemsFound for errors that the entries do not cause."""
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
         try:
             made = self.plan(manifests)
@@ -112,7 +117,7 @@ class Trial:
         return made, [*_changed(made), *_owned(made, sayings)]
 
     def _without(self, sayings: Sequence[Saying], faults: Iterable[Fault]) -> list[Saying]:
-        """The sayings but for their faults. One of which nothing would be left is unsaid."""
+        """Return the entries without their faulty keys; an entry with nothing left is moved to `unsaid`."""
         by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for fault in faults:
             by_number[fault.number].setdefault(fault.key, fault.why)
@@ -131,12 +136,12 @@ class Trial:
 
 
 def _is_one_value(one: Saying, keys: Mapping[str, str]) -> bool:
-    """Whether a saying stands or falls as a whole, as an assignment does."""
+    """Whether an entry can only be left out as a whole, as an assignment."""
     return bool(keys) and one.address.kind == CONTENT_TARGET
 
 
 def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[Fault]:
-    """The errors that are about the sayings, each with the key that it is about."""
+    """Yield the errors that concern the entries, each with the key."""
     numbers = {str(one.address): number for number, one in enumerate(sayings)}
     for problem in problems:
         if not problem.is_error:
@@ -150,7 +155,7 @@ def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[
 
 
 def _changed(plan: Plan) -> Iterator[Fault]:
-    """What the plan would change of the sayings, though they say what is."""
+    """Yield the keys that the plan would change, though the entries declare the live state."""
     for change in plan.changes:
         where = change.source
         if where is not None and where.file.startswith(_OURS):
@@ -159,7 +164,10 @@ def _changed(plan: Plan) -> Iterator[Fault]:
 
 
 def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[Fault]:
-    """Sayings that name content of which something unsaid is live, and would go because named content is owned."""
+    """Yield the entries whose content has another live assignment that cannot be declared.
+
+    Where the project owns the assignments of declared content, declaring one would make the plan delete the other.
+    """
     going = [change.id for change in plan.changes if change.address.kind == CONTENT_TARGET and is_owned_loss(change)]
     for number, one in enumerate(sayings):
         content = one.id.partition("/")[0] if one.address.kind == CONTENT_TARGET else None
@@ -168,5 +176,5 @@ def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[Fault]:
 
 
 def is_owned_loss(change: Change) -> bool:
-    """Whether something is deleted only because the project owns it and no manifest declares it."""
+    """Whether a resource is deleted only because the project owns it and no manifest declares it."""
     return change.action is Action.DELETE and change.reason == OWNED

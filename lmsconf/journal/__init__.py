@@ -1,11 +1,11 @@
-"""What runs leave in a project's `.lmsconf` folder: a journal each, and the lock that lets one run at a time.
+"""The `.lmsconf` folder of a project: a journal of each run, and the lock that allows one run at a time.
 
-    folder    the folder itself, which is private and never committed
-    lines     one line of a journal ⇄ a mapping, with a sum that tells a damaged one
-    writing   Journal: an intent before each call and an outcome after it
-    reading   the runs that journals tell of
-    arrivals  what a run that was cut short had sent and may still arrive
+    folder    the folder itself: private, never committed
+    lines     one line of a journal ⇄ a mapping, with a checksum
+    writing   Journal: an intent before each call, an outcome after it
+    reading   journals → recorded runs
+    arrivals  calls of an interrupted run that may still take effect
     lock      one run at a time
 
-It is no state: without it everything works, and nothing is planned by what stands in it.
+It is not state: no plan depends on it, and everything works without it.
 """

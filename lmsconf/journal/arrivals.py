@@ -1,6 +1,6 @@
-"""After a run that nobody saw the end of: what it has sent may still arrive, what it has made may not show yet.
+"""Wait for the writes of an earlier run: calls in flight may still take effect, new resources may not be listed yet.
 
-A plan that is made too early would do either twice.
+A plan that is made earlier would repeat them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lmsconf.model.recorded_run import RecordedRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What a run had in flight, and made unseen, and the seconds until all of it has arrived and shows."""
+    """The calls in flight and unverified creations of a run, and the seconds until all of them are visible."""
 
     run: str
     calls: int
@@ -35,14 +35,15 @@ class Pending:
 
 
 def pending(root: Path, url: str, *, now: datetime, settle: float) -> Pending | None:
-    """What may still arrive at the workspace with that url, or show there; None when there is nothing to wait for.
+    """Return the pending writes to the workspace with that url; None if there is nothing to wait for.
 
-    settle: for how many seconds after it was sent a call may arrive, and after it was made something may not show.
+    settle: seconds after sending within which a call may take effect, and after creation within which a resource may
+    be missing from listings. Raises LmsconfError if a journal cannot be read.
     """
     for run in runs(root):
         if run.opening is None or run.opening.url == url:
             found = _pending(run, now, settle)
-            # A run waits for those before it, so none that is older than a readable one can matter.
+            # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
             if found is not None or run.opening is not None:
                 return found
     return None
@@ -57,7 +58,7 @@ def let_arrive(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Waits, and tells for how long and why, until nothing that an earlier run has sent can arrive any more."""
+    """Sleep until no write of an earlier run can be pending any more; `tell` is called with how long and why."""
     found = pending(root, url, now=clock(), settle=settle)
     if found is not None:
         tell(str(found))
@@ -67,7 +68,7 @@ def let_arrive(
 def _pending(run: RecordedRun, now: datetime, settle: float) -> Pending | None:
     sent = [call.begun for call in run.in_flight if call.begun is not None]
     made = [call.ended for call in run.unseen if call.ended is not None]
-    # A clock that was set back makes a call look as if it were sent tomorrow; that is no reason to wait until then.
+    # If the clock was set back, a call seems to lie in the future: never wait longer than `settle`.
     last = max([*sent, *made], default=None)
     seconds = min(settle, settle - (now - last).total_seconds()) if last is not None else 0.0
     return Pending(run=run.name, calls=len(sent), made=len(made), seconds=seconds) if seconds > 0 else None

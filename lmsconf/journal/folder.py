@@ -1,4 +1,4 @@
-"""The folder `.lmsconf` of a project: for its owner's eyes only, and never committed."""
+"""The folder `.lmsconf` of a project: readable by its owner only, and ignored by git."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IGNORE: Final = ".gitignore"
 
 
 def made(root: Path, *below: str) -> Path:
-    """The folder of the project in `root`, or one in it, made where there is none. Raises LmsconfError."""
+    """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
     folder = root / FOLDER
     _make(folder)
     _ignore(folder / _IGNORE)
@@ -27,12 +27,12 @@ def made(root: Path, *below: str) -> Path:
 
 
 def created(path: Path, *flags: int) -> int:
-    """The descriptor of a file to write to, which only its owner may read. A link is not followed. Raises OSError."""
+    """Open a file, created with mode 0600 if missing, and return its descriptor. Raises OSError, also for a symlink."""
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
 
 
 def unusable(path: Path, error: OSError) -> LmsconfError:
-    """The error of a run that is refused because its files cannot be kept."""
+    """Return the error of a run that is refused because its files cannot be written."""
     return LmsconfError(
         f"{path} cannot be written: {why(error)}",
         hint="A run writes down there what it does. Make sure that the folder may be written to, and has room.",
@@ -41,7 +41,7 @@ def unusable(path: Path, error: OSError) -> LmsconfError:
 
 def _make(folder: Path) -> None:
     try:
-        # Through somebody else's link the files would land where others can read them.
+        # A symlink planted by another user would put the files where others can read them.
         if folder.is_symlink():
             raise NotADirectoryError(None, "it is a symbolic link")
         folder.mkdir(mode=_MODE, exist_ok=True)
@@ -50,7 +50,7 @@ def _make(folder: Path) -> None:
 
 
 def _ignore(path: Path) -> None:
-    """Git passes over a folder that says so itself, whatever the project's own rules are."""
+    """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
     try:
         if not path.exists():
             with os.fdopen(created(path, os.O_WRONLY), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""One line of a journal ⇄ a mapping. Each line is JSON by itself and holds a sum, so that a damaged one is known."""
+"""One line of a journal ⇄ a mapping. Each line is a JSON object with a checksum, which reveals a damaged line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LENGTH: Final = 8
 
 
 def encode(entry: Mapping[str, Json]) -> bytes:
-    """The entry as a line, with its line feed."""
+    """Return the entry as a line, with its checksum and line feed."""
     return f"{render_canonical({**entry, _SUM: _sum(entry)})}\n".encode()
 
 
 def decode(line: bytes) -> dict[str, Json] | None:
-    """The entry that `encode` was given; None for a line that is cut short or was changed."""
+    """Return the entry that `encode` was given; None for a line that is truncated or was changed."""
     try:
         entry = json.loads(line)
         if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(entry):
@@ -31,7 +31,7 @@ def decode(line: bytes) -> dict[str, Json] | None:
 
 
 def entries(content: bytes) -> Iterator[dict[str, Json] | None]:
-    """What stands in a journal, line by line; None for each line that cannot be read."""
+    """Yield the entries of a journal; None for each damaged line."""
     return (decode(line) for line in content.split(b"\n") if line)
 
 

@@ -1,7 +1,7 @@
 """One run at a time, for each workspace of a project folder on one machine.
 
-The system's own file lock is used: it goes when its process goes, however that dies, so there is none to be cleaned up.
-It does not reach other machines or other checkouts.
+Uses flock: the kernel releases the lock when the process ends, however it ends, so there are no stale locks.
+It does not cover other machines or other checkouts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmsconf.journal.folder import created, made, unusable
 from lmsconf.model.moments import utc_text
 
 _LONGEST = 100
-"""A file's name cannot be longer than the system allows. Workspaces that differ only after this share a lock."""
+"""Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
 
 
 class Locked(LmsconfError):
@@ -31,7 +31,10 @@ class Locked(LmsconfError):
 
 @contextmanager
 def locked(root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Iterator[None]:
-    """Nobody else gets this workspace of this project while it lasts. Raises Locked, which says who has it."""
+    """Hold the lock of a workspace of the project in `root`.
+
+    Raises Locked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not available.
+    """
     path = made(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
     try:
         descriptor = created(path, os.O_RDWR)
@@ -63,7 +66,7 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
 
 
 def _write(descriptor: int, path: Path, text: str) -> None:
-    """Puts the text in the place of what stood there."""
+    """Replace the content of the file."""
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
@@ -77,7 +80,7 @@ def _me(now: datetime) -> str:
 
 
 def _holder(descriptor: int) -> str:
-    """Who has it, as far as that is written: the one who took it may just be about to write it."""
+    """Return the holder of the lock, for a message; empty if the holder has not written its details yet."""
     try:
         said = json.loads(os.pread(descriptor, 4096, 0))
         return f": process {said['pid']} on {said['host']}, since {said['since']}"

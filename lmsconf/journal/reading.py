@@ -1,4 +1,4 @@
-"""The runs that journals tell of. A torn tail or a damaged line is counted; it never hides the other lines."""
+"""Journals → recorded runs. A truncated or damaged line is counted, and the other lines are still read."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lmsconf.support.atomic_files import why
 
 
 def runs(root: Path) -> Iterator[RecordedRun]:
-    """The runs of a project, the newest first, each read when its turn comes. Raises LmsconfError."""
+    """Return the runs of a project, newest first, each read lazily. Raises LmsconfError."""
     return (_read(path) for path in _journals(root))
 
 
 def named(root: Path, name: str) -> RecordedRun:
-    """The one run that is called so: `latest`, its name or how it begins, or how the plan's digest begins.
+    """Return a run by `latest`, by its name or a prefix of it, or by a prefix of the plan's digest.
 
-    Raises LmsconfError when there is none, or more than one.
+    Raises LmsconfError if none or more than one matches, or a journal cannot be read.
     """
     found = _journals(root)
     exact = [path for path in found if path.stem == name]
@@ -41,7 +41,7 @@ def named(root: Path, name: str) -> RecordedRun:
 
 
 def recorded(name: str, content: bytes) -> RecordedRun:
-    """What a journal of that name and content tells, however much of it is left."""
+    """Return the run in a journal of that name and content, as far as its lines can be read."""
     fold = _Fold()
     for entry in entries(content):
         fold.take(entry)
@@ -51,7 +51,7 @@ def recorded(name: str, content: bytes) -> RecordedRun:
 
 
 class _Fold:
-    """What the lines come to, taken one after the other."""
+    """Folds the entries of a journal, in order, into the parts of a RecordedRun."""
 
     def __init__(self) -> None:
         self.opening: Opening | None = None
@@ -63,7 +63,7 @@ class _Fold:
         try:
             self._take(Reader(entry))
         except (ValueError, OverflowError):
-            # It cannot be read, or a version of lmsconf wrote it that says more than this one understands.
+            # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
             self.damaged += 1
 
     def _take(self, entry: Reader) -> None:
@@ -129,13 +129,13 @@ def _ended(entry: Reader, at: datetime) -> RecordedCall:
 
 
 def _journals(root: Path) -> list[Path]:
-    """The journals of a project, the newest first."""
+    """Return the journals of a project, newest first."""
     folder = root / FOLDER / RUNS
     try:
         found = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
     except OSError as error:
         raise _unreadable(folder, error) from error
-    # Of one second and one plan, the number behind the name decides: 10 comes after 9.
+    # Runs of one plan in the same second have a number at the end of their names: 10 is after 9.
     return sorted(found, key=lambda path: (path.stem.partition("-")[0], len(path.stem), path.stem), reverse=True)
 
 

@@ -1,6 +1,6 @@
-"""The journal of one run: what it is about to do is on the disk before it is done, what came of it after.
+"""The journal of one run: a write-ahead log with an intent before each call and an outcome after it.
 
-No body, no token and no answer stands in it: calls by id, address and operation, with what became of them.
+It has no request body, response or token: a call is its id, address, operation, people (e-mails) and outcome.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from lmsconf.support.redaction import redacted
 FORMAT: Final = "lmsconf.journal/1"
 SUFFIX: Final = ".jsonl"
 SHORT: Final = 12
-"""How much of a digest names a plan where people read."""
+"""Characters of a digest that identify a plan in names and messages."""
 
 Clock = Callable[[], datetime]
 Sync = Callable[[int], None]
-"""Returns when all that was written to a descriptor survives a power cut."""
+"""Flushes a descriptor to disk, like fsync."""
 
 
 class JournalFailed(LmsconfError):
-    """What cannot be written down is not done."""
+    """An intent could not be written, so its call must not be sent."""
 
     code = "journal/failed"
 
 
 class Journal:
-    """Writes one run down. Use it in a `with`; calls may begin and end in any thread."""
+    """Records one run. A context manager; its methods are thread-safe."""
 
     def __init__(self, path: Path, descriptor: int, clock: Clock, sync: Sync) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class Journal:
         clock: Clock = lambda: datetime.now(UTC),
         sync: Sync = os.fsync,
     ) -> Journal:
-        """A journal for a run of that plan, in the project `root`. Raises LmsconfError where none can be written."""
+        """Create the journal of a run of the plan, in the project `root`. Raises LmsconfError if it cannot."""
         started, digest = clock(), plan_digest(plan)
         folder = made(root, RUNS)
         try:
@@ -83,9 +83,9 @@ class Journal:
         os.close(self._descriptor)
 
     def intent(self, call: Call) -> None:
-        """Says that a call is about to be sent, or sent again. It is on the disk when this returns.
+        """Record that a call is about to be sent, or sent again. It is synced to disk when this returns.
 
-        Raises JournalFailed when that, or anything before it, could not be written: then it must not be sent.
+        Raises JournalFailed if this or an earlier entry could not be written: then the call must not be sent.
         """
         with self._turn:
             if self._failure is None:
@@ -97,13 +97,13 @@ class Journal:
                 ) from self._failure
 
     def outcome(self, outcome: Outcome) -> None:
-        """Says what became of a call. It never fails: the call is over. The next `intent` tells, or `end`."""
+        """Record the outcome of a call. Never raises an OSError: the next `intent` or `end` reports the failure."""
         with self._turn:
             self._try(
                 {
                     "event": "outcome",
                     **_named(outcome),
-                    # Of a call that may have been done, nobody knows what became: to the next run, it is in flight.
+                    # A call with an unknown result may have been carried out: the next run treats it as in flight.
                     "status": State.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
                     "reason": outcome.reason and redacted(outcome.reason),
                     "id": outcome.id,
@@ -111,7 +111,7 @@ class Journal:
             )
 
     def end(self, report: ApplyReport) -> tuple[Problem, ...]:
-        """Says how the run ended, and gives what was in the way of saying so."""
+        """Record how the run ended; return a warning if any entry could not be written."""
         with self._turn:
             looked = {"verified": report.verified.scope.value, "converged": report.converged, "seen": report.seen}
             ending: dict[str, Json] = {"exit": report.exit, **looked}
@@ -128,7 +128,7 @@ class Journal:
         )
 
     def _try(self, entry: Mapping[str, Json], *, lasting: bool = False) -> None:
-        """Writes unless something could not be written before: a journal with a gap would tell what is not true."""
+        """Write an entry, unless an earlier one failed: a journal with a gap would be misleading."""
         if self._failure is None:
             try:
                 self._write(entry, self._clock(), lasting=lasting)
@@ -167,7 +167,7 @@ def _named(value: Call | Outcome) -> dict[str, Json]:
 
 
 def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
-    """A new file. Two runs of one plan within a second get a number."""
+    """Create a new file; append a number to its name for runs of one plan in the same second."""
     number = 1
     while True:
         path = folder / _name(started, digest, number)

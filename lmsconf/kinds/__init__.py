@@ -1,4 +1,4 @@
-"""The kinds of resources, a folder each. A folder whose module `kind` exports KIND is found by being there."""
+"""The kinds of resources, one folder each: every folder but `shared` is a kind, and its module `kind` exports KIND."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @cache
 def all_kinds() -> Mapping[str, Kind]:
-    """Every kind by its name, in the order in which they lean on each other."""
+    """Return every kind by name, ordered by `rank`: a kind depends only on kinds before it."""
     folders = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg and found.name != "shared")
     kinds: list[Kind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
     return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.rank)}

@@ -1,19 +1,11 @@
-"""Between text and declarations: manifests are found, read with positions, checked and parsed.
+"""YAML and CSV text → desired resources and delete entries, each with its source locations.
 
-folder   which files belong to the manifests, and their digest
-files    YAML text → documents of plain values that know where they stand; the door to yaml
-nodes    those values: a Map, a Seq, and where each of their parts stands
-scalars  what a plain word means, characters that have no place in a manifest
-advice   a YAML syntax error in words that say what to do
-check    values against a schema; the door to jsonschema
-faults   one finding of the schema in the manifest's words
-variables   what `$(name)` stands for, put into values
-each     `for_each`: one entry for each value of a list
-people   lists of people from CSV files
-sets     people and conditions that are written once and used by name
-conditions  `use` and `except`: conditions that are written shorter
-expand   entries as a plain manifest would say them
-load     a folder → Declared and Absent, with every problem of every file
-cross    what only all declarations together can show
-schemas  the JSON Schema of a whole manifest, for editors
+file_set     the files below the manifest folder, their size limits and their digest
+yaml         YAML and CSV text → nodes with positions, scalar resolution, hints for syntax errors
+expand       variables, `for_each`, sets, `use` and `except`, and CSV files → plain entries
+validation   entries against JSON Schemas, cross-resource checks, messages and suggestions
+load         a folder → Manifests: DesiredResource and DeleteEntry, with the problems of every file
+schemas      the JSON Schema of a whole manifest, for checking and for editors
+explain      documentation of a manifest key, from its schema
+edit         edits of manifests in place
 """

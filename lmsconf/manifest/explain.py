@@ -1,4 +1,4 @@
-"""What a key of a manifest means, told from the schema that manifests are checked by, so that there is one source."""
+"""Documentation of a manifest key, derived from the schema that manifests are validated against."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _WORDS: Final = {
 
 
 def explain(kinds: Mapping[str, Kind], asked: str) -> Explanation:
-    """What stands at `asked`: a kind or section, then keys after dots; empty for the whole manifest.
+    """Explain `asked`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
-    Raises UsageError for what is not there, with the nearest word that is.
+    Raises UsageError for an unknown name, with the closest known name as a hint.
     """
     schema: _Schema = manifest_schema(kinds)
     sections = {kind.name: kind.section for kind in kinds.values()}
@@ -59,7 +59,7 @@ def _unknown(word: str, trail: Sequence[str], known: Sequence[str]) -> UsageErro
 
 
 def _alternatives(schema: _Schema) -> Iterator[_Schema]:
-    """The schema, and all that may stand in its place: alternatives, and the items of a list."""
+    """Yield the schema and, recursively, its alternatives and the items of a list."""
     yield schema
     for word in ("oneOf", "anyOf", "allOf"):
         for one in cast("list[_Schema]", schema.get(word, [])):
@@ -77,7 +77,7 @@ def _keys(schema: _Schema) -> dict[str, _Schema]:
 
 
 def _needed(schema: _Schema) -> frozenset[str]:
-    """What every mapping that may stand there needs."""
+    """Return the keys that every alternative mapping requires."""
     needs = [
         frozenset(cast("list[str]", one.get("required", []))) for one in _alternatives(schema) if "properties" in one
     ]
@@ -85,12 +85,12 @@ def _needed(schema: _Schema) -> frozenset[str]:
 
 
 def _meaning(schema: _Schema) -> str:
-    """The first words that the schema has for it."""
+    """Return the first description in the schema or its alternatives."""
     return next((str(one["description"]) for one in _alternatives(schema) if "description" in one), "")
 
 
 def _type(schema: _Schema) -> str:
-    """What may stand there, in words."""
+    """Describe the accepted types in words."""
     for word in ("oneOf", "anyOf") if "type" not in schema else ():
         if word in schema:
             return " or ".join(dict.fromkeys(_type(one) for one in cast("list[_Schema]", schema[word])))

@@ -1,4 +1,4 @@
-"""Which files belong to the manifests, their text, and the digest over all that was read."""
+"""Manifest files: discovery, size limits, text, and a digest over all files that were read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lmsconf.errors import Problem, SourceLocation
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024
 TABLES_LIMIT: Final = 24 * 1024 * 1024
-"""How large all CSV files may be together: a line for each of 200,000 people, and more."""
+"""Size limit of all CSV files together, in bytes: enough for a line for each of 200,000 people."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 _ENDINGS: Final = (".yaml", ".yml")
 
 
 class Unreadable(Exception):
-    """A file, or a folder, that gives no text; `problem` says why."""
+    """Raised for a file or folder that cannot be read; `problem` gives the reason."""
 
     def __init__(self, code: str, message: str, *, source: SourceLocation, hint: str | None = None) -> None:
         super().__init__(message)
@@ -29,29 +29,29 @@ class Unreadable(Exception):
 
 
 class FileSet:
-    """Reads the files of one project, each path as seen from its root, and remembers what was read."""
+    """Read the files of one project, by path relative to its root, and record the sha256 of each."""
 
     def __init__(self, root: Path, drafts: Mapping[str, bytes] | None = None) -> None:
-        """drafts: by path from the root, what files are taken to hold whatever they hold."""
+        """drafts: path relative to the root → content to use instead of what is on disk."""
         self.root = root
         self._drafts = drafts or {}
         self._digests: dict[str, str] = {}
         self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
 
     def name(self, path: Path) -> str:
-        """The path as people see it: from the root of the project, with slashes."""
+        """Return the path relative to the project root, with forward slashes."""
         return Path(os.path.relpath(path, self.root)).as_posix()
 
     def text(self, path: Path) -> str:
-        """The text of a manifest, UTF-8 with or without a byte order mark. Raises Unreadable."""
+        """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises Unreadable."""
         return self._text(path, FILE_LIMIT, TOTAL_LIMIT)
 
     def table(self, path: Path) -> str:
-        """The text of a CSV file. Raises Unreadable."""
+        """Return the text of a CSV file. Raises Unreadable."""
         return self._text(path, TABLES_LIMIT, TABLES_LIMIT)
 
     def refuse_too_much(self, paths: Sequence[Path]) -> None:
-        """Raises Unreadable for manifests that are too large together, before any of them is read."""
+        """Check the total size of the manifests before reading any. Raises Unreadable if it exceeds TOTAL_LIMIT."""
         total = sum(_size(path) for path in paths)
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
@@ -77,16 +77,16 @@ class FileSet:
             ) from error
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
-        """What the file holds. It is asked for one byte more than it may have, since its size is only a promise."""
+        """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises Unreadable."""
         try:
-            # Without waiting: a pipe would keep a reader until somebody writes.
+            # O_NONBLOCK: opening a named pipe would block until it has a writer.
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise Unreadable(
                         "manifest/unreadable", "is a pipe or a device, not a file", source=SourceLocation(name)
                     )
                 data = file.read(limit + 1)
-        except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
+        except (OSError, ValueError) as error:  # a path with a null byte raises ValueError
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=SourceLocation(name)) from error
         if len(data) > limit:
@@ -101,20 +101,20 @@ class FileSet:
         return data
 
     def holds(self, path: Path) -> bool:
-        """Whether a path leads, through all links, to a place inside the project."""
-        # Unlike Path.resolve, this takes links that lead around in a circle.
+        """Whether the path, with all symbolic links resolved, is inside the project."""
+        # Unlike Path.resolve, realpath does not raise for circular symbolic links.
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All files that were read, sorted."""
+        """Paths of all files that were read, sorted."""
         return tuple(sorted(self._digests))
 
     @property
     def digest(self) -> str:
-        """sha256 over path and content of all files, whatever the order in which they were read."""
+        """sha256 over path and content of all files that were read, independent of read order."""
         lines = (f"{name}\0{self._digests[name]}\n" for name in self.names)
-        # A file system may hold names that are no text.
+        # File names may contain bytes that are not valid UTF-8.
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -126,7 +126,7 @@ def _mib(size: int) -> str:
 
 
 def _size(path: Path) -> int:
-    """How large a file says that it is; 0 where that cannot be told, which reading it will."""
+    """Return the size in bytes that stat reports; 0 if stat fails, since reading will report the error."""
     try:
         return path.stat().st_size
     except OSError:
@@ -134,10 +134,10 @@ def _size(path: Path) -> int:
 
 
 def manifest_files(folder: Path, shelf: FileSet) -> list[Path]:
-    """All manifests below a folder, sorted by path. Raises Unreadable where there is no folder.
+    """Return all manifests below a folder, sorted by path. Raises Unreadable if there is no such folder in the project.
 
-    What cannot be walked into is among them, so that reading it says why: nothing that may declare something is passed
-    over, since what nobody declares may be deleted.
+    Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
+    unsafe: resources that are owned and not declared are deleted.
     """
     if not folder.is_dir():
         message = "is not a folder" if folder.exists() else "there is no such folder"
@@ -145,7 +145,7 @@ def manifest_files(folder: Path, shelf: FileSet) -> list[Path]:
     if not shelf.holds(folder):
         message = "lies outside the project"
         raise Unreadable("manifest/outside", message, hint=_NAMED, source=SourceLocation(shelf.name(folder)))
-    # Where the manifests lie beside the project file, that is still none of them.
+    # The project file may be in the manifest folder, but is not a manifest.
     return sorted((path for path in _below(folder) if shelf.name(path) != PROJECT_FILE), key=shelf.name)
 
 
@@ -153,7 +153,7 @@ _NAMED: Final = "`manifests:` in the project file names the folder with the mani
 
 
 def manifest_text(path: Path, shelf: FileSet) -> str:
-    """The text of one of those. Raises Unreadable, for links that lead out of the project too."""
+    """Return the text of one manifest file. Raises Unreadable, also for a link that leads out of the project."""
     where = SourceLocation(shelf.name(path))
     if path.is_dir():
         return _refuse_folder(path, where)
@@ -164,7 +164,7 @@ def manifest_text(path: Path, shelf: FileSet) -> str:
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
-    """Says why a folder was not walked into."""
+    """Raise Unreadable with the reason why a folder was not searched."""
     if path.is_symlink():
         message = "is a link to a folder, and such links are not followed"
         hint = "Put the folder itself here, or give the link a name that begins with . or _ if it is none of yours."
@@ -178,7 +178,10 @@ def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
 
 
 def _below(top: Path) -> Iterator[Path]:
-    """The manifests of a folder and of those in it, and the folders that cannot be walked into. Skips `.` and `_`."""
+    """Yield the manifests below a folder, recursively, and the folders that cannot be searched.
+
+    Names that begin with `.` or `_` are skipped.
+    """
     folders = [top]
     while folders:
         folder = folders.pop()

@@ -1,4 +1,4 @@
-"""A folder of manifests → what they declare, and every problem of every file at once."""
+"""Load a folder of manifests: desired resources, delete entries, and the problems of all files together."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
-"""Hears what each entry says once all is written out, with the keys that lead to its section."""
+"""Callback: receives the keys that lead to the section, and each entry after expansion."""
 _SHOWN: Final = 5
 ENOUGH: Final = 1_000
-"""How many errors are told before the manifests are given up: who reads that many?"""
+"""Loading stops after this many errors; the others are not reported."""
 
 
 def load(
@@ -57,10 +57,10 @@ def load(
     keep: Keep | None = None,
     drafts: Mapping[str, bytes] | None = None,
 ) -> Manifests:
-    """Everything below `folder`; paths are relative to `root`. What is wrong is told in `problems`, not raised.
+    """Load all manifests below `folder`; paths are relative to `root`. Errors are returned in `problems`, not raised.
 
-    variables: what `$(name)` stands for. workspaces: those that an entry may name; left out, any. keep: hears what
-    each entry says once everything is written out. drafts: by path, what files hold whatever is on the disk.
+    variables: name → value of `$(name)`. workspaces: the names that an entry may refer to; None allows any.
+    keep: called with each entry after its expansion. drafts: path → content to use instead of what is on disk.
     """
     loading = _Loading(FileSet(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
     loading.run(folder)
@@ -75,7 +75,7 @@ def load(
 
 
 def _ordered(told: Iterable[Problem]) -> list[Problem]:
-    """The problems in the order of the files; of too many the first, and that there are more."""
+    """Sort the problems by source location; beyond ENOUGH errors, cut the list and append a problem that reports so."""
     ordered = sorted(told, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
@@ -84,7 +84,7 @@ def _ordered(told: Iterable[Problem]) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """How the entries of one section are checked: their kind, the shape of an entry, and where it may name people."""
+    """How the entries of one section are checked: their kind, the schema of an entry, the paths of lists of people."""
 
     kind: Kind
     path: Trail
@@ -99,7 +99,7 @@ class _Section:
 
 @cache
 def _sections(of: Hashable) -> tuple[_Section, _Section]:
-    """What a kind's entries look like, declared and absent. Kept, since compiling a schema takes a while."""
+    """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
     kind = cast(Kind, of)
     declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), gone=False)
     absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), gone=True)
@@ -108,13 +108,13 @@ def _sections(of: Hashable) -> tuple[_Section, _Section]:
 
 @cache
 def _outline(kinds: tuple[Hashable, ...]) -> Shape:
-    """The shape of a whole manifest without its entries. Cached, since compiling a schema takes a while."""
+    """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
     return Shape(outline_schema(_by_name(kinds)))
 
 
 @cache
 def _sets(kinds: tuple[Hashable, ...]) -> Mapping[str, Shape]:
-    """Section of sets → the shape of one set. Cached for the same reason."""
+    """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
     schemas = set_schemas(_by_name(kinds))
     return {section: Shape(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
 
@@ -128,7 +128,7 @@ _Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
 
 @dataclass(slots=True)
 class _Loading:
-    """One run: what was declared so far, and what was wrong."""
+    """State of one load: the resources declared so far, and the problems."""
 
     shelf: FileSet
     kinds: Mapping[str, Kind]
@@ -143,7 +143,7 @@ class _Loading:
     _counted: int = 0
 
     def run(self, folder: Path) -> None:
-        """Reads, writes out, checks and parses every manifest."""
+        """Read, expand, check and parse every manifest."""
         documents = self._documents(folder)
         outline = _outline(tuple(self.kinds.values()))
         for document in documents:
@@ -156,18 +156,21 @@ class _Loading:
             self.problems.append(exhausted.problem)
 
     def crossed(self) -> Iterator[Problem]:
-        """What is wrong between declarations, as far as anybody would read."""
+        """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
             yield from islice(cross.problems(self.declared, self.absent, self.kinds), ENOUGH + 1)
 
     def _is_enough(self) -> bool:
-        """Whether there are so many errors that nobody would read more. Counts only what is new since it was asked."""
+        """Whether the error limit is reached. Counts only the problems added since the last call."""
         self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
         self._counted = len(self.problems)
         return self._errors > ENOUGH
 
     def _entries_of(self, documents: Sequence[Document]) -> None:
-        """All entries and sets of all files. Parsing begins once all are read, since they may stand in any order."""
+        """Expand and parse all entries of all files.
+
+        Parsing begins after all are read, since a set or a declared choice may be used before its definition.
+        """
         variables = Variables(self.known, self.problems.append)
         expander = Expander(self.shelf, _sets(tuple(self.kinds.values())), self.problems.append)
         expander.gather(documents, variables)
@@ -186,7 +189,7 @@ class _Loading:
             self.problems += expander.unused()
 
     def _sound(self, documents: Iterable[Document], writer: Writer) -> Iterator[_Sound]:
-        """Every entry that has the right shape, as a plain manifest would say it but for sets."""
+        """Yield every entry that fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in _sections(cast(Hashable, kind))
         }
@@ -252,7 +255,7 @@ class _Loading:
 
     def _tell(self, section: _Section, entry: Entry, findings: Iterable[messages.Finding]) -> None:
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
-        # A name that goes over several lines would break the line that tells of it.
+        # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
         for finding in findings:
@@ -264,7 +267,7 @@ class _Loading:
 
 
 def _new(findings: Iterable[messages.Finding], seen: set[Hashable]) -> Iterator[messages.Finding]:
-    """The findings that no other copy of the same entry has: what is wrong with all of them is told once."""
+    """Yield the findings not reported yet for another copy of the same `for_each` entry."""
     for finding in findings:
         value = None if isinstance(finding.value, dict | list) else finding.value
         key = (finding.path, finding.keyword, value)
@@ -274,13 +277,16 @@ def _new(findings: Iterable[messages.Finding], seen: set[Hashable]) -> Iterator[
 
 
 def _says_something(document: Document) -> bool:
-    """Whether a document has a section; without any, what is owned would go because nothing was said."""
+    """Whether a document has a section of entries.
+
+    If no document had any, every owned resource would be planned for deletion.
+    """
     said = document.value
     return not isinstance(said, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in said)
 
 
 def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
-    """The lists of entries in one document, with the keys that lead to each."""
+    """Yield the lists of entries in one document, with the keys that lead to each."""
     for key, items in value.items():
         if isinstance(items, Seq):
             yield (key,), items
@@ -289,7 +295,7 @@ def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
 
 
 def _named(key: str, name: Json, items: Seq, at: int) -> Map:
-    """What a plain name is short for."""
+    """Return the mapping that a plain string abbreviates."""
     body = Map(items.source)
     body[key] = name
     settle(body, [at, at])
@@ -297,7 +303,10 @@ def _named(key: str, name: Json, items: Seq, at: int) -> Map:
 
 
 def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] | None) -> Iterator[Problem]:
-    """Workspaces that an entry names and the project lacks: it would be limited to nothing, or pinned nowhere."""
+    """Warn about workspaces that an entry names and the project does not have.
+
+    The entry would apply to no workspace, or its `id` would be unused.
+    """
     if known is None:
         return
     for key in ("only_in", "id"):
@@ -328,7 +337,7 @@ def _nothing(folder: str) -> Problem:
 
 
 def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
-    """There are files, and none of them declares anything."""
+    """Return the problem of manifests that declare nothing."""
     said = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
     one, is_one = "is" if len(files) == 1 else "are", len(files) == 1

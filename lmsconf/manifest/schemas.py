@@ -1,6 +1,6 @@
-"""The JSON Schema of a whole manifest, put together from the kinds: for checking, and written out for editors.
+"""JSON Schema of a whole manifest, assembled from the kinds' schemas: for validation, and written out for editors.
 
-A kind's schema says what a plain manifest may say; what makes manifests shorter is added to it here.
+A kind's schema describes a plain entry; `for_each`, sets, `use`, `except` and short forms are added here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 
 
 def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
-    """The schema of one manifest document, whole."""
+    """Return the complete schema of one manifest document."""
     sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
     gone = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
@@ -66,31 +66,37 @@ def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
 
 
 def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
-    """What belongs into `schemas/manifest.schema.json`: editors see variables, lmsconf what they stand for."""
+    """Return the text of `schemas/manifest.schema.json`, ending in a newline.
+
+    Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
+    """
     schema = _with_variables(manifest_schema(kinds))
     whole = {**schema, "$defs": {"variable": _VARIABLE}}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
 def outline_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
-    """The sections alone: each a list, or a mapping of sets, whatever is in it."""
+    """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
     gone = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
     return _document(sections, gone, {section: {"type": "object"} for section in set_schemas(kinds)})
 
 
 def _unread(entry: _Schema) -> dict[str, Json]:
-    """A list whose items are looked at later; what they may be is only there to say what to write instead of it."""
+    """Return the schema of a list whose items are checked later.
+
+    `x-items` keeps the schema of an item, for suggestions only.
+    """
     return {"type": "array", "x-items": dict(entry)}
 
 
 def entry_schema(kind: Kind) -> dict[str, Json]:
-    """One entry of a section, with all that makes it shorter."""
+    """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
 
 
 def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
-    """Section of sets → what one set of it may be, as far as any kind has a list of that sort."""
+    """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     return _sets(tuple(kinds.values()))
 
 
@@ -107,17 +113,17 @@ def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
 
 
 def names_choices(kind: Kind) -> bool:
-    """Whether the entries of this kind declare what people can choose from."""
+    """Whether entries of this kind declare the choices of a field."""
     return bool(_property(kind.schema, CHOICES).get("x-choices"))
 
 
 def has_conditions(kind: Kind) -> bool:
-    """Whether the entries of this kind have conditions."""
+    """Whether entries of this kind have conditions."""
     return bool(_property(kind.schema, CONDITIONS).get("x-conditions"))
 
 
 def absent_entry_schema(kind: Kind) -> dict[str, Json]:
-    """One entry under `absent`: where one text says it all, the text alone will do."""
+    """Return the schema of one entry under `absent`; a string is accepted where one key identifies the resource."""
     schema = _may_repeat(_shortened(kind.absent_schema))
     key = short_key(kind)
     if key is None:
@@ -126,7 +132,7 @@ def absent_entry_schema(kind: Kind) -> dict[str, Json]:
 
 
 def short_key(kind: Kind) -> str | None:
-    """The key that says it all of an entry under `absent`: its name, or an e-mail."""
+    """Return the key that alone identifies an entry under `absent`: `name` or `email`; None if there is none."""
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
@@ -150,12 +156,12 @@ def _list(entry: _Schema) -> dict[str, Json]:
 
 
 def _may_repeat(entry: _Schema) -> dict[str, Json]:
-    """An entry that may be written out for several values. That is done before anything looks at its shape."""
+    """Allow `for_each` in an entry. It is expanded before the shape of the entry is checked."""
     return {**entry, "properties": {**_properties(entry), FOR_EACH: FOR_EACH_SCHEMA}}
 
 
 def _shortened(schema: _Schema) -> dict[str, Json]:
-    """A kind's schema with sets, and with all choices but some."""
+    """Return a kind's schema with sets, `use` and `except` allowed."""
     found = {key: _rebuilt(part, key) for key, part in schema.items()}
     if schema.get("x-people"):
         branches = cast("list[dict[str, Json]]", found["oneOf"])
@@ -176,7 +182,7 @@ def _rebuilt(part: Json, key: str) -> Json:
 
 
 def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
-    """A list of people in which sets may stand too."""
+    """Allow `{set: NAME}` as an item of a list of people."""
     return {**branch, "items": {"oneOf": [branch["items"], _SET]}} if "items" in branch else branch
 
 
@@ -187,7 +193,7 @@ def _may_except(condition: dict[str, Json]) -> dict[str, Json]:
 
 
 def _with_variables(schema: _Schema) -> dict[str, Json]:
-    """The schema with a variable allowed wherever another value than a free text is wanted."""
+    """Allow a variable wherever the schema requires something other than free text."""
     found: dict[str, Json] = {}
     for key, part in schema.items():
         if key == "properties":
@@ -202,7 +208,7 @@ def _with_variables(schema: _Schema) -> dict[str, Json]:
 
 
 def _or_variable(schema: _Schema) -> Json:
-    """A value, or the variable that is such a value. Mappings and what takes any text stay as they are."""
+    """Allow a variable in place of a value. Objects and free text are left as they are."""
     built = _with_variables(schema)
     if "oneOf" in built:
         branches = cast("list[_Schema]", built["oneOf"])
@@ -217,13 +223,13 @@ _REFERENCE: Final[dict[str, Json]] = {"$ref": _OF_VARIABLES}
 
 
 def _is_free(schema: _Schema) -> bool:
-    """Whether any text will do, so that a variable does too."""
+    """Whether any string is accepted, and so a variable too."""
     types = schema.get("type")
     return "pattern" not in schema and ("string" in types if isinstance(types, list) else types == "string")
 
 
 def _parts(schema: _Schema) -> Iterator[_Schema]:
-    """A schema and everything below it."""
+    """Yield a schema and all schemas nested in it."""
     yield schema
     yield from _below(schema)
 

@@ -1,14 +1,14 @@
-"""The frozen values that flow: addresses, declarations, snapshots, changes, calls, plans, outcomes, drift.
+"""Frozen value types shared by all packages: addresses, desired resources, snapshots, changes, calls, plans, drift.
 
-    address, names, forms        who a resource is; how it looks in a manifest, in shapes that compare
-    values                       declarations, changes, steps, calls, plans and outcomes
-    policy, scope                what the project file and the command line decide
-    snapshot, rows, api          what was read, as a value and as JSON; the reads that a plan needs, as a protocol
-    drift, recorded_run          what differs by hand; what a journal says of a run
-    blockers, candidates         why an apply would stop; which live resources a new one may be
+    address, names, forms        addresses, name comparison, and the comparable manifest form of a resource
+    values                       desired resources, changes, steps, calls, plans, outcomes and apply reports
+    policy, scope                settings of the project file and the command line that decide a plan
+    snapshot, rows, api          live state as a value and as JSON; the protocol of the reads that a plan needs
+    drift, recorded_run          a drift report; a run as recorded in its journal
+    blockers, candidates         reasons why an apply would stop; live resources that a creation may duplicate
     dependency_graph, explanation, settings_changes
-                                 what pictures, `explain` and `--base` show
+                                 the values shown by graphs, `explain` and `--base`
     canonical, moments, unseen   canonical JSON, times, invisible characters
 
-Nothing here knows a kind, YAML or HTTP.
+Nothing here depends on a kind, YAML or HTTP.
 """

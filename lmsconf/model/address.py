@@ -1,4 +1,4 @@
-"""Names before and after ids exist: an Address is what people call a resource, a Ref stands where its id will go."""
+"""Resource identity without remote ids: Address (kind and name), and Ref, the placeholder of an id in a call."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import re
 from typing import Final, NamedTuple, NewType
 
 RemoteId = NewType("RemoteId", str)
-"""An id of the service. In a manifest only as a pin."""
+"""An id assigned by the service. In a manifest it appears only as a pin (`id:`)."""
 
 _ESCAPED = re.compile(r"\\|/| -> ")
 _ESCAPE = re.compile(r"\\( -> |.)", re.DOTALL)
 
 
 def escape(name: str) -> str:
-    r"""A name as it stands in an address: `\`, `/` and ` -> ` each behind a backslash."""
+    r"""Escape a name for an address: put a backslash before each `\`, `/` and ` -> `."""
     return _ESCAPED.sub(lambda found: "\\" + found[0], name)
 
 
 def unescape(text: str) -> str:
-    """The name that `escape` was given."""
+    """Undo `escape`."""
     return _ESCAPE.sub(lambda found: found[1], text)
 
 
 EVERYBODY: Final = "everyone"
-"""The one audience that is no resource, and stands in addresses as this word."""
+"""The audience of all people: not a resource, so its address is this single word."""
 _KIND: Final = re.compile("[a-z_]+")
 
 
 class Address(NamedTuple):
-    """What people call a resource, `group/Onboarding coaches`: its kind, and its name in escaped form.
+    """The address of a resource, `group/Onboarding coaches`: its kind and its escaped name.
 
-    What is no resource of any kind is a word by itself: `everyone`, or an audience that nothing explains.
+    An audience that is not a resource is a single word without a slash: `everyone`, or an unresolved audience.
     """
 
     kind: str
@@ -38,12 +38,12 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, name: str) -> Address:
-        """The address of the resource with that plain name."""
+        """Return the address of a resource with this unescaped name."""
         return cls(kind, escape(name))
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """The address that prints as `text`. Raises ValueError where there is no kind."""
+        """Parse an address; the inverse of `str`. Raises ValueError where there is no kind."""
         kind, _, rest = text.partition("/")
         if not kind:
             raise ValueError(f"{text!r} is not an address such as group/Sales")
@@ -51,19 +51,19 @@ class Address(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The plain name."""
+        """The unescaped name."""
         return unescape(self.text)
 
     def __str__(self) -> str:
-        # A live resource may have an empty name, and is one all the same.
+        # A live resource may have an empty name; it keeps its slash.
         is_word = not self.text and (self.kind == EVERYBODY or not _KIND.fullmatch(self.kind))
         return self.kind if is_word else f"{self.kind}/{self.text}"
 
 
 class Ref(NamedTuple):
-    """A resource, or a part of one (a field's choice), that a call makes, uses, frees or ends.
+    """A resource, or a part of one (a choice of a field), that a call makes, uses, releases or ends.
 
-    Inside a path or a body it stands for an id that is not known yet; the applier puts the id in its place.
+    In a path or a body it is the placeholder of an id; the executor replaces it by the id before sending.
     """
 
     address: Address

@@ -1,4 +1,4 @@
-"""The reads that a plan needs, as a protocol: it keeps the planner and the kinds free of HTTP."""
+"""Protocol of the reads that a plan needs, so that the planner and the kinds do not depend on HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmsconf.model.values import Json
 
 
 class ListOperation(NamedTuple):
-    """An operation that lists something: the keys of its rows, of their id and, where it counts them, of the total."""
+    """A listing operation, with the JSON keys of its rows, of a row's id and, if it has one, of the total."""
 
     name: str
     rows: str
@@ -20,9 +20,9 @@ class ListOperation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """A listing as read: its rows without repeats, and `incomplete` saying why it may not be all of them.
+    """A listing as read: distinct rows, and `incomplete`, the reason why rows may be missing, else None.
 
-    total: what `matchCount` or `total` said, None where the listing has neither.
+    total: the response's `matchCount` or `total`; None if the listing has neither.
     """
 
     rows: tuple[dict[str, Json], ...]
@@ -35,19 +35,19 @@ Request = tuple[Mapping[str, str], Mapping[str, Json]]
 
 
 class Api(Protocol):
-    """Reads from the workspace. It cannot write: an operation that would raises ValueError before anything is sent.
+    """Read-only access to the workspace. Raises ValueError for an operation that writes, before anything is sent.
 
-    Every method may raise ApiError. All of them may be called from several threads at once.
+    Every method may raise ApiError. Thread-safe.
     """
 
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
     ) -> Json:
-        """One answer."""
+        """Send one request and return its JSON value."""
         ...
 
     def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
-        """One answer a request, in their order; requests run side by side."""
+        """Send requests concurrently and return their JSON values in the order of the requests."""
         ...
 
     def rows(
@@ -58,12 +58,13 @@ class Api(Protocol):
         on_first: Callable[[int | None, int], None] | None = None,
         keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,
     ) -> Rows:
-        """Every row of a paged listing; `on_first` hears the total and the rows of the first page as it arrives.
+        """Return every row of a paged listing.
 
-        keep: what of a row to hold on to, its id among it; the rest is forgotten page by page.
+        on_first: called with the total and the number of rows of the first page, once it is read.
+        keep: reduces each row, page by page, to what is needed; must keep the id.
         """
         ...
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
-        """Runs jobs that wait for answers side by side; the first failure is raised when all have ended."""
+        """Run jobs concurrently and return their results by key; once all have ended, raise the first one's failure."""
         ...

@@ -1,4 +1,4 @@
-"""Why an apply of a plan would stop before its first call: refusals that are certain, failing tests, and guards."""
+"""Reasons why an apply would stop before its first call: certain refusals, failing tests and tripped guards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOCK_OUT: Final = "refusal/lock-out"
 
 
 class BlockerType(StrEnum):
-    """What kind of thing stops an apply."""
+    """The type of a blocker."""
 
     GUARD = "guard"
     REFUSAL = "refusal"
@@ -24,12 +24,12 @@ class BlockerType(StrEnum):
 
 
 _BY_AREA: Final = {"refusal": BlockerType.REFUSAL, "test": BlockerType.TEST}
-"""The first part of a problem's code → what it is where a plan with it is made and shown, and not applied."""
+"""First part of a problem code → blocker type. A plan with such an error can be made and shown, but not applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """One reason to stop. allow: the consent that lifts it, None where nothing does. hint: what to do instead."""
+    """One reason to stop. allow: the consent that lifts it, None if nothing does. hint: what to do instead."""
 
     type: BlockerType
     name: str
@@ -38,23 +38,23 @@ class Blocker:
     hint: str | None = None
 
     def __str__(self) -> str:
-        """The reason as a sentence: `Guard deletes: 2 deletions, and the limit is 1`."""
+        """Return the reason as one sentence: `Guard deletes: 2 deletions, and the limit is 1`."""
         return f"Guard {self.name}: {self.message}" if self.type is BlockerType.GUARD else self.message
 
 
 def is_blocking(problem: Problem) -> bool:
-    """Whether a plan with this problem is made and shown, and not applied."""
+    """Whether a plan with this problem can be made and shown, but not applied."""
     return problem.is_error and problem.code.partition("/")[0] in _BY_AREA
 
 
 def blockers(plan: Plan) -> tuple[Blocker, ...]:
-    """All that would stop an apply: first what nothing lifts, then guards."""
+    """Return everything that would stop an apply: first what no consent lifts, then tripped guards."""
     refused = (_refusal(problem) for problem in plan.all_problems if is_blocking(problem))
     return (*refused, *(_guard(plan, guard) for guard in plan.guards if guard.tripped))
 
 
 def refuse_blocked(plan: Plan) -> None:
-    """Raises ProblemsFound with exit 4 for a plan with certain refusals, failing tests or tripped guards."""
+    """Raises ProblemsFound with exit 4 if the plan has certain refusals, failing tests or tripped guards."""
     certain = [problem for problem in plan.all_problems if is_blocking(problem)]
     guards = [_as_problem(plan, one) for one in blockers(plan) if one.allow is not None]
     if certain or guards:
@@ -68,15 +68,15 @@ def _as_problem(plan: Plan, guard: Blocker) -> Problem:
 
 
 def consent_command(plan: Plan) -> str | None:
-    """The command that allows exactly what the guards counted; None where no guard tripped."""
+    """Return the command that allows exactly what the guards counted; None if no guard tripped."""
     tripped = any(guard.tripped for guard in plan.guards)
     return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
 
 
 def allowances(guards: Iterable[Guard]) -> Iterator[str]:
-    """`--allow removals=45` for every guard that the command line has to allow, those already allowed there included.
+    """Yield `--allow removals=45` for each guard that is tripped or was allowed by `--allow`.
 
-    Consents of the project file hold for every command and are left out.
+    Consents of the project file apply to every command and are left out.
     """
     given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
     return (f"--allow {quote(allow)}" for allow in given)
@@ -92,9 +92,9 @@ _EXPLAINED_BY: Final = {
     "refusals": ("refusal/in-use",),
     "answers": ("custom-field/answers-lost", "custom-field/answers-unknown"),
 }
-"""Guard → the codes of the problems that say what exactly it counted."""
+"""Guard → codes of the problems that list what it counted."""
 _TOLD: Final = 5
-"""As many of those are told where apply would stop; all of them stand with their changes."""
+"""How many of those a blocker's hint lists; each change lists all of its own."""
 
 
 def _guard(plan: Plan, guard: Guard) -> Blocker:

@@ -1,4 +1,4 @@
-"""What something to be created may be instead: a live resource under another name."""
+"""Possible renames: live resources that a creation may be under a new name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from lmsconf.model.address import Address, RemoteId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A live resource that something to be created may be under a new name.
+    """A live resource that a creation may be under a new name.
 
-    why: what they have in common. line: what to write beside the declared name, so that it is renamed. is_earlier_name:
-    that is `previously:` and its name, which no other live resource has.
+    why: what they have in common. line: the manifest line that makes it a rename: `previously:` with its name, or `id:`
+    where another live resource has the same name. is_earlier_name: whether it is `previously:`.
     """
 
     address: Address
@@ -24,10 +24,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PossibleRename:
-    """A creation that may be a live resource under a new name.
+    """A creation that may be a rename of a live resource.
 
-    alike: live resources with the same content. close: those of close content or name, which prove nothing. What a
-    manifest wants gone is in neither.
+    alike: live resources with the same content. close: those with similar content or name, which is no proof. Resources
+    declared under `absent` are in neither.
     """
 
     address: Address

@@ -1,4 +1,4 @@
-"""One text for equal values: what digests and seals are taken of."""
+"""Canonical JSON: equal values give equal bytes, the input of digests and seals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 
 
 def canonical(value: object) -> bytes:
-    """The value as JSON in UTF-8 with sorted keys and no spaces. Raises TypeError or ValueError for what JSON lacks."""
+    """Return JSON in UTF-8, keys sorted, no spaces. Raises TypeError or ValueError for values that JSON cannot hold."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    # A live name may hold half a surrogate pair; it must not be the reason that a plan cannot be made.
+    # A live name may contain a lone surrogate, which must not prevent a plan.
     return text.encode("utf-8", "surrogatepass")
 
 
 def sha256(value: object) -> str:
-    """The hexadecimal SHA-256 of the canonical JSON."""
+    """Return the hexadecimal SHA-256 of the canonical JSON."""
     return hashlib.sha256(canonical(value)).hexdigest()

@@ -1,4 +1,4 @@
-"""What leans on what, as a value for pictures."""
+"""The dependency graph of declared resources, for rendering."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmsconf.model.address import Address
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
-    """One thing that leans on another; for content, whom it is assigned to, and whether it must be taken."""
+    """`leans` depends on `on`; from content to the audience it is assigned to, with whether it is mandatory."""
 
     leans: Address
     on: Address
@@ -18,9 +18,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Things and what they lean on. declared: which of the nodes the manifests declare.
+    """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
-    to_people: how many assignments to single people are left out.
+    to_people: the number of assignments to individual people, which are left out.
     """
 
     nodes: tuple[Address, ...]

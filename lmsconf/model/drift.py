@@ -1,12 +1,12 @@
-"""What differs between manifests and workspace, seen from the manifests: the values of a drift report.
+"""The values of a drift report: the differences between manifests and workspace.
 
-    Ignore      an entry of the project file that says which differences do not count, and why
-    FieldDrift  one key: what the manifests say of it and what the workspace has
-    Finding     one resource that is not as declared, with where, who, when, and two ways out
-    Coverage    how much of one kind the manifests speak of
-    Drift       all of it
+    Ignore      an entry of the project file that excludes differences, with its reason
+    FieldDrift  one key: its declared and its live value
+    Finding     one resource that is not as declared: where, who, when, and how to restore or accept it
+    Coverage    the managed share of one kind
+    Drift       the whole report
 
-A plan says what will be done; this says what is. So nothing here is before or after: it is declared, or it is live.
+A plan describes changes, drift a state: values here are `declared` and `live`, not `before` and `after`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from lmsconf.model.values import Json, Unmanaged
 
 
 class State(StrEnum):
-    """In what a resource is not as declared.
+    """How a resource differs from the manifests.
 
-    changed        it is live, and not as the manifests say
-    missing        it is declared, and not live
-    renamed        it is declared, not live, and what no manifest speaks of is the same under another name
-    undeclared     it is live, and the manifests want it gone: it stands under `absent`, or is owned and not declared
-    unmanaged      it is live, and no manifest speaks of it; found only where such things count
+    changed        live, and not as declared
+    missing        declared, and not live
+    renamed        declared, not live, and an undeclared live resource is the same under another name
+    undeclared     live, and to be deleted: it is listed under `absent`, is owned and not declared, or belongs to such
+    unmanaged      live, and not declared; reported only if unmanaged resources count
     """
 
     CHANGED = "changed"
@@ -41,10 +41,10 @@ class State(StrEnum):
 
 
 class Cause(StrEnum):
-    """Who made a difference, where manifests that were applied before are at hand to tell.
+    """The cause of a difference, found by comparing with the base, manifests that were applied before.
 
-    by_hand      the workspace is not as those say either: somebody changed it
-    not_applied  the workspace is as those say: only the manifests have changed since
+    by_hand      the workspace differs from the base, too: it was changed outside lmsconf
+    not_applied  the workspace matches the base: only the manifests have changed since
     """
 
     BY_HAND = "changed by hand"
@@ -53,7 +53,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignore:
-    """Differences that do not count: those of addresses that fit the shell pattern, before the day `until`."""
+    """Excludes the differences of addresses that match a shell pattern, before the day `until`; None: always."""
 
     pattern: str
     reason: str
@@ -61,15 +61,15 @@ class Ignore:
     source: SourceLocation
 
     def holds(self, today: date) -> bool:
-        """Whether it still says what does not count."""
+        """Whether the entry has not expired."""
         return self.until is None or today < self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDrift:
-    """One key that differs. A single value is declared and live; of a list without order some is missing or extra.
+    """One key that differs. A single value has declared and live; an unordered list has missing and extra.
 
-    missing: what the manifests list and the workspace lacks. extra: what the workspace has beyond that.
+    missing: declared items that are not live. extra: live items that are not declared.
     """
 
     path: str
@@ -80,14 +80,14 @@ class FieldDrift:
 
 
 class Edit(NamedTuple):
-    """Who changed something last, and when, as far as the service says."""
+    """The last editor and time of edit, None where the service does not report them."""
 
     by: str | None
     at: str | None
 
 
 class Managed(NamedTuple):
-    """A resource that the manifests declare for this workspace, and where."""
+    """A resource declared for this workspace, and its source location."""
 
     address: Address
     source: SourceLocation
@@ -95,17 +95,17 @@ class Managed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One resource that is not as declared. `declared` and `live` are in manifest form; None on the side it lacks.
+    """One resource that is not as declared. `declared` and `live` are in manifest form, None if it is not there.
 
-    reason      why it is wanted gone, where no manifest says so by itself
-    goes_along  whether that is because something else is to go: it stays when that does
-    candidates  what it may be under another name: one, or several where content does not tell which; of what is
-                missing, what has a close name or mostly the same content
-    edit        who changed it last; None where the service does not say
-    cause       who made the difference; None where no base was given, or it does not tell
+    reason      why it is to be deleted without an entry of its own under `absent`
+    goes_along  whether it is to be deleted only with another resource; it stays if that one stays
+    candidates  renamed: the live resource that it may be, or several that have the same content; missing: live
+                resources with a similar name or content
+    edit        the last edit; None if the service does not report it
+    cause       the cause of the difference; None if there is no base, or it is inconclusive
     unapplied   the keys in which only the manifests have changed since the base
-    restore     the line for the shell that makes the workspace as the manifests say; None where there is none
-    accept      the line that makes the manifests say what the workspace has
+    restore     the shell command that makes the workspace match the manifests; None if there is none
+    accept      the shell command that makes the manifests match the workspace; None if there is none
     """
 
     address: Address
@@ -128,7 +128,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
-    """A finding that does not count, and the entry that says so."""
+    """A finding that does not count, and the entry that excludes it."""
 
     finding: Finding
     entry: Ignore
@@ -136,7 +136,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many of the live resources of a kind the manifests speak of. `incomplete`: why `live` may be too few."""
+    """How many live resources of a kind are declared or to be deleted. incomplete: why `live` may be too low."""
 
     kind: str
     managed: int
@@ -146,7 +146,7 @@ class Coverage:
 
     @property
     def percent(self) -> float | None:
-        """The managed share, to a tenth; None where nothing is live. Only all of them are 100 %."""
+        """The managed share in percent, to one decimal; None if nothing is live. Below 100 unless all are managed."""
         if not self.live:
             return None
         share = round(100 * self.managed / self.live, 1)
@@ -155,16 +155,16 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What differs between manifests and workspace. Equal inputs give equal reports.
+    """The differences between manifests and workspace. Equal inputs give equal reports.
 
-    people         how many the workspace has, None when it did not say
-    managed        all that the manifests declare for this workspace, by address
-    findings       what counts, by address
-    ignored        what would, but for the project file
-    base           the manifests that are taken to be applied, None where none were named
-    not_applied    what differs from the manifests at hand only, and does not count
-    unmanaged      what no manifest speaks of; `counts_unmanaged`: each of these is a finding, too
-    problems       an error says that something could not be compared; it is in none of the lists above
+    people         how many the workspace has, None if it did not report it
+    managed        the resources declared for this workspace, by address
+    findings       the findings that count, by address
+    ignored        the findings that an `ignore` entry of the project file excludes
+    base           the manifests taken as applied, None if none were given
+    not_applied    differences that only the manifests have caused since the base; they do not count
+    unmanaged      live resources that are not declared; counts_unmanaged: each of these is a finding, too
+    problems       an error means that a resource could not be compared: it is in no list of findings
     """
 
     workspace: str
@@ -185,12 +185,12 @@ class Drift:
     not_applied: tuple[Finding, ...] = ()
 
     def count(self, state: State) -> int:
-        """How many findings are in that state."""
+        """Count the findings in a state."""
         return sum(finding.state is state for finding in self.findings)
 
     @property
     def exit(self) -> ExitCode:
-        """What the report comes to: an error where something could not be compared, else whether there is drift."""
+        """The exit code: ERROR if something could not be compared, else CHANGES if there is drift, else OK."""
         codes = [ExitCode.CHANGES] if self.findings else []
         if any(problem.is_error for problem in self.problems):
             codes.append(ExitCode.ERROR)

@@ -1,4 +1,4 @@
-"""What a place of a manifest means, as a value."""
+"""The explanation of a manifest key, as shown by `explain`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key below what is explained."""
+    """One key below the explained one."""
 
     name: str
     type: str
@@ -17,7 +17,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One place of a manifest: its path, what stands there, what it means, and the keys below it."""
+    """One position in a manifest: its path, type and meaning, and the keys below it."""
 
     path: str
     type: str

@@ -1,7 +1,7 @@
-"""Manifest forms: how a resource looks in a manifest, in shapes that compare fast and print plainly.
+"""Manifest forms: a resource as its manifest would declare it, in types that compare fast.
 
-A form maps a manifest key to a text, a boolean, None, a frozenset (a list without order), or a value that knows its
-own plain shape. Sorting happens only when a form is printed.
+A form maps a manifest key to a string, a boolean, None, a frozenset (an unordered list), or a value that implements
+Shown. Sets are sorted only when a form is printed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from lmsconf.model.values import Json
 
 @runtime_checkable
 class Shown(Protocol):
-    """A value of a form that says itself how it stands in a manifest."""
+    """A value of a form that converts itself to JSON."""
 
     def plain(self) -> Json:
-        """The value in manifest shape."""
+        """Return the value as it is written in a manifest."""
         ...
 
 
@@ -26,7 +26,7 @@ Form: TypeAlias = "dict[str, object]"
 
 
 def plain(value: object) -> Json:
-    """The JSON shape of a form or a part of one; sets become sorted lists."""
+    """Return a form, or a part of one, as JSON; sets become sorted lists. Raises TypeError for other types."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Shown):
@@ -41,7 +41,7 @@ def plain(value: object) -> Json:
 
 
 def in_order(items: object) -> list[Json]:
-    """The items of a list without order, in the one order that every plan shows them in."""
+    """Sort the items of an unordered list: strings as they are, other values by their JSON."""
     return sorted(items, key=_order)  # type: ignore[call-overload,no-any-return]  # items is an iterable of Json
 
 

@@ -1,4 +1,4 @@
-"""Moments as texts: ISO 8601, as all documents have them, or epoch milliseconds. Compared to the second."""
+"""Times as text: ISO 8601, used in all documents, or epoch milliseconds. Live times are cut to whole seconds."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ ISO: Final = re.compile(
     r"(?P<date>\d{4}-\d{2}-\d{2})"
     r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
 )
-# Fifteen digits reach the year 9999; with ten, a text could as well count seconds.
+# Fifteen digits reach the year 9999; ten digits could be seconds.
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc_text(at: datetime, timespec: str = "seconds") -> str:
-    """ISO 8601 in UTC, with a Z: `2026-03-01T08:00:00Z`. timespec: how exactly, as for `datetime.isoformat`."""
+    """Format as ISO 8601 in UTC, with a Z: `2026-03-01T08:00:00Z`. timespec: as for `datetime.isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def live_time(text: str) -> datetime:
-    """The instant of a live text: ISO 8601 (without an offset: UTC) or epoch milliseconds. Raises ValueError."""
+    """Parse a time of a response: ISO 8601 (UTC if it has no offset) or epoch milliseconds. Raises ValueError."""
     text = text.strip()
     if _EPOCH_MS.fullmatch(text):
         try:
@@ -39,7 +39,7 @@ def live_time(text: str) -> datetime:
 
 
 def wire_time(moment: datetime, form: str) -> str | int:
-    """A moment as it is sent: `iso`, `epoch-ms` (digits in a text) or `epoch-ms-number`."""
+    """Format a time for a request. form: `iso`, `epoch-ms` (a string of digits) or `epoch-ms-number`."""
     if form == "iso":
         return utc_text(moment)
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
@@ -47,12 +47,12 @@ def wire_time(moment: datetime, form: str) -> str | int:
 
 
 def form_of(text: str) -> str:
-    """The form in which the service wrote a time."""
+    """Return the form of a time in a response: `epoch-ms` or `iso`."""
     return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"
 
 
 def at_offset(day: date, clock: time, offset: str) -> datetime:
-    """The instant of a local time at an offset such as `Z`, `+01`, `+0100` or `+01:00`. Raises ValueError."""
+    """Return a local time at an offset such as `Z`, `+01`, `+0100` or `+01:00` in UTC. Raises ValueError."""
     if offset != "Z" and ":" not in offset:
         offset = f"{offset[:3]}:{offset[3:] or '00'}"
     return datetime.fromisoformat(f"{day.isoformat()}T{clock.isoformat()}{offset}").astimezone(UTC)

@@ -1,4 +1,4 @@
-"""When two names are the same, when they only look it, and which one a typing error meant."""
+"""Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 _LONG = 200
-"""Longer names are looked at before anything is done with them that takes more than a glance at each character."""
+"""Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
 _HIGHEST = 30
-"""How many marks Unicode's own format for streams lets stand on one letter."""
+"""The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
 _TWINS = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  that is what they are here for
+    "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
     "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
 )
-"""Cyrillic and Greek letters that most typefaces draw as Latin ones."""
+"""Cyrillic and Greek letters → the Latin letters that they look like in most typefaces."""
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""Characters that are drawn as nothing, besides Unicode's own category for that."""
+"""Invisible characters that are not in Unicode's category Cf."""
 
 
 def normal(name: str) -> str:
-    """The form in which names are compared: NFC, otherwise exactly."""
+    """Return the form in which names are compared: NFC, case and blanks unchanged."""
     if name.isascii() or (len(name) > _LONG and _piles_up(name)):
         return name
     return unicodedata.normalize("NFC", name)
 
 
 def _piles_up(name: str) -> bool:
-    """Whether marks stand on marks as in no language. To put them in order would take the square of their number."""
+    """Whether a name has more combining marks in a row than any language: normalising them takes quadratic time."""
     height = 0
     for char in name:
         height = height + 1 if unicodedata.combining(char) else 0
@@ -39,15 +39,15 @@ def _piles_up(name: str) -> bool:
 
 
 def look(name: str) -> str:
-    """What a person sees at a glance: two names with the same look are probably meant to be one."""
+    """Return the name without case and surrounding blanks: two names with one look probably mean the same."""
     return normal(name).strip().casefold()
 
 
 def skeleton(name: str) -> str:
-    """What is left to tell names apart by for somebody who looks closely, and still sees no more than is drawn.
+    """Return a key that visually indistinguishable names share.
 
-    Letters of other scripts that are drawn as Latin ones, wide and ligated forms, invisible characters and more than
-    one blank in a row make no difference.
+    It ignores case, Cyrillic and Greek look-alikes of Latin letters, wide and ligated forms, invisible characters and
+    repeated blanks.
     """
     if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
         seen = (char for char in unicodedata.normalize("NFKC", name) if not _is_unseen(char))
@@ -60,23 +60,23 @@ def _is_unseen(char: str) -> bool:
 
 
 def strangers(name: str, other: str) -> str:
-    """The first few characters that one of two names has and the other has not, by their Unicode names."""
+    """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
     chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
     return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
 
 
 def email(text: str) -> str:
-    """An e-mail in the form in which people are compared: without case."""
+    """Return an e-mail address in the form in which people are compared: stripped, NFC, case-folded."""
     return normal(text.strip()).casefold()
 
 
 def quoted(name: str) -> str:
-    """The name as it can be pasted into a manifest, whatever it holds."""
+    """Quote a name as JSON, which can be pasted into a manifest whatever it contains."""
     return json.dumps(name, ensure_ascii=False)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be. A very long one is no typing error."""
+    """Return the known name most similar to `name`; None if none is similar, or the name is very long."""
     if len(name) > _LONG:
         return None
     by_look = {look(other): other for other in known}
@@ -85,15 +85,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """`Did you mean "Nordic"?`, or None when nothing is near."""
+    """Return `Did you mean "Nordic"?`, or None if no known name is similar."""
     found = nearest(name, known)
     return None if found is None else f'Did you mean "{found}"?'
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether shell patterns take the name in: some fit it, and none that begins with `!` excludes it.
+    """Whether a name matches shell patterns: at least one matches, and none that begins with `!` excludes it.
 
-    `all` is short for `*`. Case counts.
+    `all` is short for `*`. Case-sensitive.
     """
     said = list(patterns)
     if any(pattern.startswith("!") and fits(name, pattern[1:]) for pattern in said):
@@ -102,11 +102,11 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def exactly(name: str) -> str:
-    """The shell pattern that only this name fits."""
+    """Return the shell pattern that matches only this name."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Whether one shell pattern takes the name in. A name fits itself, also when it holds brackets."""
+    """Whether a name matches one shell pattern. A name matches itself, also if it contains brackets."""
     pattern = normal(pattern)
     return name == pattern or fnmatchcase(name, pattern)

@@ -1,4 +1,4 @@
-"""What the project file decides about planning: whose things are whose, and where to stop. Plain frozen values."""
+"""Settings that decide a plan: ownership, guards and their limits, consents. Plain frozen values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.values import Json
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
-"""The names of the guards, which are the attributes of Guards, in the order in which they are told."""
+"""The names of the guards, which are attributes of Guards, in the order in which they are shown."""
 
 
 UNKNOWN: Final = "unknown"
-"""What stands for a total that is not known, in a consent."""
+"""The number of a consent to an unknown total: `answers=unknown`."""
 CAN_BE_UNKNOWN: Final = ("answers",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A guard's limit: a total that may be reached, and a share of each list of at least twenty (0.1 is 10 %).
+    """A guard's limit: the highest allowed total, and share of each list of at least twenty (0.1 is 10 %).
 
     None: that half of the guard is off.
     """
@@ -32,9 +32,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The limits and the resources that nothing may be taken from. A limit that is None was said to be off.
+    """The limits of the guards (None: turned off) and, under `protect`, the resources to take nothing from.
 
-    min_admins: how many people must have administrator rights after a plan that takes them from somebody.
+    min_admins: how many administrators must remain after a plan that revokes administrator rights.
     """
 
     deletes: Limit | None = Limit(count=5, share=0.10)
@@ -47,26 +47,26 @@ class Guards:
     min_admins: int = 2
 
     def limit(self, name: str) -> Limit | None:
-        """The limit of the guard of that name."""
+        """Return the limit of a guard."""
         found: Limit | None = getattr(self, name)
         return found
 
     def stricter(self, other: Guards) -> Guards:
-        """Of each limit what lets less pass, and all that either protects."""
+        """Return the stricter of each pair of limits, with everything that either protects."""
         limits = {name: _stricter(self.limit(name), other.limit(name)) for name in GUARDS}
         protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
         return replace(self.limited(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
 
     def limited(self, limits: Mapping[str, Limit | None]) -> Guards:
-        """The same with these limits, by the names of their guards."""
+        """Return a copy with these limits, by guard name."""
         return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """`removals=214`, from the command line (`until` and `source` are None) or from the project file.
+    """Consent to a tripped guard, `removals=214`: of the command line (`until` and `source` are None) or project file.
 
-    number: None consents to a total that is not known: `answers=unknown`.
+    number: the exact total; None for an unknown one, `answers=unknown`.
     """
 
     guard: str
@@ -77,7 +77,7 @@ class Consent:
 
 
 def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
-    """`removals=214` of a command line as values. Raises UsageError."""
+    """Parse values of `--allow`, such as `removals=214`. Raises UsageError."""
     found = []
     for text in texts:
         guard, _, number = text.partition("=")
@@ -93,21 +93,21 @@ def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Everything beside manifests and snapshot that decides a plan.
+    """Everything besides manifests and snapshot that decides a plan.
 
-    workspace     its name, which `id:` maps and `only_in` speak of
+    workspace     its name, as used in `id:` maps and `only_in`
     ownership     kind → shell patterns, `!` excludes; for content targets `("declared_content",)` or `("all",)`
-    leave_alone   shell patterns over addresses
-    timezone      for times that name no offset; `timezone_name` is its IANA name
-    skip_unknown  people that are not live are warnings, up to a tenth of a list
-    create_people whether people who are declared and not live are created
-    today         decides `until:` dates
-    ignore        shell patterns over addresses whose differences do not count as drift
-    settle        seconds to look for what a lost answer may have made
-    valid_for     for how long a plan can be applied
-    verifying     plans again what was applied: what `--only` and `--except` name need not be there any more
-    command       how lmsconf is called for this project and workspace, for the lines to paste
-    compares      how many live resources of a kind, that no manifest speaks of, are compared with creations; None: all
+    leave_alone   shell patterns of addresses that are left unmanaged, owned or not
+    timezone      for times without an offset; `timezone_name` is its IANA name
+    skip_unknown  people who are not live give warnings instead of errors, up to a tenth of a list
+    create_people whether declared people who are not live are created
+    today         the date that `until:` is compared with
+    ignore        shell patterns of addresses whose differences do not count as drift
+    settle        seconds to look for the effect of a write whose response was lost
+    valid_for     how long a plan can be applied
+    verifying     whether this re-plans what was applied: `--only` and `--except` may then match nothing
+    command       the lmsconf command for this project and workspace, for lines to paste
+    compares      how many undeclared live resources of a kind are compared with creations; None: all
     """
 
     workspace: str
@@ -131,7 +131,7 @@ class Policy:
     compares: int | None = 200
 
     def normalised(self) -> dict[str, Json]:
-        """What decides plans of this project, normalised: no consents, no dates, and no order where none matters."""
+        """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
         return {
             "guards": {name: limit_json(self.guards.limit(name)) for name in GUARDS},
             "protect": _patterns(self.guards.protect),
@@ -145,7 +145,7 @@ class Policy:
 
 
 def saved_guards(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> Guards:
-    """What a saved plan was judged by: the limits of its guards, by name, and what its policy protects."""
+    """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
     found = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
@@ -163,7 +163,7 @@ def _saved_limit(said: Mapping[str, Json]) -> Limit:
 
 
 def _stricter(one: Limit | None, other: Limit | None) -> Limit | None:
-    """Each half as whichever lets less pass; one that is off lets all pass."""
+    """Return the lower of each half of two limits; a half that is off is no limit."""
     if one is None or other is None:
         return one or other
     counts = [limit.count for limit in (one, other) if limit.count is not None]
@@ -172,12 +172,12 @@ def _stricter(one: Limit | None, other: Limit | None) -> Limit | None:
 
 
 def limit_json(limit: Limit | None) -> Json:
-    """A limit as it stands in documents: `off`, or the halves that are on."""
+    """Return a limit as JSON: `off`, or an object with `count` and, unless it is off, `share`."""
     if limit is None:
         return "off"
     return {"count": limit.count} if limit.share is None else {"count": limit.count, "share": limit.share}
 
 
 def _patterns(said: Iterable[str]) -> list[Json]:
-    """Shell patterns, of which the order never matters."""
+    """Sort shell patterns, whose order does not matter, and drop duplicates."""
     return [*sorted(set(said))]

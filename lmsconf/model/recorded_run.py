@@ -1,4 +1,4 @@
-"""What a journal tells of a run, as plain values: which calls were begun, what became of them, whether it ended."""
+"""A run as recorded in its journal: which calls were sent, their outcomes, and whether the run ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmsconf.model.values import Status, is_creation
 
 
 class State(StrEnum):
-    """What is known of a call. `in_flight`: it was begun, and nobody knows what became of it."""
+    """The recorded state of a call. `in_flight`: it was sent, and its outcome is unknown."""
 
     DONE = Status.DONE.value
     FAILED = Status.FAILED.value
@@ -23,9 +23,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One call that a journal speaks of. begun: when it was sent last; None when it never was, or its line is lost.
+    """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
 
-    id: what the service called the new resource. people: the e-mails of those whom it puts in or takes out.
+    id: the id of the created resource. people: the e-mails of the people that it adds or removes.
     """
 
     call: str
@@ -41,7 +41,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is known of a run before its first call. calls: how many its plan has."""
+    """The first line of a journal, written before any call. calls: how many the plan has."""
 
     digest: str
     workspace: str
@@ -54,9 +54,9 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended. verified: at what it looked then. converged: whether that was as planned; None when it did not.
+    """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
 
-    seen: whether a look has shown all that it did.
+    seen: whether reading back showed everything that the run did.
     """
 
     at: datetime
@@ -68,12 +68,12 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """One run as its journal tells it.
+    """One run as recorded in its journal.
 
-    name     what it is called, which is the name of its journal
-    opening  None when the first line cannot be read
-    calls    those that the journal speaks of, in the order in which it first did
-    ending   None when the run was cut short
+    name     the name of the journal
+    opening  None if the first line cannot be read
+    calls    the recorded calls, in the order of their first lines
+    ending   None if the run was cut short
     damaged  how many lines cannot be read
     """
 
@@ -85,23 +85,23 @@ class RecordedRun:
 
     @property
     def summary(self) -> Mapping[State, int]:
-        """How many calls are in which state."""
+        """The number of calls in each state."""
         counts = dict.fromkeys(State, 0)
         for call in self.calls:
             counts[call.state] += 1
         if self.opening is not None:
-            # Of a run that was cut short, nothing is written of the calls that it never came to.
+            # A run that was cut short records nothing about the calls that it did not reach.
             counts[State.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
         return counts
 
     @property
     def in_flight(self) -> tuple[RecordedCall, ...]:
-        """The calls of which nobody knows what became: the run was cut short, or their answers never came."""
+        """The calls with an unknown outcome: the run was cut short, or their responses were lost."""
         return tuple(call for call in self.calls if call.state is State.IN_FLIGHT)
 
     @property
     def unseen(self) -> tuple[RecordedCall, ...]:
-        """The calls that made something new which no look at the workspace has shown."""
+        """The creations that were done, but not confirmed by reading back."""
         if self.ending is not None and self.ending.seen:
             return ()
         return tuple(call for call in self.calls if call.state is State.DONE and is_creation(call.operation))

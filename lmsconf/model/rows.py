@@ -1,4 +1,4 @@
-"""Rows as JSON and back: dataclasses and named tuples of texts, numbers, flags, rows, and sets or lists of them."""
+"""Rows ⇄ JSON: dataclasses and named tuples of strings, numbers, booleans, rows, and sets or lists of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _Read = Callable[[Json], object]
 
 
 def row_json(value: object, *, in_order: bool = False) -> Json:
-    """A row as JSON: its fields by name, sets sorted, what is None left out.
+    """Return a row as JSON: fields by name, sets sorted, fields that are None left out.
 
-    A list of choices, conditions or answers means nothing by its order, so it is sorted too. in_order: it keeps the
-    order in which the service told it.
+    Lists of objects (choices, conditions, answers) have no meaningful order and are sorted too. in_order: keep their
+    order in the response.
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -26,7 +26,7 @@ def row_json(value: object, *, in_order: bool = False) -> Json:
         return {key: row_json(item, in_order=in_order) for key, item in value._asdict().items() if item is not None}
     if isinstance(value, frozenset | tuple):
         items = [row_json(item, in_order=in_order) for item in value]
-        # What is no list of objects is a pair, of a key and its value.
+        # A tuple of other values is a pair of a key and its value, whose order matters.
         is_set = isinstance(value, frozenset) or (not in_order and all(isinstance(item, dict) for item in items))
         return sorted(items, key=str) if is_set else items
     return {
@@ -37,17 +37,17 @@ def row_json(value: object, *, in_order: bool = False) -> Json:
 
 
 def row_value(kind: type[Row], value: Json) -> Row:
-    """The row that `row_json` wrote. Raises ValueError for anything else: wrong types, keys too many or too few."""
+    """Parse what `row_json` returned. Raises ValueError for wrong types, unknown keys and missing keys."""
     return cast(Row, _reads(cast(Any, kind))(value))
 
 
 @cache
 def _reads(type_: Any) -> _Read:  # type hints have no type of their own
-    """What makes a value of a type from its JSON. It is put together once a type, and then only called."""
+    """Return the parser of a type, built once and cached: inspecting type hints is slow."""
     parts = get_args(type_)
     match get_origin(type_):
         case origin if origin is Union or origin is UnionType:
-            # What is None was left out, so it never stands here.
+            # Fields that are None are left out of the JSON, so only the other type occurs.
             [wanted] = [part for part in parts if part is not NoneType]
             return _reads(wanted)
         case origin if origin is frozenset:
@@ -67,7 +67,7 @@ def _reads(type_: Any) -> _Read:  # type hints have no type of their own
 def _reads_row(type_: Any) -> _Read:
     hints = get_type_hints(type_)
     fields = {name: _reads(hint) for name, hint in hints.items()}
-    # A named tuple has no defaults, and what is None in it was left out all the same.
+    # A named tuple has no defaults for the fields that are left out because they are None.
     optional = {name: None for name, hint in hints.items() if NoneType in get_args(hint)}
     absent = optional if hasattr(type_, "_fields") else {}
 

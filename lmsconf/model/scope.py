@@ -1,4 +1,4 @@
-"""How much of manifests and workspace a plan is made of, and how much of it was looked at after a run."""
+"""Which part of the manifests a plan covers, and which part of it was verified after a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmsconf.errors import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """Which part of the manifests a plan is made of: the patterns of `--only` and `--except`, and `--additive`."""
+    """The part of the manifests that a plan covers: patterns of `--only` and `--except`, and `--additive`."""
 
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class Selected:
 
     @property
     def partial(self) -> bool:
-        """Whether some resources are left out of it."""
+        """Whether patterns leave resources out."""
         return bool(self.only or self.excluded)
 
 
@@ -27,7 +27,7 @@ EVERYTHING = Selected()
 
 
 class Verify(StrEnum):
-    """What a run looks at when it has ended: all that its plan was made of, what it touched, or nothing."""
+    """What a run verifies at its end: everything its plan covers, the resources it changed, or nothing."""
 
     ALL = "all"
     TOUCHED = "touched"
@@ -36,12 +36,12 @@ class Verify(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What was looked at after a run, so that no report says more.
+    """What was verified after a run, so that no report claims more.
 
-    resources: how many the plan changes. partial: of everything declared and owned, what the plan looks at only.
-    skipped: how often the manifests name somebody who is not live, where the project skips such people.
-    left_out: in how many resources there is more to change, which a plan that only adds leaves out.
-    reason: why it was not everything, as a sentence.
+    resources: how many resources the plan changes. partial: whether the plan covers a selection of resources only.
+    skipped: how many references to people who are not live were skipped, as the project allows.
+    left_out: how many resources have further changes that `--additive` leaves out.
+    reason: why not everything was verified, as a sentence.
     """
 
     scope: Verify = Verify.NONE
@@ -53,5 +53,5 @@ class Verified:
 
 
 def skipped(problems: Iterable[Problem]) -> int:
-    """How often manifests name somebody who is not live and is skipped."""
+    """Count the references to people who are not live and were skipped."""
     return sum(problem.code == "person/unknown" and not problem.is_error for problem in problems)

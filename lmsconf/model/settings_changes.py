@@ -1,4 +1,4 @@
-"""Settings beside other settings: in what they differ, and whether less is stopped, kept or asked for than before."""
+"""Compare settings: what differs, and whether the new value is weaker (stops, keeps or asks for less)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEFAULTS: Final[Mapping[str, Json]] = {
     "people.create": False,
     "settle": 30.0,
 }
-"""By path, the settings of which a weaker one than the default is told with every plan."""
+"""Path → default of each setting that every plan reports where it is weaker than the default."""
 
 
 def changes(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[SettingChange]:
-    """Each setting that is another now, by path; where one side says nothing of it, that is None."""
+    """Yield each setting that differs, by path; a side that lacks it is None."""
     for path in sorted({*base, *now}):
         before, after = base.get(path), now.get(path)
         if before != after:
@@ -31,7 +31,7 @@ def changes(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[Setti
 
 
 def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
-    """What a plan's policy stops, keeps or asks for less than the default would."""
+    """Return the settings of a plan's policy that are weaker than their defaults."""
     said = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
     said |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
     said |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
@@ -70,13 +70,13 @@ def _items(value: Json) -> list[Json]:
 
 
 def _fewer(base: Json, now: Json) -> bool:
-    """Whether patterns may fit less than before: one is gone, or one more excludes."""
+    """Whether patterns may match less than before: one was removed, or an exclusion was added."""
     before, after = set(map(str, _items(base))), set(map(str, _items(now)))
     return any(not one.startswith("!") for one in before - after) or any(one.startswith("!") for one in after - before)
 
 
 def _looser(base: Json, now: Json) -> bool:
-    """Whether a limit lets more pass: off, or one half of it."""
+    """Whether a limit, or one half of it, is higher or turned off."""
     before, after = _halves(base), _halves(now)
     return any(mine > theirs for mine, theirs in zip(after, before, strict=True))
 

@@ -1,4 +1,4 @@
-"""What was read from a workspace, as one plain value: rows by kind, and whether each listing is whole."""
+"""The live state read from a workspace: rows by kind, and whether each listing is complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmsconf.model.address import RemoteId
 
 
 class HasName(Protocol):
-    """A live thing: a resource, or a choice of a field."""
+    """A live resource, or a choice of a field."""
 
     @property
     def id(self) -> RemoteId: ...
@@ -20,7 +20,7 @@ class HasName(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The rows of one kind, in the order of their ids, and why they may not be all, or None when they are."""
+    """The rows of one kind, sorted by id. `incomplete`: why rows may be missing; None if none are."""
 
     rows: tuple[HasName, ...] = ()
     incomplete: str | None = None
@@ -28,10 +28,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """How people were taken out of a snapshot.
+    """How people were redacted from a snapshot.
 
-    salt: that of the hashes that stand for the e-mails of people whom the manifests named. named: the hashes of all
-    whom they named, live or not: of anybody else the snapshot cannot tell whether they are in the workspace.
+    salt: the salt of the hashes that replace the e-mails of people named in the manifests. named: the hashes of all
+    people named there, live or not; for any other person the snapshot cannot answer whether they are live.
     """
 
     salt: str
@@ -40,9 +40,9 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a workspace held. A kind without a listing was not read.
+    """The live state of a workspace. A kind without a listing was not read.
 
-    people: how many the workspace says it has, None when it did not say. redaction: None where e-mails are e-mails.
+    people: how many the workspace reports, None if it did not. redaction: None if e-mails are not hashed.
     """
 
     workspace: str
@@ -53,7 +53,7 @@ class Snapshot:
     redaction: Redaction | None = None
 
     def of(self, kind: str) -> Listing:
-        """The listing of a kind; an empty one marked incomplete where the kind was not read."""
+        """Return the listing of a kind; an empty one marked incomplete if the kind was not read."""
         return self.listings.get(kind, _NOT_READ)
 
 

@@ -1,12 +1,13 @@
-"""The values that flow from manifests to calls. All are frozen; None means "not said", empty means empty.
+"""The values from manifest to apply report. All are frozen; None means "not declared", empty means empty.
 
-Declared, Absent       what a manifest says of one resource
-FieldChange, Change    how that differs from the workspace, for people
-Step                   one API call as data, with names where ids will go
-Call                   a Step with its place in the order
-Plan                   changes + calls + all that a reviewer must know
-Outcome                what became of one Call
-ApplyReport            the outcomes, and whether the workspace now is as planned
+DesiredResource        one resource as declared in a manifest
+DeleteEntry            one resource to delete, under `absent` in a manifest
+FieldChange, Change    the difference between a declared and a live resource, for reviewers
+Step                   one API call as data, with Refs in place of unknown ids
+Call                   a Step with its position and dependencies in the plan
+Plan                   changes, calls, and everything else that a reviewer needs
+Outcome                the result of one Call
+ApplyReport            the outcomes, and whether the workspace is now as planned
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 
 class SourceMap(Protocol):
-    """Where the parts of a manifest entry stand."""
+    """Source locations of the parts of a manifest entry."""
 
     def at(self, *path: str | int) -> SourceLocation:
-        """The place of the value at `path` below the entry, or the nearest one above it that has a place."""
+        """Return the location of the value at `path` below the entry, or of its nearest ancestor that has one."""
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
-        """The place of the list item that reads `text` at or below `path`; of `path` itself if there is none."""
+        """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """What a manifest says of one resource.
+    """One manifest entry. only_in: the workspaces that it applies in; None: all.
 
-    `spec` is the kind's own frozen value. `pins` maps a workspace name to an id; the key "" holds for every workspace.
+    `spec` is the kind's own frozen value. `pins` maps a workspace name to an id; the key "" applies to every workspace.
     """
 
     address: Address
@@ -53,23 +54,23 @@ class _Entry:
         return self.places.at()
 
     def applies_in(self, workspace: str) -> bool:
-        """Whether it speaks of that workspace at all."""
+        """Whether the entry applies in a workspace."""
         return self.only_in is None or workspace in self.only_in
 
     def pin(self, workspace: str) -> RemoteId | None:
-        """The id that the resource is pinned to in that workspace."""
+        """Return the id that the resource is pinned to in a workspace, or None."""
         return pin_in(self.pins, workspace)
 
 
 def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
-    """The id for a workspace: its own, or the one that holds for all."""
+    """Return the pin of a workspace: its own, else the one for every workspace, else None."""
     found = pins.get(workspace, pins.get(""))
     return None if found is None else RemoteId(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredResource(_Entry):
-    """One resource as a manifest declares it."""
+    """One resource as declared in a manifest."""
 
     previously: tuple[str, ...] = ()
     about: Mapping[str, Json] | None = None
@@ -77,13 +78,13 @@ class DesiredResource(_Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteEntry(_Entry):
-    """One resource that a manifest wants gone. until: the last day on which the entry may be needed."""
+    """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
 
     until: date | None = None
 
 
 class Action(StrEnum):
-    """What happens to a resource."""
+    """What a plan does with a resource."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -92,7 +93,7 @@ class Action(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a change comes from, when manifests are compared with those that they are to replace."""
+    """The cause of a change, in a plan compared with the base manifests that it is to replace."""
 
     THIS_CHANGE = "from this change"
     PENDING = "already pending"
@@ -100,7 +101,7 @@ class Origin(StrEnum):
 
 
 class UndoLevel(StrEnum):
-    """How much of a change a later plan can take back."""
+    """How far a later plan can undo a change."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -109,7 +110,7 @@ class UndoLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """How much of a change can be taken back, and what cannot; `reason` is None where all of it can."""
+    """How far a change can be undone. reason: what cannot be undone; None if everything can."""
 
     level: UndoLevel = UndoLevel.FULL
     reason: str | None = None
@@ -120,9 +121,9 @@ FULL_UNDO = Undo()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
-    """One key that changes. A single value has before and after; a list without order has what is added and removed.
+    """One key that changes. A single value has before and after; an unordered list has added and removed.
 
-    All values are JSON in manifest form: an address of e-mail for a person, a name for everything else.
+    All values are JSON in manifest form: an e-mail address for a person, a name for everything else.
     """
 
     path: str
@@ -134,12 +135,13 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What happens to one resource. `before` is None for a creation, `after` for a deletion.
+    """What a plan does with one resource. `before` is None for a creation, `after` for a deletion.
 
-    defaults: the keys of a creation that no manifest speaks of, and that the service decides.
-    reason: why it changes where no manifest says so by itself: it is owned, or goes with something else, `goes_with`.
-    origin: where it comes from, in a plan that was compared with a base.
-    undo: how much of it can be taken back.
+    defaults: the keys of a creation that no manifest declares, so that the service decides them.
+    reason: why it changes without an entry of its own: it is owned and not declared, or changes with `goes_with`.
+    goes_with: the resource whose change causes this one.
+    origin: its cause, in a plan compared with a base.
+    undo: how far it can be undone.
     """
 
     address: Address
@@ -159,22 +161,24 @@ class Change:
 
     @property
     def is_effect(self) -> bool:
-        """Whether the service itself makes it because of another change, so that no call is about it."""
+        """Whether the service makes this update itself as a result of another change, so that it has no call."""
         return self.action is Action.UPDATE and self.goes_with is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One call as data. Values of `path` and leaves of `body` may be Refs, where an id is not known yet.
+    """One API call as data. Values of `path` and leaves of `body` may be Refs, where the id is not known yet.
 
-    makes   what exists, or is free, once this call is done        → before everything that uses it
-    uses    what must exist, or be free, before this call
-    frees   what this call stops leaning on                        → before everything that ends it
-    ends    what is gone once this call is done
-    avoids  what should not be leaned on any more when this call is made. Where calls would wait for each other because
-            of that alone, it is made anyway, and may be refused
-    revokes what people had is taken away: among equals, such calls come last
-    people  the e-mails of those whom the call puts into a list or takes out of one
+    makes     what exists, or which name is free, after this call  → ordered before all that uses it
+    uses      what must exist, or which name must be free, before this call
+    releases  what no longer is a dependency after this call       → ordered before all that ends or avoids it
+    ends      what no longer exists after this call
+    avoids    what should be released before this call. If only that makes a dependency cycle, the call is sent anyway
+              and may be refused
+    may_be_refused
+              the service may refuse the call: it is ordered first if it needs no other call
+    revokes   the call takes access or rights away; such calls are ordered last where dependencies allow
+    people    the e-mails of the people that the call adds to or removes from a list
     """
 
     operation: str
@@ -193,10 +197,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A Step in its place. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an id to come.
+    """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
 
-    Calls stand in the plan in an order in which they can be sent; `needs` names those that must be done before, and
-    `people` by e-mail whom it puts into a list or takes out of one.
+    The calls of a plan are in an order in which they can be sent. needs: ids of the calls that must be done before.
+    people: the e-mails of the people that it adds to or removes from a list.
     """
 
     id: str
@@ -212,20 +216,20 @@ class Call:
 
     @property
     def creates(self) -> bool:
-        """Whether it makes something new, which doing it twice would double."""
+        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
         return is_creation(self.operation)
 
 
 def is_creation(operation: str) -> bool:
-    """Whether an operation makes something new: `manual-groups.create`."""
+    """Whether an operation creates a resource: `manual-groups.create`."""
     return operation.endswith(".create")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """One limit and how the plan stands to it. `allow` is the exact consent that would lift it: `removals=356`.
+    """One guard evaluated for a plan. allow: the exact consent that lifts it, `removals=356`; None if within limits.
 
-    total: None where it is not known, which stops the plan too.
+    total: None if not known, which exceeds any count limit. allowed_by: the reason of the consent given, or `--allow`.
     """
 
     name: str
@@ -239,7 +243,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What one guard counts at one place: `taken` of the `size` that are live in `of`. taken: None if not known."""
+    """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known."""
 
     guard: str
     of: str
@@ -249,7 +253,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingChange:
-    """A setting that differs from the base's. weaker: less is stopped, kept or asked for than under the base."""
+    """A setting that differs from the base's. weaker: it stops, keeps or asks for less than the base's."""
 
     path: str
     base: Json
@@ -259,7 +263,7 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmanaged:
-    """What is live in one kind and no manifest speaks of; `left_alone` more are only counted."""
+    """The undeclared live resources of one kind. left_alone: how many more match `leave_alone`; they are not listed."""
 
     kind: str
     addresses: tuple[Address, ...]
@@ -268,9 +272,9 @@ class Unmanaged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abandoned:
-    """A live resource that the base declared and no manifest speaks of any more, so that it stays.
+    """A live resource that the base declared and the manifests no longer mention, so that it is kept.
 
-    absent: the line that would delete it.
+    absent: the manifest line that would delete it.
     """
 
     address: Address
@@ -279,7 +283,7 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """How many resources are created, updated, replaced and deleted, with how many calls."""
+    """The number of resources to create, update, replace and delete, and of calls."""
 
     create: int
     update: int
@@ -294,19 +298,20 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What apply would do, whole. Equal inputs give equal plans, byte for byte (`created_at` and `seal` aside).
+    """Everything that apply would do.
 
-    people: how many the workspace has, None when it did not say.
+    Equal inputs give equal plans, byte for byte, but for `created_at`, `expires_at` and the seal of the file.
+    people: how many the workspace has, None if it did not report it.
     fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
-    offline: made from a snapshot file, so it can be shown and not applied.
-    selection: the part of the manifests that it is made of.
-    left_out: what `--additive` would have changed otherwise. measures: what the guards count.
+    offline: made from a snapshot file, so it can be shown but not applied.
+    selection: the part of the manifests that it covers.
+    left_out: the resources with changes that `--additive` leaves out. measures: what the guards count.
     expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
-    base: with which manifests it was compared, None where with none. let_go: what those declared and these do not.
-    settings_changed: in what the project file differs from the base's.
-    command: the words that would apply it, for whoever reads it here; no part of what is saved. renames: what may be
-    renamed instead of created; its problems are saved.
-    masked_digest: the digest of the plan that is shown here without people, which cannot be applied; else None.
+    base: the manifests that it was compared with, if any. let_go: resources declared by the base, but not any more.
+    settings_changed: the differences between the project file and the base's.
+    command: the command line that applies it; shown, not saved. renames: creations that may be renames; only their
+    problems are saved.
+    masked_digest: the digest of the original, in a copy with people masked, which cannot be applied; else None.
     """
 
     workspace: str
@@ -337,7 +342,7 @@ class Plan:
 
     @property
     def partial(self) -> bool:
-        """Whether it looks at some of the resources only."""
+        """Whether it covers a selection of the resources only."""
         return self.selection.partial
 
     @property
@@ -355,12 +360,12 @@ class Plan:
 
     @property
     def all_problems(self) -> tuple[Problem, ...]:
-        """The plan's own problems and those of its changes."""
+        """The problems of the plan and of its changes."""
         return (*self.problems, *(problem for change in self.changes for problem in change.problems))
 
 
 class Status(StrEnum):
-    """What became of a call. `blocked`: something it needs failed. `not_attempted`: the run stopped before it."""
+    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
 
     DONE = "done"
     FAILED = "failed"
@@ -370,10 +375,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one call, with the reason when it was not done.
+    """The result of one call, with the reason if it was not done.
 
-    id: what the service called the new resource. people: as in the call. unsure: it failed in so far as nobody can tell
-    whether it was done.
+    id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
     """
 
     call: str
@@ -388,14 +392,15 @@ class Outcome:
 
     @property
     def creates(self) -> bool:
-        """Whether the call makes something new, which doing it twice would double."""
+        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
         return is_creation(self.operation)
 
 
 def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
-    """Whether what a fresh plan still wants was accepted already: by all calls about it, or by the one that makes it.
+    """Whether a change of a fresh plan was already accepted: all calls of its resource are done, or its creation is.
 
-    What was made and does not show would be there twice if it were made again, whatever failed beside it.
+    A resource that was created but does not show yet would be duplicated by a second creation, whatever other call of
+    it failed.
     """
     mine = [outcome for outcome in outcomes if outcome.address == change.address]
     if all(outcome.status is Status.DONE for outcome in mine):
@@ -405,9 +410,9 @@ def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
-    """The end of a run: one outcome a call in the order of the plan, and what a look at the workspace has shown.
+    """The result of a run: one outcome per call, in the order of the plan, and the verification of the workspace.
 
-    converged: whether that is as planned; None when the run did not look. residue: what a fresh plan still wants.
+    converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
     """
 
     plan_digest: str
@@ -426,12 +431,12 @@ class ApplyReport:
 
     @property
     def left(self) -> tuple[Change, ...]:
-        """What a fresh plan still wants of the resources of this one."""
+        """The remaining changes of resources that this run had calls for."""
         return tuple(change for change in self.residue if change.address in self._touched)
 
     @property
     def others(self) -> tuple[Change, ...]:
-        """What it wants of other resources: somebody else changed them, or this run did without meaning to."""
+        """The remaining changes of other resources, changed by another writer or as a side effect of this run."""
         return tuple(change for change in self.residue if change.address not in self._touched)
 
     @property
@@ -440,7 +445,7 @@ class ApplyReport:
 
     @property
     def seen(self) -> bool:
-        """Whether a look at the workspace has shown all that was done."""
+        """Whether reading back showed everything that was done."""
         if self.converged is not False:
             return self.converged is True
         told = bool(self.residue) and not any(problem.is_error for problem in self.problems)

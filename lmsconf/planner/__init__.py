@@ -1,11 +1,11 @@
 """Desired resources and a snapshot → a plan, for any kind.
 
-kind, context                the protocol of a kind, and the state of one planning
+kind, context                the protocol Kind, and PlanContext, the state of one planning run
 selection, additive          which resources are planned: `--only`, `--except`, `--additive`
-identity, matching           which declaration describes which live resource
-plan, diff                   what differs, as changes
-calls, ordering              changes → calls in an order that works
+identity, matching           which live resource each declaration refers to
+plan, diff                   declared and live state → changes
+calls, ordering              changes → calls in dependency order
 renames                      creations that may be live resources under a new name
-measures, guards             what a plan takes away, and which limits it exceeds
-drift                        a plan of everything → what drifted
+measures, guards             what a plan deletes and revokes, and which limits that exceeds
+drift                        a plan of all manifests → drift
 """

@@ -1,4 +1,4 @@
-"""`--additive`: what is left of a change when nothing may be taken away or altered."""
+"""`--additive`: reduce a change to its additions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmsconf.planner.diff import Keyed
 
 
 def additions_only(sides: BeforeAfter) -> BeforeAfter:
-    """The same sides, where `after` only adds to lists of people and of choices."""
+    """Return the same state with an `after` that only adds to lists of people and choices."""
     before, after = sides.before or {}, sides.after or {}
     return replace(sides, after={key: _added(before[key], value) for key, value in after.items()})
 

@@ -1,4 +1,4 @@
-"""Steps → calls: an order that works, an id for each, and paths and bodies as they will be sent."""
+"""Steps → calls: in dependency order, each with an id, and with paths and bodies as they are sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Work = Sequence[tuple[Address, Sequence[Step]]]
 
 
 def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Call, ...]:
-    """The calls of all resources in one order. What cannot be ordered or referred to becomes a problem."""
+    """Return the calls of all resources in one order; record a problem for a cycle or an unresolved reference.
+
+    kinds: kind names in planning order. Returns no calls if a cycle cannot be broken.
+    """
     rank = {kind: position for position, kind in enumerate(kinds)}
     owners = [address for address, steps in work for _ in steps]
     steps = [step for _, mine in work for step in mine]
@@ -41,14 +44,14 @@ def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Ca
 
 
 def _phase(step: Step, before: set[int]) -> int:
-    """What may be refused goes first, while nothing is changed yet; what takes away goes last."""
+    """Return the phase: 0, before any change, for a call that may be refused and needs no other; 2 for a revocation."""
     if step.may_be_refused and not before:
         return 0
     return 2 if step.revokes else 1
 
 
 def _cut(planning: PlanContext, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
-    """Has the calls of a circle made at once that would only better have waited. False: there are none."""
+    """Break a cycle by dropping its `avoids` edges; those calls may be refused. Return False if it has none."""
     cut = False
     for position in circle:
         avoided = steps[position].avoids
@@ -89,9 +92,9 @@ def _call(planning: PlanContext, name: str, address: Address, step: Step, before
 
 
 def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequence[Step]) -> None:
-    """A call may only stand on an id to come when a call of this plan makes it."""
+    """Record a problem for each reference to an id that no call of this plan creates."""
     made = {ref for step in steps for ref in step.makes}
-    # What has an error of its own is not planned for that reason, which is told already.
+    # A resource with an error has no calls; that error is reported already.
     wrong = {problem.address for problem in planning.problems if problem.is_error}
     for owner, step in zip(owners, steps, strict=True):
         for ref in refs_in(step.path, step.body):
@@ -105,7 +108,7 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
 
 
 def refs_in(*values: object) -> Iterator[Ref]:
-    """Every id to come in a path or a body."""
+    """Yield every id not known yet in a path or a body, keys included."""
     for value in values:
         if isinstance(value, Ref):
             yield value

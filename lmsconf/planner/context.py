@@ -1,4 +1,4 @@
-"""What the kinds share while a plan is made: names and ids as they will be, and who leans on what."""
+"""The state that kinds share while a plan is made, and Planner, the planning part of the protocol Kind."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ SLOT: Final = "(slot)"
 
 
 class Terms(Protocol):
-    """The names and behaviours of the service, as kinds need them to write calls."""
+    """The API's field names, paths and behaviours that kinds need to build calls."""
 
     def body(self, operation: str, **values: object) -> dict[str, object]:
-        """A request body, canonical names replaced by those on the wire."""
+        """Return a request body with canonical field names replaced by those of the API."""
         ...
 
     def behaviour(self, key: str) -> str:
-        """How the service behaves where its specification is silent."""
+        """Return the configured behaviour for a point that the API specification leaves open."""
         ...
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
-        """Method and path of a call; an id to come stands in the path in braces."""
+        """Return method and path of a call; an id not known yet is a `{placeholder}` in the path."""
         ...
 
 
 class NameRegistry:
-    """Names and ids as they will be once the plan is carried out: the one bridge between the two.
+    """Names and ids as they will be after apply: the only mapping between the two.
 
-    Things that will be created have a name and no id yet; `ref` gives a Ref for them.
+    A resource to be created has a name and no id yet; `ref` returns a Ref for it.
     """
 
     def __init__(self) -> None:
@@ -47,46 +47,46 @@ class NameRegistry:
         self._shared: dict[tuple[str, str], list[str]] = {}
 
     def register(self, kind: str, name: str, id: RemoteId | None) -> None:
-        """A thing goes by that name; without an id it is still to be created."""
+        """Map a name to an id; None: the resource is still to be created."""
         self._ids[kind, name] = id
         if id is not None:
             self._names[kind, id] = name
 
     def alias(self, kind: str, name: str, id: RemoteId) -> None:
-        """A live thing shows as that name, which nothing can refer to: it leaves, or shares its name."""
+        """Set a name that shows a live row and cannot be referenced: the row is deleted, or its name a duplicate."""
         self._names[kind, id] = name
 
     def register_duplicate(self, kind: str, name: str, id: RemoteId) -> None:
-        """One more live thing of a name that something has already: it shows with its id."""
+        """Add another live row of a registered name; it is shown with its id."""
         holder = self._ids[kind, name]
         self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
         self._names[kind, id] = f"{name} (id {id})"
 
     def shared(self, kind: str, name: str) -> list[str]:
-        """The ids of the live things that share a name of which no declaration claims one."""
+        """Return the ids of live rows that share a name and of which none is declared."""
         return self._shared.get((kind, name), [])
 
     def name(self, kind: str, id: str) -> str | None:
-        """What the live thing with that id will be called."""
+        """Return the name of a live row after apply, or None."""
         return self._names.get((kind, id))
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether something will go by that name."""
+        """Whether the name will exist after apply."""
         return (kind, name) in self._ids
 
     def ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
-        """The id of the thing with that name, or what stands in for it until it is created."""
+        """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
         found = self._ids[kind, name]
         return stand_in if found is None else found
 
     def names(self, kind: str) -> list[str]:
-        """Every name that something of the kind will go by."""
+        """Return all names of the kind after apply."""
         return [name for of, name in self._ids if of == kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A declaration and the live thing it speaks of; None: it is to be created."""
+    """A declared resource and its live row; `row` is None if it is to be created."""
 
     declared: DesiredResource
     row: HasName | None
@@ -98,7 +98,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """A live thing that will be deleted: said under `absent`, owned and not declared, or gone `with_` its group."""
+    """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group."""
 
     address: Address
     row: HasName
@@ -107,7 +107,7 @@ class Deletion:
 
 
 class Undeclared(NamedTuple):
-    """A live resource that no manifest speaks of."""
+    """A live resource that no manifest declares or deletes."""
 
     address: Address
     row: HasName
@@ -115,7 +115,10 @@ class Undeclared(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class MatchResult:
-    """What is what within one kind."""
+    """The result of matching declarations with live resources of one kind.
+
+    gone: deletions. left_alone: how many rows `leave_alone` ignores. live: how many rows were read.
+    """
 
     matches: list[Match] = field(default_factory=list)
     gone: list[Deletion] = field(default_factory=list)
@@ -126,11 +129,11 @@ class MatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeAfter:
-    """A resource seen from both sides, in forms that hold only what the manifest speaks of.
+    """The live and the declared state of a resource, as forms limited to the keys that the manifest declares.
 
-    sizes: how many the live list under each key holds, for the guards' shares.
-    defaults: the keys of a creation that the service decides.
-    taken: the keys whose single value is something that the resource loses; each counts as a removal.
+    sizes: key → length of the live list, for the guards' shares.
+    defaults: keys of a creation that are left to the service.
+    taken: keys whose single value the resource loses; each counts as a removal.
     """
 
     before: Form | None
@@ -142,10 +145,10 @@ class BeforeAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """By what one resource may be another under a new name: their content, in a form that compares.
+    """The content of a resource in comparable form, to detect one that was renamed.
 
-    of: what is compared, in the words of the manifest. key: equal where the content is the same; None where there is
-    too little to compare. items: what the content is made of. type: only resources of one type can be the same.
+    of: the manifest key that is compared. key: equal for the same content; None if there is too little to compare.
+    items: the parts of the content. type: only resources of equal type are compared.
     """
 
     of: str
@@ -156,9 +159,9 @@ class Similarity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewParts:
-    """Parts of a resource that come, a field's choices, and those that stay though no manifest speaks of them.
+    """The parts of a resource, choices of a field, that are created beside live, undeclared ones that stay.
 
-    likely: a part that comes → those that live resources name where their declarations name it.
+    likely: new part → undeclared parts that live resources reference where their declarations reference the new one.
     """
 
     new: frozenset[str]
@@ -168,7 +171,7 @@ class NewParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A live thing that the service itself changes because of another change, `with_`; no call is about it."""
+    """A live resource that the service itself changes as a consequence of the change `with_`, without a call."""
 
     address: Address
     row: HasName
@@ -178,16 +181,16 @@ class Effect:
 
 
 class PlanContext:
-    """The state of one planning: inputs, what the kinds found out for each other, and problems on the way.
+    """The state of one planning run: inputs, facts that kinds record for each other, and problems.
 
-    gone      what will be deleted
-    kept      for what something live leans on now and will lean on later: who
-    shifts    for each live thing that leans elsewhere later: what it leaves, and what it turns to
-    leaving   compared e-mails of people who leave some group
-    measures  what kinds count for guards, beside what shows in changes
-    effects   what the service itself changes because of the plan's own changes
-    parts     for each live resource, the parts that come beside others that no manifest speaks of
-    notes     a kind's own, under names of its own
+    gone      addresses to be deleted
+    kept      reference target → live resources that reference it both before and after apply
+    shifts    (dropped, added) references of each live resource whose references change
+    leaving   normalised e-mails of people who are removed from some group
+    measures  guard measures that kinds take beyond what the changes show
+    effects   changes that the service itself makes as a consequence of planned ones
+    parts     live resource → its new parts, if it also has undeclared ones
+    notes     private state of a kind, under keys of its own
     """
 
     def __init__(self, snapshot: Snapshot, policy: Policy, terms: Terms, chosen: Callable[[Address], bool]) -> None:
@@ -213,7 +216,7 @@ class PlanContext:
         address: Address | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a problem; all of them are told together."""
+        """Record a problem; all are reported together."""
         self.problems.append(
             Problem(
                 code=code,
@@ -227,69 +230,69 @@ class PlanContext:
 
 
 class Planner(Protocol):
-    """What a kind adds to planning. All of it is pure but for what it notes in the Planning."""
+    """The planning part of a kind. All methods are pure, except that they record facts in the PlanContext."""
 
     @property
     def noun(self) -> str:
-        """What people call one of them."""
+        """The display name of one resource."""
         ...
 
     @property
     def plural(self) -> str:
-        """What people call several of them."""
+        """The display name of several resources."""
         ...
 
     @property
     def is_relation(self) -> bool:
-        """Whether it only ties others together, so that deleting one is a removal and not a deletion."""
+        """Whether it only links other resources, so that deleting one counts as a removal, not a deletion."""
         ...
 
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """Which declaration speaks of which live thing. Tells the book every name as it will be."""
+        """Match declarations with live resources, and register every name as it will be after apply."""
         ...
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Both sides of a declared resource; None when a problem was found that leaves nothing to compare."""
+        """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
         ...
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """What a resource that goes holds; `after` is None."""
+        """Return the live state of a resource to be deleted; `after` is None."""
         ...
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Called once when all kinds are compared: notes for other kinds what leans on what."""
+        """Record facts for other kinds, and check the kind as a whole. Called once, when all kinds are compared."""
         ...
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """What a difference between the sides of a live resource is: an update, or a replacement."""
+        """Return how a live resource that differs is changed: by an update or a replacement."""
         ...
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """The calls that lead from `before` to `after`."""
+        """Return the calls that change the resource from `before` to `after`."""
         ...
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """The calls that delete it."""
+        """Return the calls that delete the resource."""
         ...
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """What else must be there for it."""
+        """Return the resources that the declaration depends on."""
         ...
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """How much of the change a later plan can take back. Asked when every kind has concluded."""
+        """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
         ...
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The ids that the answer to a call teaches."""
+        """Return the ids in the response to a call."""
         ...
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """What a live resource holds, as far as it was read."""
+        """Return the state of a live resource, as far as it was read."""
         ...
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """By what a resource may be another one under a new name; None where a name cannot change unseen."""
+        """Return the content by which a renamed resource is detected; None if renames need no detection."""
         ...

@@ -1,7 +1,7 @@
-"""Two forms of one resource → what differs, key by key. The door to deepdiff.
+"""Two forms of one resource → field changes. The only module that imports deepdiff.
 
-Lists without order arrive as sets or keyed names, and are compared by two set differences: as sequences, a group of
-ten thousand would take seconds.
+Unordered lists are sets or keyed names, and are compared by two set differences: as sequences, a group of ten thousand
+would take seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Names that have an identity beside the name: key → name, in the order in which they are shown."""
+    """Names with an identity of their own: key → name, in display order."""
 
     names: Mapping[str, str]
 
@@ -35,7 +35,7 @@ class Keyed:
 
 
 class _Lists:
-    """A deepdiff operator that compares lists without order and notes the outcome."""
+    """A deepdiff operator that compares unordered lists and collects the field changes."""
 
     def __init__(self) -> None:
         self.changes: list[FieldChange] = []
@@ -52,7 +52,7 @@ class _Lists:
 
 
 def differences(before: Form, after: Form) -> tuple[FieldChange, ...]:
-    """What differs between two forms of the same keys, in the order of the keys."""
+    """Return the field changes between two forms, in the order of their keys."""
     from deepdiff import DeepDiff
 
     lists = _Lists()
@@ -78,7 +78,7 @@ def _side(value: object) -> Json:
 
 
 def _members(value: object) -> frozenset[object] | None:
-    """The members of a list without order, None for anything else."""
+    """Return the members of an unordered list; None for any other value."""
     if isinstance(value, frozenset):
         return value
     if isinstance(value, Keyed):

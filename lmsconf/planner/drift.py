@@ -1,4 +1,4 @@
-"""A plan of everything, the snapshot that it was made from, and the plan of a base → Drift. A pure function."""
+"""A plan of all manifests, its snapshot, and the plan of a base → Drift. A pure function."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lmsconf.model.values import Action, Change, DesiredResource, FieldChange, P
 from lmsconf.planner.renames import CLOSE, POSSIBLE
 
 TAKE_OVER: Final = "export --into"
-"""The command that writes manifests for what no manifest speaks of."""
+"""The command that writes manifests for undeclared live resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """Manifests that are taken to be applied, and what they would change: in that the workspace was changed by hand.
+    """Base manifests that count as applied, and their planned changes: where there are any, the workspace was edited.
 
-    changes: None where they cannot be planned. lost: the addresses of which that cannot be told.
+    changes: None if they cannot be planned. lost: addresses whose changes are unknown.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known beside manifests and workspace.
+    """Inputs of a drift report besides plan, snapshot and declarations.
 
-    applied  the manifests that were applied before, where they are named
-    edits    id of a live resource → who changed it last
-    broken   errors of what could not be planned
-    needs    declared resource → what else must be there for it
-    renamed  what the plan takes for renamed by hand → the live resource that it was renamed to
-    command  how lmsconf is called for this project and workspace
+    applied  the base manifests, applied before; None without a base
+    edits    id of a live resource → its last edit
+    broken   errors of resources that could not be planned
+    needs    declared resource → its dependencies
+    renamed  resource that the plan takes for renamed by hand → the live resource under the new name
+    command  the lmsconf command line for this project and workspace
     """
 
     applied: Applied | None = None
@@ -64,7 +64,10 @@ def make_drift(
     today: date,
     count_unmanaged: bool = False,
 ) -> Drift:
-    """What differs. `declared` is what the manifests declare for the workspace, also what could not be planned."""
+    """Return the drift report. `declared` holds all declarations for the workspace, also unplannable ones.
+
+    today decides which `ignores` have expired. count_unmanaged: report undeclared resources as findings too.
+    """
     lost = {problem.address for problem in evidence.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {one.address: one for one in plan.renames}
@@ -102,7 +105,7 @@ def make_drift(
 
 
 def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
-    """Entries under `ignore` whose day has come: what they hid counts again."""
+    """Yield a warning for each expired entry under `ignore`; the differences that it hid count again."""
     for one in ignores:
         if not one.holds(today):
             yield Problem(
@@ -115,7 +118,7 @@ def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
 
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
-    """The problems that are about what is. What would stand in the way of an apply is for the plan to tell."""
+    """Yield the plan's problems on the live state: not those that findings show, nor those that only block an apply."""
     findings = {str(one.address) for one in plan.renames}
     for problem in plan.all_problems:
         is_told = problem.code in (POSSIBLE, CLOSE) and problem.address in findings
@@ -124,7 +127,7 @@ def _comparing(plan: Plan) -> Iterator[Problem]:
 
 
 def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[Problem]:
-    """Entries that nothing fits: the difference is gone, or the pattern is misspelt."""
+    """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
     names = [str(address) for address in addresses]
     for one in ignores:
         if not any(fits(name, one.pattern) for name in names):
@@ -138,7 +141,7 @@ def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[P
 
 
 def _sorted_out(found: Iterable[Finding], ignores: Sequence[Ignore]) -> tuple[list[Finding], list[Ignored]]:
-    """The findings that count and those that an entry hides, each by address."""
+    """Return the findings that count and those that an entry ignores, both sorted by address."""
     counted: list[Finding] = []
     ignored: list[Ignored] = []
     for finding in sorted(found, key=lambda one: (one.address, one.id or "")):
@@ -162,9 +165,9 @@ _STATES: Final = {
 def _doubtful(
     changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: Evidence
 ) -> AbstractSet[Address]:
-    """What an apply could make a second time, and all that it would make along with that.
+    """Return the resources that an apply could duplicate, and, transitively, all that depend on them.
 
-    Nothing tells which live resource it is, or whether it is one at all.
+    Each may be a live resource under another name; which one, if any, is unknown.
     """
     found = {
         change.address
@@ -189,11 +192,11 @@ def _finding(
     before = _before(change, evidence.applied)
     cause = None if before is None else Cause.BY_HAND if before else Cause.NOT_APPLIED
     known = {one.path for each in before or () for one in each.fields}
-    # Of what is there on one side only, no keys are told.
+    # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
     keys = before and all(each.fields for each in before)
     unapplied = tuple(one.path for one in change.fields if keys and one.path not in known)
     owned = state is State.UNDECLARED and change.source is None
-    # What goes with its group stays with it, too: there is nothing of its own to take over.
+    # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None
     pattern = shlex.quote(exactly(str(change.address)))
     return Finding(
@@ -219,14 +222,14 @@ def _finding(
 
 
 def _before(change: Change, applied: Applied | None) -> Sequence[Change] | None:
-    """What manifests that were applied before would change in the same resource; None where that is not known."""
+    """Return the changes that the base manifests would make to the same resource; None if unknown."""
     if applied is None or applied.changes is None or str(change.address) in applied.lost:
         return None
     return [one for one in applied.changes if one.address == change.address or _is_of_one_row(one, change)]
 
 
 def _is_of_one_row(one: Change, other: Change) -> bool:
-    """Whether two changes are of the same live resource, by whatever names."""
+    """Whether two changes concern the same live resource, whatever their names."""
     return one.id is not None and (one.address.kind, one.id) == (other.address.kind, other.id)
 
 
@@ -241,7 +244,10 @@ def _unplannable(applied: Applied | None) -> Iterator[Problem]:
 
 
 def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
-    """The line that makes the workspace as the manifests say. What goes because it is owned goes with everything."""
+    """Return the command that restores the declared state.
+
+    Deletions by ownership are not planned under `--only`, so they take an apply of everything but `doubtful`.
+    """
     if not owned:
         return f"{evidence.command} apply --only {pattern}"
     known = sorted(address for address in doubtful if address in evidence.needs)
@@ -249,14 +255,14 @@ def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
-    """The line that makes the manifests say what is live, where there is one."""
+    """Return the command that writes the live state into the manifests; None if there is none."""
     if goes_along:
         return None
     return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"
 
 
 def _turned(change: FieldChange) -> FieldDrift:
-    """What a plan would do to a key, said as what is: what it would add is missing, what it would remove is extra."""
+    """Return a planned field change as drift: what the plan would add is missing, what it would remove is extra."""
     return FieldDrift(
         path=change.path, declared=change.after, live=change.before, missing=change.added, extra=change.removed
     )
@@ -265,7 +271,7 @@ def _turned(change: FieldChange) -> FieldDrift:
 def _coverage(
     plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource], lost: AbstractSet[str | None]
 ) -> Iterator[Coverage]:
-    """The managed share of each kind that was read and that somebody may want to be managed."""
+    """Yield the numbers of managed and live resources of each kind."""
     alone = {group.kind: group.left_alone for group in plan.unmanaged}
     for kind in _kinds(plan, declared):
         listing = snapshot.of(kind)
@@ -283,6 +289,6 @@ def _coverage(
 
 
 def _kinds(plan: Plan, declared: Sequence[DesiredResource]) -> list[str]:
-    """The kinds that the manifests declare, change or list as unmanaged. Undeclared people are nobody's business."""
+    """Return the kinds that are declared, changed or unmanaged. Undeclared people do not count as unmanaged."""
     named = [one.address.kind for one in declared]
     return sorted({*named, *(one.address.kind for one in plan.changes), *(one.kind for one in plan.unmanaged)})

@@ -1,6 +1,6 @@
-"""What stops an apply: too much deleted or taken away, what looks like a rename, likely refusals, protected things.
+"""Guards, which block an apply: too many deletions or removals, likely renames and refusals, protected resources.
 
-A plan holds what the guards measure, so that a saved plan is judged again by the limits of the day it is applied.
+A plan stores its measures, so that a saved plan is checked against the limits in force when it is applied.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
 from lmsconf.model.values import Action, Change, FieldChange, Guard, Json, Measure
 
 SMALL: Final = 20
-"""Lists shorter than this have no share limit: half of four people is two people."""
+"""Lists shorter than this have no share limit: there, a few items are a large share."""
 
 NAMING: Final = ("name", "email")
-"""The keys by which a resource goes; when one changes, it is renamed."""
+"""The keys that name a resource: a change of one is a rename."""
 
 CHOICE: Final = "choices."
-"""What the path of a choice begins with that keeps its id and gets another name."""
+"""The prefix of a field path that renames a choice, which keeps its id."""
 
 _LOSSES: Final = {
     "admin": "admin rights",
@@ -30,7 +30,7 @@ _LOSSES: Final = {
     "archived": "access",
     "custom_archive_date": "access",
 }
-"""The keys of single values that a person can lose, or be shut out by, and what that is called."""
+"""Keys of single values whose change revokes something from a person → what is revoked, for messages."""
 
 _UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
 
@@ -38,9 +38,9 @@ _UNKNOWN: Final = {"answers": "the answers of a number of people that is not kno
 def evaluate_guards(
     measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
 ) -> tuple[Guard, ...]:
-    """How a plan stands to each guard that is on.
+    """Return the state of each enabled guard: its limit, the total, and whether it is tripped.
 
-    beside: other guards that it is judged under as well, and how a reason names them. The stricter limit holds.
+    beside: a phrase for reasons, and further guards that apply too. The stricter limit holds.
     """
     given, found = list(consents), []
     for name in GUARDS:
@@ -79,13 +79,13 @@ def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Seque
 
 
 def total(measures: Sequence[Measure]) -> int | None:
-    """The sum of what was counted; None where part of it is not known."""
+    """Return the sum of what was taken; None if a part is unknown."""
     taken = [one.taken for one in measures]
     return None if None in taken else sum(filter(None, taken))
 
 
 def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Measure]) -> str | None:
-    """Why the guard stops, in words; None when it does not."""
+    """Return why the guard trips, as text; None if it does not."""
     if counted is None:
         return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
     if limit.count is not None and counted > limit.count:
@@ -99,21 +99,21 @@ def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Mea
 
 
 def has_share(limit: Limit | None) -> bool:
-    """Whether a guard stops by share at all."""
+    """Whether the guard has a share limit."""
     return limit is not None and limit.share is not None
 
 
 def many_may_change(limit: Limit | None, most: int, live: int) -> bool:
-    """Whether so many could be a larger share than a guard lets pass, of at least so many that are live."""
+    """Whether up to `most` changes within the count limit could exceed the share limit of at least `live` rows."""
     if limit is None or limit.share is None:
         return False
     return min(most, inf if limit.count is None else limit.count) > limit.share * max(live, SMALL)
 
 
 def enough_live(taken: int, limit: Limit | None, *, least: int = 0) -> float:
-    """How many must be live so that the share that is taken stops nothing; 0 where no share can, or the total does.
+    """Return how many rows must be live for `taken` to stay within the share limit (inf if that is 0).
 
-    least: where no more than these are enough, no share is looked at.
+    0 if no share is checked: nothing is taken, no share limit, over the count limit, or `least` rows are enough.
     """
     if not taken or limit is None or limit.share is None or (limit.count is not None and taken > limit.count):
         return 0
@@ -129,7 +129,7 @@ def _counted(name: str, total: int) -> str:
 
 
 def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
-    """What a plan may not do to protected resources; nothing lifts it."""
+    """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it."""
     for change in changes:
         if not patterns or not matches(str(change.address), patterns):
             renamed = [one for one in change.fields if one.path in NAMING and patterns]
@@ -148,7 +148,7 @@ def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Pr
 
 
 def _is_loss(one: FieldChange) -> bool:
-    """Whether a single value goes by which somebody could do something, or comes by which access ends."""
+    """Whether a change of a single value revokes a right or ends access."""
     if one.path in ("archived", "custom_archive_date"):
         return bool(one.after)
     return one.path in _LOSSES and one.before is True and one.after is not True

@@ -1,4 +1,4 @@
-"""Which declaration speaks of which live resource: by pinned id, by name, or by a name it had before."""
+"""Match declarations with live resources: by pinned id, by name, or by an earlier name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ L = TypeVar("L", bound=HasName)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a declaration says of its identity, for a resource or for a choice."""
+    """The declared identity of a resource or a choice.
+
+    pin: the declared id. previously: earlier names. label: how problems name it.
+    """
 
     name: str
     pin: RemoteId | None
@@ -29,7 +32,10 @@ class Claim:
 
 @dataclass(slots=True)
 class Found(Generic[L]):
-    """The live thing of each claim (None: to be created), what nothing claims, and what is wrong with the claims."""
+    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
+
+    broken: positions of claims with an error.
+    """
 
     live: list[L | None] = field(default_factory=list)
     unclaimed: list[L] = field(default_factory=list)
@@ -40,11 +46,11 @@ class Found(Generic[L]):
 def find(
     claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
 ) -> Found[L]:
-    """Matches claims with live things of the same kind. Claims in `broken` have an error and no match.
+    """Match claims with live rows of the same kind. Claims in `broken` have an error and no match.
 
-    A pinned id wins, then the name, then `previously`, which may move a whole chain up by one name. Creations are
-    refused when the listing is incomplete and when their name looks like another; where only a machine could tell the
-    names apart, that is a warning.
+    A pinned id takes precedence over the name, and the name over `previously`, which may shift a chain of names by one.
+    A creation is an error if the listing is incomplete (`incomplete` says why), or if its name differs from another
+    only in case or surrounding blanks; a name that is merely drawn alike is a warning.
     """
     return _Matching(claims, lives, incomplete, noun).run()
 
@@ -118,7 +124,7 @@ class _Matching(Generic[L]):
                 self._take(index, live)
 
     def _free(self, name: str) -> list[L]:
-        """The live things of that name that no pin has claimed."""
+        """Return the live rows of that name that no pin has claimed."""
         return [
             live
             for live in self.by_name.get(name, [])
@@ -145,7 +151,7 @@ class _Matching(Generic[L]):
         )
 
     def _circles(self) -> None:
-        """Names that swapped look the same before and after, so only ids can tell."""
+        """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
         done: set[int] = set()
         for start in sorted(self.match):
             path = self._circle_from(start, done)
@@ -177,11 +183,11 @@ class _Matching(Generic[L]):
         return path[path.index(at) :] if at in path else []
 
     def _other(self, path: list[int], index: int) -> L:
-        """Whom `index` would become: the live one under the name it had before."""
+        """Return the live row that claim `index` of the cycle would take over: the one under its earlier name."""
         return self.match[path[(path.index(index) + 1) % len(path)]]
 
     def _moved(self) -> None:
-        # Whether a new name is live cannot be told from a listing that may lack it.
+        # A listing that may lack the new name does not show that a resource still has its earlier one.
         whole = self.incomplete is None
         for index, claim in enumerate(self.claims):
             if whole and claim.pin is None and index not in self.match and index not in self.found.broken:
@@ -191,7 +197,7 @@ class _Matching(Generic[L]):
                 self._settled(index)
 
     def _goes_by_its_name(self, index: int) -> bool:
-        """Whether a claim has the live thing that is called so already."""
+        """Whether the matched live row already has the declared name."""
         live = self.match.get(index)
         return live is not None and normal(live.name) == self.claims[index].name and index not in self.found.broken
 
@@ -206,7 +212,7 @@ class _Matching(Generic[L]):
         )
 
     def _move(self, index: int, seen: set[int]) -> bool:
-        """Takes over a live thing under an earlier name; moves its holder on first when it has somewhere to go."""
+        """Match a claim with a live row of an earlier name, rematching the claim that holds it where possible."""
         seen.add(index)
         for old in self.claims[index].previously:
             lives = self._free(old)
@@ -229,7 +235,7 @@ class _Matching(Generic[L]):
         return False
 
     def _moves_on(self, holder: int, seen: set[int]) -> bool:
-        """Whether the claim that now holds a name by that name can take an earlier one of its own instead."""
+        """Rematch a claim that holds a row by name to an earlier name of its own; return whether that succeeded."""
         if not self.claims[holder].previously or not self._goes_by_its_name(holder):
             return False
         live = self.match.pop(holder)
@@ -268,7 +274,7 @@ class _Matching(Generic[L]):
                 self._confusable(index, others[0])
 
     def _not_live(self, index: int) -> None:
-        """An earlier name that nothing has is misspelt, or the resource was renamed or deleted by hand since."""
+        """Warn of earlier names that are not live: misspelt, or the resource was renamed or deleted by hand since."""
         claim = self.claims[index]
         if any(old in self.by_name for old in claim.previously):
             return
@@ -297,7 +303,7 @@ class _Matching(Generic[L]):
 
 
 def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
-    """The names by what somebody sees of them."""
+    """Group names by key."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         found[key(name)].append(name)

@@ -1,4 +1,4 @@
-"""The two protocols that keep the core free of kinds and of HTTP: Kind and Api."""
+"""The protocol Kind, which keeps the planner independent of any one kind, and Entry, which a kind parses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lmsconf.planner.context import Planner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One item of a manifest section, checked against its kind's schema, with lists of people read from their files.
+    """One item of a manifest section, valid against its kind's schema, with lists of people read from their files.
 
-    `report` takes what only a kind can find wrong; parsing goes on, so that all problems are told together.
+    `report` collects the problems that only a kind can detect; parsing continues, so that all are shown together.
     """
 
     body: Mapping[str, Json]
@@ -26,9 +26,9 @@ class Entry:
 
 
 class Kind(Planner, Protocol):
-    """A kind of resource: all that is known of it stands in one module.
+    """A kind of resource, with all code specific to it: parsing, checking, and its part in planning (Planner).
 
-    rank: kinds of a lower rank are planned first, because others name them.
+    rank: kinds of a lower rank are planned first, because others reference them.
     """
 
     @property
@@ -43,15 +43,15 @@ class Kind(Planner, Protocol):
     def absent_schema(self) -> Mapping[str, Json]: ...
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """The declarations of one manifest entry."""
+        """Yield the resources that one manifest entry declares."""
         ...
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """What one entry under `absent` wants gone."""
+        """Yield the resources that one entry under `absent` declares to be deleted."""
         ...
 
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """What can be wrong between declarations, without the workspace; `everything` maps kind to declarations."""
+        """Yield problems between declarations, found without a snapshot; `everything` maps kind to declarations."""
         ...

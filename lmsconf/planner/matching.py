@@ -1,4 +1,4 @@
-"""Identity of the resources that go by a name: declared, absent, owned, left alone, or nobody's business."""
+"""Match named resources: a live one is declared, under `absent`, owned, ignored (`leave_alone`) or unmanaged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RENAMED: Final = "old names and new ones"
 def identify_named(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
 ) -> MatchResult:
-    """Matches declarations with the live resources of a kind, and tells the book every name as it will be."""
+    """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
     listing = planning.snapshot.of(kind)
     out, found = match_declared(planning, kind, noun, declared, listing.rows)
     left = _take_absent(planning, kind, out, absent, found.unclaimed, {row.id for row in found.live if row})
@@ -37,7 +37,7 @@ def identify_named(
 def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], rows: Sequence[HasName]
 ) -> tuple[MatchResult, Found[HasName]]:
-    """Which declaration speaks of which live resource; problems are told, and the book knows what is declared."""
+    """Match declarations with live rows, record problems, and register the declared names."""
     incomplete = planning.snapshot.of(kind).incomplete
     found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
     planning.problems.extend(found.problems)
@@ -54,19 +54,19 @@ def match_declared(
 
 
 def _doubtful(planning: PlanContext) -> set[Address]:
-    """What is declared, and has an error because of which nobody knows what is live of it."""
+    """Return the declared addresses whose live resource is unknown because of an error."""
     return cast("set[Address]", planning.notes.setdefault(_DOUBTFUL, set()))
 
 
 def _renamed(planning: PlanContext) -> dict[Address, Address]:
-    """For each live thing that the manifests rename: how it goes now, and how it will."""
+    """Return current address → new address of each live resource that the manifests rename."""
     return cast("dict[Address, Address]", planning.notes.setdefault(_RENAMED, {}))
 
 
 def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
-    """Whether what a declaration names cannot be told from another, or has an error of its own.
+    """Whether a referenced resource is ambiguous or has an error of its own.
 
-    Its own error says all there is to say; where that is not told, or there is none, this tells one.
+    Records a problem, unless the resource's own error is reported anyway.
     """
     doubtful = named in _doubtful(planning)
     if (ids := planning.book.shared(named.kind, named.name)) and not doubtful:
@@ -92,7 +92,7 @@ def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLo
 
 
 def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
-    """What becomes of something that nothing will go by, and what to write instead. near: what it looks like."""
+    """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
     new = _renamed(planning).get(named)
     if new is not None:
         return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
@@ -124,7 +124,7 @@ def _take_absent(
     free: Sequence[HasName],
     claimed: set[str],
 ) -> list[HasName]:
-    """Moves what `absent` names from the free rows to those that go; the rest is returned."""
+    """Record a deletion for each row that `absent` lists; return the other free rows."""
     by_name: defaultdict[str, list[HasName]] = defaultdict(list)
     by_id = {row.id: row for row in planning.snapshot.of(kind).rows}
     for row in by_id.values():
@@ -168,7 +168,7 @@ def _take_absent(
 
 
 def _other_name(planning: PlanContext, one: DeleteEntry, pinned: HasName, named: Sequence[HasName]) -> None:
-    """An entry whose id and name mean different things deletes neither."""
+    """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
     name = one.address.name
     planning.problem(
         "absent/other-name",
@@ -181,7 +181,7 @@ def _other_name(planning: PlanContext, one: DeleteEntry, pinned: HasName, named:
 
 
 def _other_id(planning: PlanContext, one: DeleteEntry, pin: str, named: Sequence[HasName]) -> None:
-    """Once a twin is deleted by its id, this is how its entry looks, so it cannot be an error."""
+    """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
     planning.problem(
         "absent/other-id",
         f'{one.address}: nothing with the id "{pin}" is live, {_live_as(one.address.name, named)}',
@@ -198,9 +198,9 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
-    """What to say of something that is not live: what is near, or that it may be live beyond what was read.
+    """Return the hint for a name that is not live: `near`, or that the listing is incomplete.
 
-    otherwise: the way out where nothing is near.
+    otherwise: the hint if `near` is None.
     """
     why = planning.snapshot.of(kind).incomplete
     if why is None:
@@ -209,15 +209,15 @@ def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwis
 
 
 def alike(name: str, names: Iterable[str]) -> str | None:
-    """One of the names that somebody may have meant who wrote another: by its look, or by a pattern."""
+    """Return another name that may have been meant: one that is drawn alike, or that `name` matches as a pattern."""
     looks = skeleton(name)
     return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
 
 
 def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = None) -> None:
-    """An entry that finds nothing to delete is noted; where the listing is not whole, nobody knows.
+    """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
 
-    stays: the name of something that is live, and that the entry may have meant.
+    stays: a live name that the entry may have meant; then it is a warning.
     """
     why = planning.snapshot.of(one.address.kind).incomplete
     if why is not None:
@@ -250,7 +250,7 @@ def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = N
 
 
 def _settle(planning: PlanContext, kind: str, out: MatchResult, rows: Sequence[HasName]) -> None:
-    """Sorts what no entry speaks of into owned, left alone and unmanaged."""
+    """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
     owned: defaultdict[str, list[HasName]] = defaultdict(list)
@@ -279,7 +279,7 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult, rows: Sequence[H
 
 
 def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasName]) -> None:
-    """Of several by one name nobody said which goes. The plan shows them, and an export can still declare one."""
+    """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
         f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
@@ -290,7 +290,7 @@ def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasNa
 
 
 def refuse_taken(planning: PlanContext, out: MatchResult, rows: Sequence[HasName]) -> None:
-    """A name cannot be taken from a live resource that keeps it: two would go by it, and neither could be named."""
+    """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
     moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
     taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
@@ -312,7 +312,7 @@ def refuse_taken(planning: PlanContext, out: MatchResult, rows: Sequence[HasName
 
 
 def _moves(planning: PlanContext, match: Match) -> bool:
-    """Whether this plan gives a live resource another name."""
+    """Whether the plan renames the live resource."""
     row = match.row
     return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
 

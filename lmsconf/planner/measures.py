@@ -19,9 +19,9 @@ def measure(
     counted: Sequence[Measure],
     likely: Sequence[Address],
 ) -> tuple[Measure, ...]:
-    """Everything that a guard has an opinion on.
+    """Return everything that the guards count in a plan.
 
-    counted: what the kinds have counted themselves. likely: the resource of each likely rename.
+    found: match result by kind. counted: measures that the kinds took. likely: the resource of each likely rename.
     """
     risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
     return (
@@ -38,7 +38,7 @@ def measure(
 def _deleted(
     kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
-    """By kind: what is deleted of what is live. Kinds whose deletion is a removal count there."""
+    """Yield, by kind, the deletions (replacements included) of all live resources; for a relation they are removals."""
     gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
     for kind, taken in sorted(gone.items()):
         guard = "removals" if kinds[kind].is_relation else "deletes"
@@ -48,14 +48,14 @@ def _deleted(
 def _updated(
     kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
-    """By kind: what is changed in place of what is live."""
+    """Yield, by kind, the updates of all live resources."""
     changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
     for kind, taken in sorted(changed.items()):
         yield Measure(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
-    """What is taken out of the lists of a resource that stays, or leaves with one that goes."""
+    """Yield the items that a change removes from lists; a deletion removes all members and managers."""
     if change.action is Action.DELETE:
         for key, size in sides.sizes.items():
             if size and key in ("members", "managers"):
@@ -69,7 +69,7 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
 def _lost(
     kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
 ) -> Iterator[Measure]:
-    """Single values that resources lose, by kind and key: how many do, of all that are live."""
+    """Yield, by kind and key, how many resources lose a single value, of all live ones."""
     lost = Counter(
         (change.address.kind, one.path) for change, sides in changes for one in change.fields if one.path in sides.taken
     )

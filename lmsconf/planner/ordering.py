@@ -1,7 +1,6 @@
-"""Puts calls in an order in which each finds what it uses and nothing that is still leaned on is ended.
+"""Order calls topologically: create before use, release before delete.
 
-make before use, free before end. The nodes are calls, not resources: one resource may need a call before another's
-and a call after it.
+The nodes are calls, not resources: one resource may need a call before another's and a call after it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from lmsconf.model.address import Ref
 from lmsconf.model.values import Step
 
 
-class Circle(Exception):  # a finding about a graph, not an error of the program
-    """Calls that wait for each other; `members` are their positions."""
+class Circle(Exception):  # a property of the graph, not an error of the program
+    """A dependency cycle of calls; `members` are their positions."""
 
     def __init__(self, members: Sequence[int]) -> None:
         super().__init__(f"{len(members)} calls wait for each other")
@@ -23,7 +22,7 @@ class Circle(Exception):  # a finding about a graph, not an error of the program
 
 
 def needs(steps: Sequence[Step]) -> list[set[int]]:
-    """For each step the positions of those that must be done before it. Linear in what the steps mention."""
+    """Return, for each step, the positions of the steps it depends on. Linear in the number of references."""
     makers: defaultdict[Ref, list[int]] = defaultdict(list)
     freers: defaultdict[Ref, list[int]] = defaultdict(list)
     for position, step in enumerate(steps):
@@ -41,7 +40,7 @@ def needs(steps: Sequence[Step]) -> list[set[int]]:
 
 
 def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
-    """Positions in an order that respects `before`, lowest `rank` first. Raises Circle."""
+    """Return the positions in an order that respects `before`, lowest `rank` first. Raises Circle for a cycle."""
     waiting = [len(one) for one in before]
     after: defaultdict[int, list[int]] = defaultdict(list)
     for position, one in enumerate(before):
@@ -63,7 +62,7 @@ def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> lis
 
 
 def _circle(before: Sequence[set[int]], left: set[int]) -> list[int]:
-    """One circle among positions of which each waits for another one of them."""
+    """Return one cycle among positions `left`, of which each depends on another one of them."""
     path, at = [], min(left)
     while at not in path:
         path.append(at)

@@ -1,4 +1,4 @@
-"""Declared + snapshot + policy → Plan. A pure function: equal inputs give equal plans, whatever the order of either."""
+"""Declarations + snapshot + policy → Plan. A pure function: equal inputs in any order give equal plans."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from lmsconf.planner.renames import possible_renames
 from lmsconf.planner.selection import Selection
 
 NOT_LIVE = sha256(None)
-"""The fingerprint of what is not there yet."""
+"""The fingerprint of a resource that is not live."""
 
 OWNED = "it is owned, and no manifest declares it"
-"""Why something goes of which nothing is said."""
+"""The reason of a deletion without an entry under `absent`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
-    """What the manifests say, with the digest of all the files that said it."""
+    """The content of all manifests, with their files, and one digest of these."""
 
     declared: tuple[DesiredResource, ...] = ()
     absent: tuple[DeleteEntry, ...] = ()
@@ -49,7 +49,7 @@ class Manifests:
 
 @dataclass(slots=True, kw_only=True)
 class Item:
-    """One resource that changes, on its way to being a Change and its calls."""
+    """One resource that changes, before it becomes a Change and calls."""
 
     address: Address
     subject: Match | Deletion | Effect
@@ -69,7 +69,10 @@ def make_plan(
     created_at: str,
     offline: bool = False,
 ) -> Plan:
-    """What it takes to make the workspace match. Raises ProblemsFound, with all of them, when that cannot be told."""
+    """Return the plan that makes the workspace match the manifests.
+
+    created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
+    """
     here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     gone = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, here, policy)
@@ -128,7 +131,7 @@ def make_plan(
 
 
 def outlived(absent: Iterable[DeleteEntry], policy: Policy) -> Iterator[Problem]:
-    """Entries under `absent` that are still there after the day that they name."""
+    """Yield an error for each entry under `absent` after its `until` date."""
     for one in absent:
         here = one.applies_in(policy.workspace)
         if here and one.until is not None and policy.today > one.until:
@@ -142,14 +145,14 @@ def outlived(absent: Iterable[DeleteEntry], policy: Policy) -> Iterator[Problem]
 
 
 def left_alone(declared: Iterable[DesiredResource], policy: Policy) -> Iterator[Problem]:
-    """Declarations of what the project file leaves alone."""
+    """Yield an error for each declaration that `leave_alone` in the project file ignores."""
     for one in declared:
         if one.applies_in(policy.workspace) and matches(str(one.address), policy.leave_alone):
             yield _left_alone(one, one.address)
 
 
 def _renamed_though_left_alone(found: Iterable[MatchResult], policy: Policy) -> Iterator[Problem]:
-    """Declarations of something live that is left alone by the name that it has now."""
+    """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
     for match in (match for identified in found for match in identified.matches):
         if match.row is not None and normal(match.row.name) != match.address.name:
             now = Address.of(match.address.kind, normal(match.row.name))
@@ -168,7 +171,7 @@ def _left_alone(declared: DesiredResource, name: Address) -> Problem:
 
 
 def _items(kind: Kind, planning: PlanContext, found: MatchResult, left_out: list[Address]) -> list[Item]:
-    """The resources of one kind that change, by address."""
+    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[Item] = []
     for match in found.matches:
         if not planning.chosen(match.address):
@@ -199,9 +202,9 @@ def _items(kind: Kind, planning: PlanContext, found: MatchResult, left_out: list
 def _with_effects(
     planning: PlanContext, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
 ) -> list[Item]:
-    """The items with what the service itself changes because of them, each in its place.
+    """Return the items with the changes that the service itself makes because of them, sorted.
 
-    Nobody could tell what comes of a resource that a call and the service change at the same time: that is refused.
+    Refuses a resource that both a call and the service would change: the result would be undefined.
     """
     changed = {item.address for item in items}
     for one in planning.effects:
@@ -218,7 +221,7 @@ def _with_effects(
 
 
 def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult) -> None:
-    """What goes with a group cannot stay without it."""
+    """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
     for gone in found.gone:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
             _refuse_alone(planning, gone.with_, gone.address)
@@ -247,7 +250,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
 def _refuse_names_to_come(
     kinds: Mapping[str, Kind], planning: PlanContext, items: Sequence[Item], found: Mapping[str, MatchResult]
 ) -> None:
-    """Nothing can be planned on a new name of something whose renaming is left out."""
+    """Refuse a reference to a new name if the plan leaves out the rename."""
     waiting = {
         match.address
         for identified in found.values()
@@ -300,7 +303,7 @@ def _change(kind: Kind, planning: PlanContext, item: Item) -> Change:
 
 
 def _reason(subject: Match | Deletion | Effect) -> str | None:
-    """Why something goes, or changes, that no manifest names."""
+    """Return why a resource is deleted or changed that no manifest names; None for any other."""
     if isinstance(subject, Effect):
         return subject.reason
     if isinstance(subject, Match) or subject.absent is not None:
@@ -309,7 +312,7 @@ def _reason(subject: Match | Deletion | Effect) -> str | None:
 
 
 def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
-    """Gives each change the problems that are about it; the others are the plan's own."""
+    """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole."""
     mine: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
     rest = [problem for problem in problems if problem.address not in mine]
     for problem in problems:
@@ -319,7 +322,7 @@ def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[
 
 
 def _fingerprints(items: Sequence[Item]) -> dict[str, str]:
-    """The fingerprint of each address; where a resource stays and its twin of that name goes, one of both."""
+    """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     found: dict[str, str] = {}
     for item in items:
         address, mine = str(item.address), _fingerprint(item)
@@ -332,14 +335,14 @@ def _fingerprint(item: Item) -> str:
 
 
 def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:
-    """Problems of what is planned; those of a resource that is not chosen wait until it is."""
+    """Yield the problems of selected resources and of the plan as a whole."""
     for problem in planning.problems:
         if problem.address is None or selection(Address.parse(problem.address)):
             yield problem
 
 
 def _placed(problems: Iterable[Problem], entries: Iterable[DesiredResource | DeleteEntry]) -> Iterator[Problem]:
-    """What is known of a resource only as a whole stands where its entry does."""
+    """Give each problem of a resource without a source location that of its manifest entry."""
     places = {str(one.address): one.source for one in entries}
     for problem in problems:
         at = places.get(problem.address or "") if problem.source is None else None
@@ -349,7 +352,7 @@ def _placed(problems: Iterable[Problem], entries: Iterable[DesiredResource | Del
 def _known(
     here: Sequence[DesiredResource], gone: Sequence[DeleteEntry], found: Mapping[str, MatchResult], snapshot: Snapshot
 ) -> Iterator[Address]:
-    """All that is declared, absent or live, also what is only counted."""
+    """Yield all addresses that are declared, under `absent`, or live, ignored ones included."""
     yield from (one.address for one in here)
     yield from (one.address for one in gone)
     for kind, identified in found.items():

@@ -1,8 +1,8 @@
-"""Creations that may be renames: each is compared with the resources that are deleted or undeclared.
+"""Detect creations that may be renames, by comparing each with deleted and undeclared resources of its kind.
 
-The same content, in another resource of the kind, stops an apply; a close name, or content that is mostly the same,
-is a note. Choices have no content, but for the live conditions that name them. Resources that are left alone are not
-compared: the project file says that they are somebody else's.
+Equal content blocks an apply (guard `recreates`); a close name or mostly equal content is a note. Choices have no
+content but the live conditions that reference them. Resources under `leave_alone` are not compared: the project file
+declares that they are managed elsewhere.
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ NOT_COMPARED: Final = "rename/not-compared"
 
 @dataclass(slots=True, kw_only=True)
 class Renames:
-    """The creations that may be renames, and what there is to say of them."""
+    """The creations that may be renames, and the problems that report them."""
 
     found: list[PossibleRename] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def likely(self) -> list[Address]:
-        """The resource of each likely rename, of itself or of a choice."""
+        """Return the resource of each likely rename, of itself or of a choice."""
         return [Address.parse(one.address or "") for one in self.problems if one.code == POSSIBLE]
 
 
 def comparable(unmanaged: Iterable[Undeclared], policy: Policy) -> list[Undeclared]:
-    """What is compared with creations: the first of what no manifest speaks of, by id. What is read is the same."""
+    """Return the undeclared resources to compare with creations, the first `policy.compares` by id.
+
+    The reader calls it too, so that exactly these are read with their content.
+    """
     return sorted(unmanaged, key=lambda one: one.row.id)[: policy.compares]
 
 
@@ -51,7 +54,7 @@ def possible_renames(
     changes: Sequence[tuple[Change, BeforeAfter]],
     found: Mapping[str, MatchResult],
 ) -> Renames:
-    """For each resource and each choice that would be created, the live ones that it may be under a new name."""
+    """Return, for each resource and choice to be created, the live ones that it may be under a new name."""
     out = Renames()
     by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
     for change, sides in changes:
@@ -65,7 +68,7 @@ def possible_renames(
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """A live resource that a creation is compared with. goes: the plan deletes it. is_absent: a manifest says so."""
+    """A live resource that creations are compared with. goes: the plan deletes it. is_absent: it is under `absent`."""
 
     one: Undeclared
     content: Similarity
@@ -74,7 +77,7 @@ class _Old:
 
 
 class _Comparing:
-    """The comparison within one kind."""
+    """Compare the creations of one kind with its old resources."""
 
     def __init__(
         self, kind: Kind, planning: PlanContext, changes: Sequence[tuple[Change, BeforeAfter]], found: MatchResult
@@ -113,7 +116,7 @@ class _Comparing:
         out.problems.extend(self._not_compared())
 
     def _olds(self) -> Iterator[_Old]:
-        """What the plan deletes, what it would delete if it were asked to, and the first of what it leaves."""
+        """Yield the deletions, also those that options like `--except` skip, and the first undeclared resources."""
         planning, policy = self.planning, self.planning.policy
         going = {change.id for change, _ in self.changes if change.action is Action.DELETE}
         gone = [Undeclared(one.address, one.row) for one in self.found.gone if one.with_ is None]
@@ -126,8 +129,8 @@ class _Comparing:
     def _alike(
         self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], paired: set[str]
     ) -> list[_Old]:
-        """Those with the same content; of the deleted ones, the first that no other creation has."""
-        # By hash, and then one by one: likeness is no relation to build groups by, where a side leaves some unsaid.
+        """Return those with equal content; of those deleted, only the first not paired with another creation."""
+        # Looked up by hash, then compared one by one: keys that leave a part undeclared have no transitive equality.
         if content.key is None:
             return []
         same = [old for old in by_key.get((content.type, hash(content.key)), ()) if old.content.key == content.key]
@@ -142,7 +145,7 @@ class _Comparing:
         return Candidate(address=old.one.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone)
 
     def _line(self, old: _Old) -> str:
-        """What makes it a rename: its name, or its id where another live one has that name."""
+        """Return the manifest line that makes it a rename: by earlier name, or by id if that name is not unique."""
         name = normal(old.one.row.name)
         if self.names[name] == 1:
             return f"previously: [{quoted(name)}]"
@@ -193,7 +196,7 @@ class _Comparing:
 
 
 def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterator[tuple[_Old, str]]:
-    """The one whose content is mostly the same, else the one with a close name where content cannot be compared."""
+    """Yield the one with mostly equal content, else one with a close name where content cannot be compared."""
     mine = [old for old in olds if old.content.type == content.type]
     if content.key is not None:
         shared = [(len(old.content.items & content.items), old) for old in mine if old.content.key is not None]
@@ -213,11 +216,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _choices(change: Change, parts: NewParts | None) -> Iterator[Problem]:
-    """Choices that come while others go, or beside others that no manifest speaks of."""
+    """Yield problems for choices that are created while others are deleted, or beside undeclared ones."""
     new = [name for one in change.fields if one.path == "choices" for name in one.added]
     for old in (name for one in change.fields if one.path == "choices" for name in one.removed):
         if new:
-            # What goes takes its answers along, so any other that comes may be it; the likest names are paired.
+            # Deleting a choice deletes its answers, so any new choice may be its rename; similar names are paired.
             best = _likest(str(old), new)
             new.remove(best)
             harm = "the old one's people and answers would be lost"
@@ -240,7 +243,7 @@ def _choices(change: Change, parts: NewParts | None) -> Iterator[Problem]:
 
 
 def _likest(old: str, names: Sequence[Json]) -> Json:
-    """The name that looks most like the old one."""
+    """Return the name most similar to the old one."""
     return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
 
 

@@ -1,4 +1,4 @@
-"""Which part of the manifests is planned: `--only` with all that it needs, and `--except`."""
+"""Which part of the manifests is planned: `--only` with its dependencies, and `--except`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmsconf.planner.context import Planner
 
 
 class Selection:
-    """Says of every address whether it is planned. Without `--only` and `--except`, all are."""
+    """A predicate: whether an address is planned. Without `--only` and `--except`, all are."""
 
     def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[DesiredResource], policy: Policy) -> None:
         self._only, self._excluded = policy.only, policy.excluded
@@ -32,17 +32,17 @@ class Selection:
                 todo.extend(kinds[address.kind].dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
-        """Whether it is planned."""
+        """Whether the address is planned."""
         if self.leaves_out(address):
             return False
         return not self._only or address in self._needed or _fits(address, self._only)
 
     def leaves_out(self, address: Address) -> bool:
-        """Whether `--except` says so."""
+        """Whether `--except` excludes the address."""
         return bool(self._excluded) and (address in self._left_out or _fits(address, self._excluded))
 
     def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
-        """An address that fits nothing declared, absent or live is an error."""
+        """Yield an error for each pattern that matches no address in `known`: declared, absent or live."""
         names = [str(address) for address in known] if self._only or self._excluded else []
         for option, patterns in (("--only", self._only), ("--except", self._excluded)):
             for pattern in patterns:
@@ -55,14 +55,14 @@ class Selection:
 
 
 def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
-    """The kinds in which to look for what the command line names and no manifest does; it may be live all the same."""
+    """Return the kinds to read for patterns that match no manifest entry: they may match a live resource."""
     names = [str(address) for address in known] if policy.only or policy.excluded else []
     open_ = [one for one in (*policy.only, *policy.excluded) if not any(fits(name, one) for name in names)]
     return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
 
 
 def _meant(declared: Mapping[Address, DesiredResource], patterns: Iterable[str]) -> frozenset[Address]:
-    """What patterns fit: by address, or by an earlier one, by which it may still be live, where none fits otherwise."""
+    """Return the addresses that match a pattern, or else those with a matching earlier name, which may be live."""
     found: set[Address] = set()
     for pattern in patterns:
         said = {address for address in declared if _fits(address, [pattern])}

@@ -1,8 +1,10 @@
 """The project file: settings, credentials, trust, and the files of a new project.
 
-discovery                    where the project file is
-config_file, settings        its content; flags, environment and file as one frozen value
-credentials, approvals       tokens, and which commands may be run to get one
-trust                        what a branch's project file may not change alone
-templates                    the files of `lmsconf init`
+discovery      locate the project file
+config_file    parse and validate it
+settings       merge flags, environment and project file into one frozen Settings
+credentials    token sources: environment variable, file, command
+approvals      which token commands the user has allowed to run
+trust          which parts of a branch's project file must match the base
+templates      the files that `lmsconf init` writes
 """

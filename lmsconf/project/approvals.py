@@ -1,7 +1,7 @@
-"""Commands that print a token: which of them this user has allowed to run for a project, kept between runs.
+"""Persistent per-user allowlist of the token commands that a project may run.
 
-What was allowed is a project, by its path, and the words of the command as the project file spells them. A word that is
-a file of the project is allowed as the file was then: when it changes, it is asked for again.
+An entry is the project's real path, the command's words as the project file spells them, and the sha256 of each word
+that names a file of the project: when such a file changes, the command needs approval again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ _ALLOW: Final = "allow"
 _WRITABLE_BY_OTHERS: Final = 0o022
 
 Ask = Callable[[str], bool]
-"""Shows a command to a person and hears whether it may run."""
+"""Prompt: shows the command line to the user and returns whether it may run."""
 
 
 class CommandRefused(LmsconfError):
-    """Nobody has allowed a command to run."""
+    """A token command was not approved."""
 
     code = "token/refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """What was allowed so far. file: where that is kept, None: nowhere. ask: None where there is nobody to ask."""
+    """The commands approved so far.
+
+    file: where approvals are stored; None: they are not stored. always: every command is approved. ask: the prompt;
+    None where there is no terminal.
+    """
 
     file: Path | None
     always: bool
@@ -44,7 +48,10 @@ class Approvals:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], ask: Ask | None = None) -> Approvals:
-        """Those of the user whose environment this is."""
+        """Return the approvals of the user with this environment.
+
+        They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
+        """
         said, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
         state = (
             Path(said) if said.startswith("/") else Path(home) / ".local" / "state" if home.startswith("/") else None
@@ -53,7 +60,10 @@ class Approvals:
         return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
 
     def require(self, command: Sequence[str], root: Path) -> None:
-        """Returns for a command that may run. Raises CommandRefused for one that nobody has allowed."""
+        """Return if the command is approved; otherwise prompt, and store a yes.
+
+        Raises CommandRefused if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.
+        """
         if self.always:
             return
         entry = _entry(command, root)
@@ -71,7 +81,7 @@ class Approvals:
             write_atomically(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
     def _known(self) -> list[object]:
-        """What the file holds, as far as it is this user's word alone."""
+        """Return the stored entries; none from a file that another user owns or may write to."""
         try:
             if self.file is None:
                 return []
@@ -96,7 +106,7 @@ def _entry(command: Sequence[str], root: Path) -> dict[str, object]:
 
 
 def _digest(root: Path, word: str) -> str | None:
-    """The sha256 of the file of the project that a word names; None for any other word."""
+    """Return the sha256 of the project file that a word names; None for any other word."""
     path = Path(os.path.realpath(root / word)) if "\0" not in word else root
     if not path.is_relative_to(root) or not os.path.isfile(path):  # noqa: PTH113  Path.is_file may raise
         return None

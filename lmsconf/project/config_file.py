@@ -1,4 +1,4 @@
-"""The project file `lmsconf.yaml`: read with positions, checked, and what it says about planning as plain values."""
+"""The project file `lmsconf.yaml`: parse it with source positions, validate it, return its settings as plain values."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _KINDS: Final = {
     "content_targets": "content_target",
 }
 _ADDRESSED: Final = {**_KINDS, "users": "user"}
-"""What addresses begin with, by the section in which people write the same."""
+"""Manifest section → the kind that its addresses begin with."""
 _SANDBOX: Final = "sandbox:"
 _EVERYTHING: Final = ("*", "all")
 _BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
-"""A slash that no address has in a name: there a backslash stands before it."""
+"""An unescaped slash; in the name of an address a slash is escaped with a backslash."""
 _NO_FILE_HINT: Final = (
     f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
 )
@@ -46,40 +46,43 @@ _NO_FILE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project file that is sound in itself: every workspace of it was looked at."""
+    """A valid project file: all its workspaces were validated, not only the chosen one.
+
+    notes: filled with one note for each expired consent that `consents` meets.
+    """
 
     body: Map
     places: EntryPlaces
     notes: list[Problem] = field(default_factory=list)
 
     def part(self, *path: str) -> Mapping[str, Json]:
-        """The mapping at `path`; empty where the file says nothing."""
+        """Return the mapping at `path`; empty if the file has none there."""
         node: Json = self.body
         for step in path:
             node = node.get(step) if isinstance(node, dict) else None
         return node if isinstance(node, dict) else {}
 
     def layers(self, workspace: str) -> Iterator[tuple[Trail, Mapping[str, Json]]]:
-        """The project's own word and then the workspace's, which goes further."""
+        """Yield the path and mapping of the project level, then of the workspace, which takes precedence."""
         yield (), self.body
         yield ("workspaces", workspace), self.part("workspaces", workspace)
 
     def merged(self, key: str, workspace: str) -> dict[str, Json]:
-        """A mapping key by key: what the workspace says of one stands in place of what the project says."""
+        """Return a mapping merged key by key: the workspace's value overrides the project's."""
         found: dict[str, Json] = {}
         for path, _ in self.layers(workspace):
             found |= self.part(*cast("tuple[str, ...]", path), key)
         return found
 
     def places_of(self, key: str, workspace: str) -> dict[str, SourceLocation]:
-        """Where each key of a merged mapping stands."""
+        """Return the source location of each key of a merged mapping."""
         found: dict[str, SourceLocation] = {}
         for path, said in self.layers(workspace):
             found |= {name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", said.get(key, {}))}
         return found
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
-        """Kind → patterns of what lmsconf owns."""
+        """Return kind → patterns of the names that lmsconf owns."""
         said = self.merged("ownership", workspace)
         return {
             _KINDS[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
@@ -87,14 +90,17 @@ class Project:
         }
 
     def guards(self, workspace: str) -> Guards:
-        """The limits; what is protected anywhere in the file stays so."""
+        """Return the merged guards; `protect` patterns of all levels add up, so a workspace cannot lift one."""
         guards = Guards()
         for _, said in self.layers(workspace):
             guards = _guarded(guards, said.get("guards"))
         return guards
 
     def variables(self, workspace: str) -> dict[str, Json]:
-        """What manifests may use as `$(name)`: texts, numbers as the file spells them, true or false, lists of such."""
+        """Return the values for `$(name)` in manifests: strings, booleans, or lists of them.
+
+        A number is a string, as the file spells it.
+        """
         found: dict[str, Json] = {}
         for path, said in self.layers(workspace):
             for name, value in cast("Mapping[str, Json]", said.get("vars", {})).items():
@@ -108,11 +114,11 @@ class Project:
         return found
 
     def _word(self, value: Json, at: Trail) -> Json:
-        """A single value of a variable: a number is a text, as the file spells it."""
+        """Return a scalar value of a variable; a number as the string that the file spells."""
         return value if isinstance(value, str | bool) else self.places.written(*at)
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
-        """What was allowed beforehand and still is; a consent whose date has come leaves a note."""
+        """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
         for path, said in self.layers(workspace):
             for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("allow", []))):
                 at = (*path, "allow", number)
@@ -131,7 +137,7 @@ class Project:
                 )
 
     def ignores(self, workspace: str) -> Iterator[Ignore]:
-        """Differences that do not count as drift; those of one workspace come before those of all."""
+        """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path, said in reversed(tuple(self.layers(workspace))):
             for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("ignore", []))):
                 until = item.get("until")
@@ -143,7 +149,10 @@ class Project:
                 )
 
     def timezone(self) -> tzinfo | None:
-        """The zone of times that name no offset. Raises KeyError or ValueError for a name that is none."""
+        """Return the time zone for timestamps without an offset; None if not set.
+
+        Raises KeyError or ValueError for an unknown name.
+        """
         from zoneinfo import ZoneInfo
 
         name = self.body.get("timezone")
@@ -151,7 +160,7 @@ class Project:
 
 
 def read_project(root: Path) -> Project:
-    """The project file of a folder. Raises ProblemsFound with everything that is wrong in it."""
+    """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
         message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
@@ -191,19 +200,19 @@ def read_project(root: Path) -> Project:
 
 @cache
 def _shape() -> Shape:
-    # Reasons may go over several lines here, and patterns may fit names that no manifest could hold.
+    # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
     return Shape(json.loads(schema_text("project.schema.json")), names=False)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:
-    """What is wrong with the address of a workspace, and the way out; None where nothing is."""
+    """Return (message, hint) for an invalid workspace URL; None for a valid one."""
     if url.startswith(_SANDBOX):
         return None
     return url_rules.url_problem(url)
 
 
 def path_problem(root: Path, text: str) -> tuple[str, str] | None:
-    """What is wrong with a path that must stay inside the project, all links followed; None where nothing is."""
+    """Return (message, hint) for a path that is outside the project once symlinks are resolved; None if inside."""
     inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
     if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
         return None
@@ -211,7 +220,7 @@ def path_problem(root: Path, text: str) -> tuple[str, str] | None:
 
 
 def _meaning(project: Project, root: Path) -> Iterator[Problem]:
-    """What a schema cannot tell, over all workspaces."""
+    """Yield the problems that the JSON Schema cannot express, over all workspaces."""
     names = list(project.part("workspaces"))
     for name in names:
         at = ("workspaces", name)
@@ -271,7 +280,7 @@ def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Proble
 
 
 def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iterator[Problem]:
-    """Patterns of a list that no address could fit, so that they would do nothing without a word."""
+    """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
         said = pattern.removeprefix("!")
         right = said if said in _EVERYTHING else _right(said)
@@ -287,14 +296,14 @@ def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Pr
 
 
 def _right(pattern: str) -> str:
-    """The pattern as it can fit an address; the same if it can."""
+    """Return a corrected pattern that can match an address; the same pattern if it can already."""
     kind, slash, name = pattern.partition("/")
     meant = [one for one in _ADDRESSED.values() if fits(one, kind)]
     if not meant:
         near = _ADDRESSED.get(kind) or nearest(kind, _ADDRESSED.values()) if slash else None
         kind, name = (near, name) if near else ("group", pattern)
         meant = [kind]
-    # In the addresses of assignments a slash also stands before the name of the audience.
+    # The address of a content target also has an unescaped slash before the audience's name.
     if "content_target" not in meant:
         name = _BARE_SLASH.sub(r"\\/", name)
     if meant == ["user"]:
@@ -324,7 +333,7 @@ def _zone_problems(project: Project) -> Iterator[Problem]:
 
 
 def _guarded(guards: Guards, said: Json) -> Guards:
-    """The guards with what one layer says of them; `off` lifts the limits, not protection and not `min_admins`."""
+    """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if said == "off":
         return guards.limited(dict.fromkeys(GUARDS))
     if not isinstance(said, dict):
@@ -336,7 +345,7 @@ def _guarded(guards: Guards, said: Json) -> Guards:
 
 
 def _limit(before: Limit | None, said: Json) -> Limit | None:
-    """A limit with what is said of it: `off`, or a count, a share, or both."""
+    """Merge a declared limit into `before`: `off`, or a count, a share (0 to 1), or both."""
     if not isinstance(said, dict):
         return None
     before = before or Limit(count=None)

@@ -1,4 +1,4 @@
-"""Tokens: where each comes from, read only when it is needed, and never shown."""
+"""Token sources: environment variable, file or command, read only when needed; a token is never printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATIENCE = 60.0
 _LARGEST: Final = 1 << 16
 _OURS: Final = "LMSCONF_"
 _NEVER: Final = frozenset({"LMSCONF_PLAN_KEY"})
-"""Secrets of lmsconf's own that are no token of any service."""
+"""Variables with lmsconf's own secrets; a project file must not send them as a token."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENVS: Final = "LMSCONF_TOKEN_ENVS"
 DIRS: Final = "LMSCONF_TOKEN_DIRS"
@@ -37,19 +37,19 @@ _COMMAND_HINT: Final = (
 
 
 class NoToken(LmsconfError):
-    """There is a place where the token should be, and it gives none."""
+    """The declared token source has no usable token."""
 
     code = "token/missing"
 
 
 class TokenRefused(LmsconfError):
-    """The project file names a place that the environment does not let tokens come from."""
+    """The project file names a token source that the environment does not allow."""
 
     code = "token/refused"
 
 
 class Secret:
-    """A text that no repr, log or traceback shows, nor anything else that lmsconf says."""
+    """A string that is registered for redaction in all output and whose repr hides it."""
 
     __slots__ = ("_text",)
 
@@ -58,7 +58,7 @@ class Secret:
         keep_secret(text.strip())
 
     def reveal(self) -> str:
-        """The text itself, for the one header that carries it."""
+        """Return the plain text, for the Authorization header."""
         return self._text
 
     def __repr__(self) -> str:
@@ -73,14 +73,14 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class EnvToken:
-    """The token is in an environment variable; `found` is None where that is not set, or not allowed."""
+    """A token in an environment variable; `found` is None if it is unset, empty or not allowed."""
 
     name: str
     found: Secret | None
     allowed: bool = True
 
     def secret(self) -> Secret:
-        """The token. Raises NoToken and TokenRefused."""
+        """Return the token. Raises NoToken and TokenRefused."""
         if not self.allowed:
             hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shown(self.name)}"
             raise TokenRefused(f"a token must not come from the environment variable {shown(self.name)}", hint=hint)
@@ -92,19 +92,19 @@ class EnvToken:
         return _usable(self.found.reveal(), f"the environment variable {self.name}", hint)
 
     def warning(self, source: SourceLocation) -> Problem | None:
-        """Nothing about a variable is worth a warning."""
+        """Return None: a variable has nothing to warn about."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class FileToken:
-    """The token is all that a file holds. folders: where tokens may lie, the project's own among them."""
+    """A token that is the whole content of a file. folders: where token files are allowed, the project's included."""
 
     path: Path
     folders: tuple[Path, ...]
 
     def secret(self) -> Secret:
-        """The token. Raises NoToken and TokenRefused."""
+        """Return the token. Raises NoToken and TokenRefused."""
         real = Path(os.path.realpath(self.path))
         if not self._allowed(real):
             hint = f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER"
@@ -117,7 +117,7 @@ class FileToken:
         return _usable(text, f"the file {self.path}", _FILE_HINT)
 
     def warning(self, source: SourceLocation) -> Problem | None:
-        """That others on this machine can read the file, if they can."""
+        """Return a warning if other users of this machine can read the file."""
         if not self._allowed(Path(os.path.realpath(self.path))):
             return None
         if not self.path.is_file() or not self.path.stat().st_mode & _READABLE_BY_OTHERS:
@@ -131,23 +131,23 @@ class FileToken:
         )
 
     def _allowed(self, real: Path) -> bool:
-        """Whether the file, all links followed, is in one of the folders, and no part of a repository's own files."""
+        """Whether the resolved path is in one of the folders and not inside a `.git` directory."""
         inside = (real.relative_to(folder) for folder in self.folders if real.is_relative_to(folder))
         return any(".git" not in path.parts for path in inside)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandToken:
-    """A program prints the token. It runs when the token is needed, never before."""
+    """A token that a command prints to stdout. The command runs only when the token is needed."""
 
     command: tuple[str, ...]
     folder: Path
     approvals: Approvals
 
     def secret(self) -> Secret:
-        """The token. Raises NoToken, and CommandRefused for a program that nobody has allowed.
+        """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
 
-        What the program says on stderr goes to the terminal.
+        Raises NoToken, and CommandRefused for a command that is not approved.
         """
         self.approvals.require(self.command, self.folder)
         words = shlex.join(self.command)
@@ -164,7 +164,7 @@ class CommandToken:
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
 
     def warning(self, source: SourceLocation) -> Problem | None:
-        """Nothing about a command is worth a warning."""
+        """Return None: a command has nothing to warn about."""
         return None
 
 
@@ -172,7 +172,11 @@ Token = EnvToken | FileToken | CommandToken
 
 
 def token_from(said: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None) -> Token:
-    """The token that the project file speaks of; it is not read yet. ask: whether a new command may run."""
+    """Return the token source declared in the project file, without reading the token.
+
+    ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
+    LMSCONF_TOKEN_DIRS.
+    """
     if "env" in said:
         name = str(said["env"])
         return env_token(name, environ) if may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
@@ -185,19 +189,19 @@ def token_from(said: Mapping[str, object], root: Path, environ: Mapping[str, str
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
-    """The token in an environment variable; one that is set to nothing counts as not set."""
+    """Return the token source of an environment variable; an empty value counts as unset."""
     return EnvToken(name, Secret(environ[name]) if environ.get(name) else None)
 
 
 def may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether a project file may name a variable: those of lmsconf, and those that the environment lists."""
+    """Whether a project file may name this variable: one with prefix LMSCONF_, or listed in LMSCONF_TOKEN_ENVS."""
     if name in _NEVER or not _VARIABLE.fullmatch(name):
         return False
     return name.startswith(_OURS) or name in re.split(r"[,:\s]+", environ.get(ENVS, ""))
 
 
 def _token_folders(environ: Mapping[str, str]) -> list[Path]:
-    """The folders that the environment names for tokens. Raises LmsconfError for one that depends on where we are."""
+    """Return the folders of LMSCONF_TOKEN_DIRS. Raises LmsconfError for a relative path."""
     named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
     for name in named:
         if not name.startswith("/"):
@@ -206,7 +210,7 @@ def _token_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _small_text(path: Path) -> str:
-    """The text of a file, of which no more is read than a token can have. Raises OSError and UnicodeDecodeError."""
+    """Return at most 64 KiB of a regular file as text. Raises OSError and UnicodeDecodeError."""
     flags = os.O_NONBLOCK | os.O_NOFOLLOW
     with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -215,7 +219,7 @@ def _small_text(path: Path) -> str:
 
 
 def _usable(text: str, origin: str, hint: str) -> Secret:
-    """The token without the line break at its end. Raises NoToken where a header could not carry it."""
+    """Return the token without its trailing newline. Raises NoToken if it is not valid in an HTTP header."""
     token = bare_token(text)
     if wrong := token_problem(token):
         raise NoToken(f"{origin} holds no token: {wrong}", hint=hint)

@@ -1,4 +1,4 @@
-"""Finds the project that a command is about where nobody names its folder."""
+"""Locate the project folder when -C is not given."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from lmsconf.support.git import work_tree
 
 
 class ForeignProject(LmsconfError):
-    """A project file that somebody else may have put there."""
+    """The project file is in a folder that another user owns or may write to."""
 
     code = "project/foreign"
 
 
 def project_folder(start: Path, environ: Mapping[str, str]) -> Path:
-    """The nearest folder with a project file: this one, or one above it in the repository, or else in the home folder.
+    """Return the nearest folder with a project file, from `start` upwards; `start` if there is none.
 
-    `start` itself where there is none. Raises ForeignProject for one in a folder that other users may write to.
+    The search ends at the root of the git work tree; outside a repository, at the home folder; outside both, at
+    `start`; and at any folder that another user (but root) owns or may write to. Raises ForeignProject if such a folder
+    has the project file.
     """
     real = Path(os.path.realpath(start))
     last = work_tree(real) or _home(real, environ) or real
@@ -39,13 +41,13 @@ def project_folder(start: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _home(folder: Path, environ: Mapping[str, str]) -> Path | None:
-    """The home folder, for what lies in it."""
+    """Return the home folder if `folder` is inside it."""
     home = Path(os.path.realpath(environ["HOME"])) if environ.get("HOME") else None
     return home if home is not None and folder.is_relative_to(home) else None
 
 
 def _foreign(folder: Path) -> str | None:
-    """Who else may have put a file there, in words; None where nobody may but this user and root."""
+    """Return why a folder is not trusted, in words; None if only this user and root may write to it."""
     about = folder.stat()
     if about.st_mode & stat.S_IWOTH:
         return "can be written to by everybody"

@@ -1,4 +1,4 @@
-"""Flags, environment and project file → one frozen Settings. A flag beats the environment, which beats the file."""
+"""Merge flags, environment and project file into one frozen Settings, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceConfig:
-    """The workspace that was chosen. `token` is a place to look, not the token itself.
+    """The selected workspace. `token` is the token's source, not the token.
 
-    database: where the embedded workspace keeps its tables; None in memory, and for every other workspace.
+    database: the embedded sandbox's SQLite file; None for one in memory and for a remote workspace.
     """
 
     name: str
@@ -48,13 +48,13 @@ class WorkspaceConfig:
 
     @property
     def embedded(self) -> bool:
-        """Whether it is the sandbox in this process: no server, no credentials."""
+        """Whether it is the sandbox in this process, without server and credentials."""
         return self.url.startswith(_SANDBOX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockTerms:
-    """How a run locks the workspace for others: for so many seconds at a time, under that name."""
+    """The terms of the lock in the workspace. lease: seconds until it expires unless renewed. owner: its shown name."""
 
     lease: float
     owner: str
@@ -62,19 +62,19 @@ class LockTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All that decides a run beside the manifests.
+    """All input of a run besides the manifests.
 
-    root        the folder of the project file
-    manifests   the folder of the manifests
-    workspaces  the names of all that the file has
-    policy      what decides a plan; `allow:` is in it, `--allow` is for the caller to add
-    dialect_at  where each key of the dialect stands
-    settle      seconds to look for what a lost answer may have made
-    lock        how to keep runs elsewhere off the workspace; None: not at all
-    problems    warnings and notes about the project file itself
-    ignores     differences that do not count as drift
-    destination where the file sends requests, in its own words
-    hosts       the only ones that may have a token; None: the environment does not say
+    root         the folder of the project file
+    manifests    the folder of the manifests
+    workspaces   the names of all workspaces in the project file
+    policy       the planner's settings, consents of `allow:` included; the caller adds those of `--allow`
+    dialect_at   the source location of each key of the dialect
+    settle       seconds to look for the effect of a write whose response was lost
+    lock         the terms of the lock in the workspace; None: no lock
+    problems     warnings and notes about the project file itself
+    ignores      differences that do not count as drift
+    destination  url, token source and dialect as the project file declares them
+    hosts        the only hosts that may receive a token; None: LMSCONF_ALLOWED_HOSTS is unset
     """
 
     root: Path
@@ -101,10 +101,10 @@ def load(
     today: date | None = None,
     ask: Ask | None = None,
 ) -> Settings:
-    """The settings of the project in `directory`, left out: here or above. Raises ProblemsFound and UsageError.
+    """Load the settings of the project in `directory`; None: searched for in this folder and above.
 
-    today: decides which consents of the file still hold; left out, the date in the project's time zone. ask: hears of
-    a person whether a new command for the token may run; left out, none may.
+    today: the date that consents are checked against; None: today in the project's time zone, or UTC. ask: the prompt
+    for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
     root = directory or project_folder(Path(), environ)
     if not root.is_dir():
@@ -153,7 +153,7 @@ def _policy(project: Project, workspace: str, today: date) -> Policy:
 
 
 def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> None:
-    """LMSCONF_URL is a workspace of its own: naming another beside it can only be a mistake."""
+    """Raise UsageError if LMSCONF_URL, which is a workspace of its own, is combined with a workspace name."""
     if not environ.get("LMSCONF_URL"):
         return
     for other, said in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
@@ -164,7 +164,7 @@ def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> No
 
 
 def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig | None:
-    """The workspace that LMSCONF_URL names. Nothing of the file's workspaces is used for it, least of all a token."""
+    """Return the workspace of LMSCONF_URL; None if unset. It takes nothing, above all no token, from the file's."""
     url = environ.get("LMSCONF_URL")
     if not url:
         return None
@@ -198,7 +198,7 @@ def _from_file(
 
 
 def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str]) -> str:
-    """Which workspace is meant: by flag, by environment, by default, or because there is only one."""
+    """Return the workspace's name: from the flag, the environment, `default_workspace`, or the only one declared."""
     names = list(project.part("workspaces"))
     name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
     if name is None and len(names) == 1:
@@ -219,7 +219,10 @@ def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str])
 
 
 def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The hosts that may have a token. A list that is set and empty names none, as when a pipeline lacks its value."""
+    """Return the hosts that may receive a token; None if unset.
+
+    An empty list allows no host: a pipeline passes a missing value as an empty string.
+    """
     said = environ.get(ALLOWED_HOSTS)
     return None if said is None else tuple(name.strip() for name in said.split(",") if name.strip())
 
@@ -237,7 +240,7 @@ def _warnings(project: Project, chosen: WorkspaceConfig) -> list[Problem]:
 
 
 def _lock(project: Project, environ: Mapping[str, str]) -> LockTerms | None:
-    """What `lock:` says. Without an owner's name it is who runs this, and where."""
+    """Return the terms of `lock:`; the owner defaults to this user and host name."""
     said = project.body.get("lock", False)
     if said is False:
         return None

@@ -1,4 +1,4 @@
-"""The files of a new project, as texts: a project file, a first manifest, a workflow of its CI system."""
+"""The files of a new project, as strings: project file, first manifest, CI workflows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HASHES: Final = """\
 
 
 class Ci(StrEnum):
-    """The CI systems that there is a ready workflow for."""
+    """The CI systems with a workflow template."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
@@ -44,15 +44,12 @@ CI_FILES: Final[Mapping[Ci, Mapping[str, str]]] = MappingProxyType(
         Ci.NONE: {},
     }
 )
-"""CI system → the file where it looks, and the text that travels with lmsconf."""
+"""CI system → path in the project → name of the packaged template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What somebody said about the project to come.
-
-    schemas  editors shall find the JSON Schemas in the project
-    """
+    """The user's answers about a new project. schemas: write the JSON Schemas into the project, for editors."""
 
     url: str
     workspace: str
@@ -63,12 +60,12 @@ class Answers:
 
     @property
     def embedded(self) -> bool:
-        """Whether the workspace is the sandbox, which begins with a few people and contents."""
+        """Whether the workspace is the embedded sandbox, which is seeded with a few people and contents."""
         return self.url.startswith("sandbox:")
 
 
 def files(answers: Answers, version: str) -> dict[str, str]:
-    """Path within the project → text. The project file comes last: where it is, the project is whole."""
+    """Return path in the project → text. The project file is last, so if it exists the project is complete."""
     found = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
     if answers.embedded:
         found["workspace.yaml"] = _text("workspace.yaml")
@@ -81,7 +78,7 @@ def files(answers: Answers, version: str) -> dict[str, str]:
 
 
 def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
-    """The three commands of lmsconf that somebody would run next. export: what is live shall become manifests first."""
+    """Return the three lmsconf commands to run next. export: the live workspace is to be exported first."""
     if answers.embedded:
         return "plan", "apply", "drift"
     return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
@@ -107,12 +104,12 @@ def _manifest(answers: Answers) -> str:
 
 
 def _schema_line(answers: Answers, of: str, up: str) -> str:
-    """What editors with a YAML language server look for: completion and explanations while writing."""
+    """Return the schema comment that YAML language servers read, for completion and hover texts."""
     return f"# yaml-language-server: $schema={up}schemas/{_SCHEMAS[of]}\n" if answers.schemas else ""
 
 
 def _scalar(text: str) -> str:
-    """A name as YAML, plain where that cannot be mistaken."""
+    """Return a name as a YAML scalar, quoted unless it is unambiguous."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)
 

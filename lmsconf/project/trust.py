@@ -1,7 +1,7 @@
-"""What a branch's project file may not decide alone: where requests go, with which credential, in which dialect.
+"""Compare the project file of a branch with the base's: url, token source, token command and dialect must match.
 
-A plan beside a base is made for changes that nobody has approved yet. What would send a request or a credential
-elsewhere than the base does is refused before anything is sent, unless the caller names it.
+`plan --base` and `drift --base` run on changes that are not reviewed yet. A difference that could send a request or a
+credential elsewhere is refused before any request, unless the caller trusts that part (`--trust-project`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lmsconf.model.values import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, Project
 
 PARTS: Final = ("url", "token", "command", "dialect")
-"""What `--trust-project` can name."""
+"""The values of `--trust-project`."""
 OPTION: Final = "--trust-project"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where a project file sends the requests of one workspace, and with what, in the words of the file.
+    """The url, token source and dialect of one workspace, as the project file declares them.
 
-    places: where each of them stands. programs: files of the project that the command names.
+    places: the source location of each part. programs: words of the token command that name files of the project.
     """
 
     url: str | None = None
@@ -37,11 +37,11 @@ class Destination:
 
 
 NOWHERE: Final = Destination()
-"""What a base says that has no project file, or none that can be read."""
+"""The destination of a base without a readable project file."""
 
 
 def destination(project: Project, workspace: str, root: Path) -> Destination:
-    """Where the requests of a workspace go; of the one that the environment names, only the dialect is the file's."""
+    """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
     dialect = project.merged("dialect", workspace)
     at = project.places_of("dialect", workspace)
     places = {"dialect": next(iter(at.values()))} if at else {}
@@ -59,7 +59,7 @@ def destination(project: Project, workspace: str, root: Path) -> Destination:
 
 
 def _is_of_project(root: Path, word: str) -> bool:
-    """Whether a word of a command is a file of the project, which a branch may hold in its own version."""
+    """Whether a command's word names a file of the project, which a branch may change."""
     if "\0" in word:
         return False
     path = os.path.realpath(root / word)
@@ -67,7 +67,7 @@ def _is_of_project(root: Path, word: str) -> bool:
 
 
 def trusted_parts(text: str | None) -> frozenset[str]:
-    """What `--trust-project` names, as a set. Raises UsageError."""
+    """Parse the comma-separated value of `--trust-project`. Raises UsageError for an unknown part."""
     parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if unknown := sorted(parts - set(PARTS)):
         hint = f"Name any of {', '.join(PARTS)}, with commas between them."
@@ -78,7 +78,7 @@ def trusted_parts(text: str | None) -> frozenset[str]:
 def refuse_untrusted(
     now: Destination, base: Destination, trusted: Collection[str], *, workspace: str, name: str
 ) -> None:
-    """Raises ProblemsFound for what differs from the base and is not trusted. name: what the base is called."""
+    """Raise ProblemsFound for each part that differs from the base and is not trusted. name: the base, for messages."""
     differs = dict(_differences(now, base))
     left = {part: message for part, message in differs.items() if part not in trusted}
     if not left:
@@ -99,7 +99,10 @@ def refuse_untrusted(
 
 
 def _differences(now: Destination, base: Destination) -> Iterator[tuple[str, str]]:
-    """What differs, and in which words; `{base}` stands for the name of the base."""
+    """Yield (part, message) for each difference; `{base}` in a message is a placeholder for the base's name.
+
+    A command that runs a file of the project counts as different even if the token source is the same.
+    """
     if now.url != base.url:
         yield "url", f"the url is {_said(now.url)}, and in {{base}} {_said(base.url)}"
     if now.token != base.token:
@@ -115,6 +118,6 @@ def _differences(now: Destination, base: Destination) -> Iterator[tuple[str, str
 
 
 def _said(value: object) -> str:
-    """A value of the file, in short, ready to be formatted."""
+    """Return a value as short text, with braces escaped for `str.format`."""
     text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shown(text).replace("{", "{{").replace("}", "}}")

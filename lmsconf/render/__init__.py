@@ -1,4 +1,7 @@
-"""Pure functions from values to text, by format: no file, clock or terminal in sight."""
+"""Views: pure functions that render plans, reports, drift, snapshots and problems to text, one table per value type.
+
+No file, clock or terminal is used.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ PLAN_VIEWS: Mapping[str, PlanView] = {
     "html": plan_html,
 }
 PLAN_EXTRACTS: Mapping[str, PlanView] = {"digest": plan_line, "gitlab": plan_gitlab}
-"""Single facts of a plan, for scripts."""
+"""Views of single values of a plan, for scripts."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
     "text": apply_text,
     "json": apply_json,
@@ -55,7 +58,7 @@ SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "markdown": snapshot_markdown,
     "html": snapshot_html,
 }
-"""A snapshot's JSON is the file itself."""
+"""There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,

@@ -1,4 +1,4 @@
-"""Problems where a code review shows them: as a comment in Markdown, and as annotations at the lines of the files."""
+"""Problems for a code review: a Markdown comment, and GitHub annotations at the lines of the files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PROPERTY: Final = re.compile(r"[%\r\n:,]")
 
 
 def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = WHOLE) -> str:
-    """A comment in the place of a plan that could not be made. Its first line is that of the plan's comment."""
+    """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
     marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
     head = paragraphs(marker, "### lmsconf: no plan")
     return fitted(head, [*problem_section(worst_first(problems))], "", limit)
 
 
 def problems_github(problems: Sequence[Problem]) -> str:
-    """A workflow command of GitHub Actions for each problem, which shows it at its line of the file."""
+    """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
     return "".join(f"{_annotation(problem)}\n" for problem in worst_first(problems))
 
 
@@ -38,5 +38,5 @@ def _annotation(problem: Problem) -> str:
 
 
 def _escaped(active: re.Pattern[str], text: str) -> str:
-    """A text in which nothing ends the command or begins another one."""
+    """Escape text so that it cannot end the workflow command or start another."""
     return active.sub(lambda found: f"%{ord(found[0]):02X}", safe(text))

@@ -1,4 +1,4 @@
-"""What texts are made of: a page of blocks, and the block of one resource with its place, reasons and changes."""
+"""Components of the text format: a page of blocks, and the block of one resource."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from lmsconf.render.color import paint
 from lmsconf.render.escape import safe
 
 SHOWN_ADDRESSES = 10
-"""Of what the plan does not touch, the first give an idea. What comes and what goes is named to the last."""
+"""Maximum number of listed resources that the plan does not change; changed resources are all listed."""
 
 
 def page(blocks: Iterable[Iterable[str]], color: bool) -> str:
-    """Blocks of lines with an empty line between them; empty blocks vanish."""
+    """Join blocks of lines with empty lines between; empty blocks are dropped."""
     text = "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
     return paint(text) if color else text
 
 
 def listed(addresses: Sequence[Address]) -> Iterator[str]:
-    """The first of many resources that nothing is done to, and how many more there are."""
+    """Yield the first SHOWN_ADDRESSES unchanged resources, and the count of the rest."""
     yield from (f"    {safe(phrases.title(address))}" for address in addresses[:SHOWN_ADDRESSES])
     hidden = len(addresses) - SHOWN_ADDRESSES
     if hidden > 0:
@@ -30,7 +30,7 @@ def listed(addresses: Sequence[Address]) -> Iterator[str]:
 
 
 def change_lines(change: Change) -> Iterator[str]:
-    """The block of one change."""
+    """Yield the block of one change."""
     sign = phrases.SIGNS[change.action]
     yield safe(f"  {sign} {phrases.title(change.address)} {phrases.WILL_BE[change.action]}")
     if change.source is not None:
@@ -48,14 +48,14 @@ def change_lines(change: Change) -> Iterator[str]:
 
 
 def problem_lines(problem: Problem, *, indent: str = "", inside: Address | None = None) -> Iterator[str]:
-    """A problem and, on lines of its own, the way out."""
+    """Yield a problem and, on lines of its own, its hint."""
     yield indent + safe(phrases.problem(problem, inside=inside))
     yield from paragraph(problem.hint, indent=f"{indent}  ")
 
 
 def paragraph(text: str | None, *, indent: str = "  ") -> Iterator[str]:
-    """A text that may be several lines, as a hint with a corrected manifest line is."""
-    # Only a line feed ends a line: the rarer line ends come from names, never from us.
+    """Yield the lines of a text that may have several, such as a hint with a corrected manifest line."""
+    # Split at \n only: other line separators can only come from names.
     yield from (indent + safe(line) for line in (text or "").split("\n") if line.strip())
 
 
@@ -71,7 +71,7 @@ def _details(change: Change) -> Iterator[str]:
 
 
 def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
-    """Every key that says something of a resource that comes or goes, beyond what its headline says already."""
+    """Yield the set keys of a created or deleted resource that its title does not contain."""
     told = phrases.told_by_title(address)
     for path, value in phrases.leaves(form):
         if value is None or path.partition(".")[0] in told:
@@ -93,5 +93,5 @@ def _field(field: FieldChange) -> Iterator[str]:
 
 
 def item_lines(items: Sequence[Json], sign: str) -> Iterator[str]:
-    """All items of a list: whoever says yes to a plan has seen everybody whom it takes out."""
+    """Yield all items of a list, untruncated: who approves a plan must have seen every person it removes."""
     return (f"          {sign} {safe(phrases.words(item))}" for item in items)

@@ -1,9 +1,9 @@
-"""What markdown and html share: changes in the order of their risk, and key by key. Nothing is escaped yet.
+"""Changes by risk and key by key, shared by Markdown and HTML. Results are not escaped.
 
-Risk, by_risk   deletions first, then what is taken away, then the rest
-Told, told      one key of a resource in words: values that come and values that go
+Risk, by_risk   group changes: deleted, replaced, items removed, changed, created
+Told, told      one key of a change in words: values added and removed
 differs         the same for a finding of a drift report
-tally           how much happens to each kind
+tally           counts per kind and action
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lmsconf.render import drift_words, phrases
 
 
 class Addressed(Protocol):
-    """Something about one resource."""
+    """A value with the address of one resource."""
 
     @property
     def address(self) -> Address: ...
 
 
 class Risk(Enum):
-    """What a reviewer looks at first, and what last. The value is what a section of such changes is called."""
+    """The risk of a change, riskiest first. The value is the heading of a section of such changes."""
 
     DELETED = "Deleted"
     REPLACED = "Replaced"
@@ -40,7 +40,7 @@ class Risk(Enum):
 
     @property
     def safe(self) -> bool:
-        """Whether nobody loses anything."""
+        """Whether nothing is deleted or removed."""
         return self in (Risk.CHANGED, Risk.CREATED)
 
 
@@ -48,17 +48,17 @@ _BY_ACTION = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action
 
 
 def risk(change: Change) -> Risk:
-    """How much a change asks for a second look."""
+    """Return the risk of a change."""
     return _BY_ACTION.get(change.action) or (Risk.TAKEN if taken(change) else Risk.CHANGED)
 
 
 def taken(change: Change) -> int:
-    """How many items are taken out of lists of a resource that stays."""
+    """Return the number of items removed from lists of an updated resource; 0 for other actions."""
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
 
 
 def by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
-    """The changes of each risk that there is, in the plan's order, the riskiest first."""
+    """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
     found: dict[Risk, list[Change]] = {one: [] for one in Risk}
     for change in changes:
         found[risk(change)].append(change)
@@ -67,9 +67,10 @@ def by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One key in words. A single value has at most one item on each side.
+    """One key of a change in words.
 
-    note: what is said beside the key: how many items come and go.
+    gone, come: values before and after, or items removed and added; a scalar has at most one each. note: the counts of
+    items, or a remark, shown beside the key.
     """
 
     path: str
@@ -79,7 +80,7 @@ class Told:
 
 
 def told(change: Change) -> Iterator[Told]:
-    """What changes in a resource, or all that comes or goes with it beyond what its title says."""
+    """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain."""
     if change.action is Action.CREATE:
         yield from (Told(path, come=items) for path, items in _whole(change, change.after))
         yield from (Told(key, note=phrases.SERVICE_DEFAULT) for key in change.defaults)
@@ -90,7 +91,7 @@ def told(change: Change) -> Iterator[Told]:
 
 
 _EMPTY = (phrases.NOTHING,)
-"""What was empty is no loss."""
+"""Skipped on deletion: an empty value is no loss."""
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -109,7 +110,7 @@ def _field(field: FieldChange) -> Told:
 
 
 def differs(finding: Finding) -> Iterator[Told]:
-    """In what the workspace is not as declared: what the manifests say goes first, what it has instead comes."""
+    """Yield the keys of a finding: `gone` is the declared side, `come` the live side."""
     for one in finding.fields:
         if one.missing or one.extra:
             note = drift_words.field(one).removeprefix(f"{one.path}: ")
@@ -119,7 +120,7 @@ def differs(finding: Finding) -> Iterator[Told]:
 
 
 def ways_out(finding: Finding) -> Iterator[tuple[str, str]]:
-    """What may be done about a finding, and the line that does it."""
+    """Yield (description, command) for each remedy of a finding."""
     if finding.restore is not None:
         first = "".join(f"; first write {line} beside its name" for line in drift_words.earlier_name(finding))
         yield f"Put it back as the manifests say{first}", finding.restore
@@ -128,13 +129,13 @@ def ways_out(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def kinds(found: Iterable[Addressed]) -> str:
-    """`3 assignments, 1 group`: how many resources of each kind there are, in the order of the report."""
+    """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
     counts = Counter(one.address.kind for one in found)
     return ", ".join(phrases.count(number, phrases.noun(kind)) for kind, number in counts.items())
 
 
 def tally(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
-    """For each kind, how many resources each action is done to; `taken`: how many items leave those that stay."""
+    """Return kind → resources per action; key `taken`: items removed from updated resources."""
     found: dict[str, Counter[Action | str]] = {}
     for change in changes:
         counts = found.setdefault(change.address.kind, Counter())
@@ -144,19 +145,23 @@ def tally(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
 
 
 def removals(plan: Plan) -> int:
-    """How much is taken from people and lists, as the guard of that name counts it."""
+    """Return the number of removals as the guard `removals` counts them."""
     totals = [guard.total for guard in plan.guards if guard.name == "removals"]
     return sum(filter(None, totals or (measure.taken for measure in plan.measures if measure.guard == "removals")))
 
 
 def worst_first(problems: Iterable[Problem]) -> Sequence[Problem]:
-    """Errors, then warnings, then notes."""
+    """Sort problems: errors, warnings, notes."""
     order = list(Severity)
     return sorted(problems, key=lambda problem: order.index(problem.severity))
 
 
 def apply_command(plan: Plan, digest: str) -> str | None:
-    """The line that applies exactly this plan; None where that needs the plan's file, or cannot be."""
+    """Return the command that applies exactly this plan.
+
+    None for a plan that is empty, offline, or has errors, and for one that needs its file: partial, or additive with
+    changes left out.
+    """
     refused = any(problem.is_error for problem in plan.all_problems)
     if not plan.changes or plan.offline or plan.partial or plan.left_out or refused:
         return None
@@ -164,5 +169,5 @@ def apply_command(plan: Plan, digest: str) -> str | None:
 
 
 def present(groups: Iterable[Unmanaged]) -> Iterator[Unmanaged]:
-    """The kinds of which something is not managed."""
+    """Yield the kinds with unmanaged resources."""
     return (group for group in groups if group.addresses or group.left_alone)

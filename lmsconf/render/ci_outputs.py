@@ -1,4 +1,4 @@
-"""What programs take from a plan: single facts, for scripts that have no other way to read JSON."""
+"""Single values of a plan for CI scripts that cannot parse JSON."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lmsconf.model.values import Plan
 
 
 def plan_line(plan: Plan) -> str:
-    """The plan's digest, alone on its line, for `apply --expect-digest`."""
+    """Return the plan's digest and a newline, for `apply --expect-digest`."""
     return f"{plan_digest(plan)}\n"
 
 
 def plan_gitlab(plan: Plan) -> str:
-    """The report that GitLab shows on a merge request, of the type `terraform`: three counts.
+    """Return GitLab's merge request report of type `terraform`: three counts.
 
-    A replacement is a deletion and a creation there, as in the reports that GitLab's own template makes.
+    A replacement counts as a deletion and a creation, as in the reports of GitLab's own template.
     """
     counts = plan.summary
     report = {

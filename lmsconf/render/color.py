@@ -1,4 +1,4 @@
-"""Colour for terminals, put onto finished text: what a line starts with decides."""
+"""Terminal colours, added to rendered text according to what a line starts with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEVERITIES = {"error": _RED, "warning": _YELLOW}
 
 
 def paint(text: str) -> str:
-    """The text with its signs, severities and main lines in colour. Text that `safe` made has no escapes of its own."""
+    """Colour signs, severities and summary lines. Text escaped by `safe` has no escape sequences of its own."""
     return _LINE.sub(_painted, text)
 
 

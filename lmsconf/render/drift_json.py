@@ -1,4 +1,4 @@
-"""A drift report as the document `lmsconf.drift/1`."""
+"""A drift report as the JSON document `lmsconf.drift/1`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT: Final = "lmsconf.drift/1"
 
 
 def drift_json(drift: Drift) -> str:
-    """The whole report, one finding to a line."""
+    """Return the whole report as JSON, one finding per line."""
     return render(
         {
             "format": FORMAT,
@@ -37,7 +37,7 @@ def drift_json(drift: Drift) -> str:
 
 
 def _summary(drift: Drift) -> Json:
-    """How many findings there are in each state; of what is unmanaged, all that there is."""
+    """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
     states: dict[str, Json] = {state.value: drift.count(state) for state in State}
     unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
     return {

@@ -1,4 +1,4 @@
-"""What the formats of a drift report share: states, fields, counts and ways out in words. Nothing is escaped yet."""
+"""Drift wording shared by all formats: states, fields, counts, remedies. Results are not escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGNS: Final = {
     State.UNDECLARED: "+",
     State.UNMANAGED: "+",
 }
-"""What a report puts before a finding: the workspace has it otherwise, lacks it, or has it beyond the manifests."""
+"""The sign of a finding: `~` differs, `-` declared and not live, `+` live and not declared."""
 
 IS: Final = {
     State.CHANGED: "is not as the manifests say",
@@ -41,10 +41,10 @@ TO_COME: Final = {
     State.RENAMED: "is to be created, or renamed",
     State.UNDECLARED: "is to be deleted",
 }
-"""What the manifests want since they were applied last. What no manifest speaks of has nothing to come."""
+"""States of differences that are not applied yet. Unmanaged has none: what is not declared is not to be changed."""
 
 NOT_APPLIED: Final = "Not applied yet"
-"""What stands above that."""
+"""The heading of those differences."""
 
 MEANS: Final = {
     State.CHANGED: "It is live, and differs from what the manifests say.",
@@ -65,7 +65,7 @@ def headline(finding: Finding) -> str:
 
 
 def _known_as(finding: Finding) -> Iterator[str]:
-    """What something may be under another name."""
+    """Yield the candidates for a rename: live resources with the same content under another name."""
     is_clear = finding.state is State.RENAMED and finding.live is not None
     for one in finding.candidates:
         way = "" if is_clear else f"; if they are one, write {one.line} beside the name"
@@ -73,7 +73,7 @@ def _known_as(finding: Finding) -> Iterator[str]:
 
 
 def why(finding: Finding) -> Iterator[str]:
-    """What is known of how it came about."""
+    """Yield what is known about the cause of a finding."""
     if finding.reason is not None:
         yield finding.reason
     elif finding.state is State.UNDECLARED:
@@ -90,7 +90,7 @@ def why(finding: Finding) -> Iterator[str]:
 
 
 def field(one: FieldDrift) -> str:
-    """`mandatory: the manifests say true, the workspace has false`, or for a list how much is missing and extra."""
+    """`mandatory: the manifests say true, the workspace has false`; for a list, counts of missing and extra items."""
     if one.missing or one.extra:
         return f"{one.path}: {_counts(one)}"
     return f"{one.path}: the manifests say {phrases.quoted(one.declared)}, the workspace has {phrases.quoted(one.live)}"
@@ -105,7 +105,7 @@ def _counts(one: FieldDrift) -> str:
 
 
 def field_items(one: FieldDrift) -> str:
-    """The key with the items of a list, the first of many: what a view says that has one line for it."""
+    """Return a field in one line, with the first items of a list."""
     parts = [("lacks", one.missing), ("has beyond", one.extra)]
     told = [f"{verb}: {_first(items)}" for verb, items in parts if items]
     return f"{field(one)} ({'; '.join(told)})" if told else field(one)
@@ -117,7 +117,7 @@ def _first(items: Sequence[Json]) -> str:
 
 
 def ways_out(finding: Finding) -> Iterator[str]:
-    """What to do about it: one line for each of the two ways."""
+    """Yield the remedies of a finding, one line each: restore, accept."""
     first = "".join(f"write {line} beside its name, then " for line in earlier_name(finding))
     if finding.restore is not None:
         yield f"to put it back: {first}{finding.restore}"
@@ -126,7 +126,7 @@ def ways_out(finding: Finding) -> Iterator[str]:
 
 
 def earlier_name(finding: Finding) -> Sequence[str]:
-    """What a manifest has to say before an apply renames it back; nothing where nobody renamed it."""
+    """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
     return [one.line for one in finding.candidates] if finding.state is State.RENAMED else ()
 
 
@@ -145,7 +145,7 @@ def coverage(one: Coverage) -> str:
 
 
 def compared(drift: Drift) -> Iterator[str]:
-    """With which manifests the report was compared beside those at hand, and what that tells."""
+    """Yield a sentence about the base that the drift was also compared with, if any."""
     if drift.base is not None:
         yield (
             f"{phrases.base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
@@ -154,7 +154,7 @@ def compared(drift: Drift) -> Iterator[str]:
 
 
 def closing(drift: Drift) -> str:
-    """The sentence that everybody reads."""
+    """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in State if (number := drift.count(state))]
     others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
     others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []

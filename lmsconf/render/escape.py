@@ -1,14 +1,14 @@
-"""One escape for each format: what would act there, on a screen, in a log or on a page, becomes visible text.
+"""One escape function per output format: characters that are active there become visible text.
 
-    safe    terminals and logs: one line without controls, and no workflow command of a CI runner
-    md      Markdown between other words or in a table's cell: no link, mention, emphasis or HTML
-    code    the same as a span of code, from which a name can be copied
-    fence   a Markdown block of code that nothing inside it can end
-    html    the text of an element, or of an attribute in quotes
-    xml     the same for XML, which lacks some characters altogether
-    csv     a cell that no spreadsheet takes for a formula
+    safe    terminals and logs: one line, no control characters, no CI workflow command
+    md      Markdown inline or in a table cell: no link, mention, emphasis or HTML
+    code    Markdown code span, from which a name can be copied
+    fence   Markdown code block that its content cannot end
+    html    HTML text or quoted attribute value
+    xml     XML text or quoted attribute value; XML forbids some characters altogether
+    csv     CSV cell that no spreadsheet evaluates as a formula
 
-In each of them controls, marks that reorder or hide text, and half characters read as `shown` says.
+All of them replace control characters, characters that reorder or hide text, and lone surrogates as `shown` does.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import re
 
 from lmsconf.model.unseen import UNSEEN
 
-# The joiners stay where Persian, Indic scripts and family emoji need them: between two characters beyond Latin.
+# Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
 _BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
 _ACTIVE = re.compile(f"[{UNSEEN}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-# Runners look for `::` where a line starts, and for `##[`, `##vso[` and their like anywhere in it.
+# CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
 _COMMAND = re.compile(r"^(?P<blank>\s*):(?=:)|(?<=#)#(?=\w*\[)")
 
 _MARKDOWN = re.compile(r"[!-/:-@\[-`{-~]|^ | $|(?<= ) ")
 _PLAIN_IN_MARKDOWN = frozenset(",;/?\"'%")
 _REFERENCES = frozenset("|<>&@`")
-# What services turn into a link once the page is made, whatever was escaped in its source: mentions and references.
+# Mentions and references: services link them after rendering, even if they are escaped in the Markdown source.
 _MENTION = re.compile(r"[@#](?=\w)|!(?=\d)|(?<!\w)[&~%$](?=[\w\"])")
 _BACKTICKS = re.compile(r"`+")
 
@@ -39,29 +39,29 @@ _QUOTED_IN_CSV = re.compile(r'[",;]|^\s|\s$')
 
 
 def shown(text: str) -> str:
-    r"""The text on one line in which everything can be seen: an ESC reads `\x1b`."""
+    r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
     return _ACTIVE.sub(_visible, text)
 
 
 def safe(text: str) -> str:
-    r"""One line that no terminal, log or reader's eye takes for anything else: an ESC reads `\x1b`.
+    r"""Escape text for one line on a terminal or in a log: an ESC reads `\x1b`.
 
-    A `::` where the text starts, and `##[` anywhere, would be obeyed by a CI runner as a command; they are broken too.
+    A leading `::`, and `##[` anywhere, are escaped too: CI runners execute them as workflow commands.
     """
     return _COMMAND.sub(lambda found: _uncommanded(found, "\\x"), shown(text))
 
 
 def md(text: str) -> str:
-    """The text in Markdown as it reads, in a line or in a cell.
+    """Escape text for Markdown, inline or in a table cell.
 
-    An e-mail or a reference keeps an invisible blank after its mark, which is all that stops a service from making a
-    link of it; for what may be copied take `code`.
+    A zero-width space is inserted after the mark of an e-mail, mention or reference, since nothing else keeps services
+    from linking it. Use `code` for text that is to be copied.
     """
     return _MARKDOWN.sub(_harmless, shown(text))
 
 
 def code(text: str) -> str:
-    """The text as a span of code, in a line or in a cell. A pipe, which ends a cell even there, is a broken bar."""
+    """Return a Markdown code span, inline or in a table cell. A pipe, which ends a cell even there, becomes `¦`."""
     inside = safe(text).replace("|", "\u00a6") or " "
     marks = _longer_than_any(inside, 1)
     edge = " " if inside.strip(" ") and (inside[0] in "` " or inside[-1] in "` ") else ""
@@ -69,25 +69,25 @@ def code(text: str) -> str:
 
 
 def fence(text: str, language: str = "") -> str:
-    """A block of code that holds the lines of the text, each of them safe."""
+    """Return a fenced Markdown code block with the lines of the text, each escaped by `safe`."""
     lines = [safe(line) for line in text.split("\n")]
     marks = _longer_than_any("\n".join(lines), 3)
     return "\n".join([f"{marks}{language}", *lines, marks])
 
 
 def html(text: str) -> str:
-    """The text as an element or an attribute in quotes holds it."""
+    """Escape text for HTML: element content or a quoted attribute value."""
     escaped = _ACTIVE_IN_HTML.sub(lambda found: _HTML[found[0]], shown(text))
     return _COMMAND.sub(_reference_instead, escaped)
 
 
 def xml(text: str) -> str:
-    """The text as an element or an attribute in quotes holds it; characters that XML lacks can be seen."""
+    """Escape text for XML: element content or a quoted attribute value; characters forbidden in XML become escapes."""
     return html(text)
 
 
 def csv(text: str) -> str:
-    """One cell, quoted where it has to be. What a spreadsheet would compute stands behind an apostrophe."""
+    """Return one CSV cell, quoted if needed; a formula is prefixed with an apostrophe."""
     cell = safe(text)
     if _FORMULA.match(text) or text[:1] in ("\t", "\r", "\n", "\0"):
         cell = f"'{cell}"
@@ -102,7 +102,7 @@ def _visible(found: re.Match[str]) -> str:
 
 
 def _uncommanded(found: re.Match[str], opens: str, closes: str = "") -> str:
-    """The mark that makes a command of a line, as its number."""
+    """Return the character that starts a workflow command as a numeric escape."""
     return f"{found['blank'] or ''}{opens}{ord(found[0][-1]):x}{closes}"
 
 
@@ -111,10 +111,10 @@ def _reference_instead(found: re.Match[str]) -> str:
 
 
 def _harmless(found: re.Match[str]) -> str:
-    """One character that Markdown might act upon, so that it does not."""
+    """Return one active Markdown character, escaped."""
     char = found[0]
     if char == " ":
-        return "&nbsp;"  # a plain one would vanish from the edge of a cell, or beside another
+        return "&nbsp;"  # a plain space is dropped at the edge of a cell or next to another
     hidden = "&#8203;" if _MENTION.match(found.string, found.start()) else ""
     if char in _PLAIN_IN_MARKDOWN:
         return char + hidden
@@ -122,6 +122,6 @@ def _harmless(found: re.Match[str]) -> str:
 
 
 def _longer_than_any(text: str, least: int) -> str:
-    """A run of backticks that does not stand in the text."""
+    """Return a run of at least `least` backticks, longer than any in the text."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     return "`" * max(least, longest + 1)

@@ -1,4 +1,4 @@
-"""What a manifest key means, for a person and for a script."""
+"""The documentation of a manifest key, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
 
 
 def explain_text(found: Explanation) -> str:
-    """The place, what it means, and every key below it with its own meaning."""
+    """Render a position in a manifest: path, type, meaning, and the keys below it."""
     lines = [f"{found.path or 'manifest'}: {found.type}"]
     if found.meaning:
         lines += ["", *textwrap.wrap(found.meaning, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
@@ -40,7 +40,7 @@ def _key(key: Key, wide: int) -> Iterator[str]:
 
 
 def explain_json(found: Explanation) -> str:
-    """The same as `lmsconf.explain/1`."""
+    """Return the same as the JSON document `lmsconf.explain/1`."""
     return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(found))})
 
 

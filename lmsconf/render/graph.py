@@ -1,4 +1,4 @@
-"""A network as Mermaid and as DOT. What no manifest declares has a dashed edge; what must be taken a thick line."""
+"""The dependency graph as Mermaid and DOT: undeclared nodes are dashed, edges of mandatory assignments thick."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USUAL: Final = ("[", "]", "box")
 
 
 def graph_mermaid(found: Network) -> str:
-    """A flowchart, for Markdown that GitHub and GitLab draw."""
+    """Return a Mermaid flowchart, which GitHub and GitLab render in Markdown."""
     ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
     lines = ["flowchart LR"]
     for address, id in ids.items():
@@ -33,7 +33,7 @@ def graph_mermaid(found: Network) -> str:
 
 
 def graph_dot(found: Network) -> str:
-    """A digraph, for Graphviz."""
+    """Return a DOT digraph, for Graphviz."""
     ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
     lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
     lines += [f"  // {note}" for note in _notes(found)]
@@ -51,12 +51,12 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[Network], str]]] = {"mermaid": graph_m
 
 
 def _is_said(address: Address, found: Network) -> bool:
-    """Whether a manifest declares it; everyone is there without."""
+    """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
     return address in found.declared or not address.text
 
 
 def _label(address: Address) -> str:
-    """What stands in a node: the name, and what it is."""
+    """Return a node's label: name and kind."""
     if not address.text:
         return address.kind
     return f"{address.name} ({phrases.noun(address.kind)})"
@@ -69,10 +69,10 @@ def _notes(found: Network) -> list[str]:
 
 
 def _mermaid(text: str) -> str:
-    """A text between quotes: no quote, no mark of HTML, and none that Markdown in a label would act upon."""
+    """Escape a quoted Mermaid label: quotes, HTML and Markdown characters become numeric entities."""
     return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in shown(text))
 
 
 def _dot(text: str) -> str:
-    """A quoted string of DOT."""
+    """Return a quoted DOT string."""
     return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""The documents that scripts rely on. They print exactly as they are saved."""
+"""The JSON views: printed exactly as the documents that lmsconf saves."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A drift report as JUnit XML, which every CI system shows: a suite for each kind, a case for each resource.
+"""A drift report as JUnit XML, which CI systems display: a suite per kind, a case per resource.
 
-A resource that is as declared passes, a finding fails, what the project file ignores is skipped with its reason, and
-what could not be compared is an error. The form is the one that both schemas in wide use take, that of Ant and that of
-Jenkins. All texts go through `xml`.
+A resource that is as declared passes, a finding fails, a difference that is ignored or not applied yet is skipped with
+its reason, and a resource that could not be compared is an error. The document is valid under both common schemas,
+Ant's and Jenkins'. All texts are escaped by `xml`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import xml
 
 REST: Final = "manifests and workspace"
-"""The suite of errors that are about no declared resource."""
+"""The suite of errors that concern no declared resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One case; `outcome` is the element that says why it did not pass."""
+    """One test case. outcome: the element name `failure`, `error` or `skipped`; None: passed."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class _Case:
 
 
 def drift_junit(drift: Drift) -> str:
-    """The report; a suite for each kind that has a case."""
+    """Return the report as JUnit XML; kinds without cases have no suite."""
     suites: defaultdict[str, list[_Case]] = defaultdict(list)
     for case in _cases(drift):
         suites[case.kind].append(case)
@@ -49,7 +49,7 @@ def drift_junit(drift: Drift) -> str:
 
 
 def _cases(drift: Drift) -> Iterator[_Case]:
-    """A case for each declared resource, and for whatever else there is to say."""
+    """Yield a case for each declared resource, each other finding, and each error."""
     found: dict[Address, list[_Case]] = defaultdict(list)
     for finding in drift.findings:
         found[finding.address].append(_failure(finding))
@@ -135,10 +135,10 @@ def _case(drift: Drift, case: _Case) -> Iterator[str]:
     if case.outcome is None:
         yield f"{opening}/>"
         return
-    # Nothing but a message may stand at what is skipped.
+    # The schemas allow no attribute but `message` on `skipped`.
     type = {} if case.outcome == "skipped" else {"type": case.type}
     said = _attributes(type | {"message": case.message})
-    # A break inside a hint is meant; one inside a name has long been made visible.
+    # Keep the line breaks of a hint; those inside names are escaped already.
     text = "\n".join(xml(line) for told in case.lines for line in told.split("\n"))
     yield f"{opening}>"
     yield f"      <{case.outcome}{said}>{text}</{case.outcome}>"

@@ -1,4 +1,4 @@
-"""What the formats share: verbs, counts, and values in an administrator's words. Nothing here is escaped yet."""
+"""Wording shared by all formats: verbs, counts, and values in an administrator's terms. Results are not escaped."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ WILL_BE = {
 }
 
 FIRST_ITEMS = 20
-"""As many items of a list are read at a glance. A page folds up the others; a comment or a message that has only so
-much room counts them. The text has room, and names all."""
+"""The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
+The text format lists all."""
 
 _FEW = 3
-"""As many people are named beside a call: one who goes, or the first of many who come."""
+"""The number of people named beside a call: one who is removed, or the first of many who are added."""
 
 _CALLED = {
-    # Everybody who assigns content calls it an assignment; only the API and the manifest key say content target.
+    # Administrators say assignment; only the API and the manifest key say content target.
     "content_target": ("assignment", "assignments"),
     "user": ("person", "people"),
     "content": ("content", "contents"),
-    # A snapshot keeps these beside what can be declared, under names that no administrator has heard.
+    # Listings of a snapshot that cannot be declared; their internal names mean nothing to administrators.
     "admin": ("person with administrator rights", "people with administrator rights"),
     "choice_holders": ("choice that somebody holds", "choices that somebody holds"),
     "target_edits": ("assignment with its last edit", "assignments with their last edits"),
 }
-"""What one of a kind is called, and several, where that is not the kind's own name with an s."""
+"""Kind → (singular, plural), for kinds whose plural is not the kind's name with an s."""
 _SEVERAL = dict(_CALLED.values())
 _JOINED = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
 _PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
@@ -70,12 +70,12 @@ def plural(noun: str) -> str:
 
 
 def noun(kind: str) -> str:
-    """What people call a kind: `smart group`, `assignment`."""
+    """Return the display name of a kind: `smart group`, `assignment`."""
     return _CALLED[kind][0] if kind in _CALLED else kind.replace("_", " ")
 
 
 def title(address: Address) -> str:
-    """What people call a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
+    """Return the display name of a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
     joined = _joined(address)
     if joined is None:
         return str(address)
@@ -83,7 +83,7 @@ def title(address: Address) -> str:
 
 
 def short(address: Address) -> str:
-    """A resource where its kind stands beside it: `Sales`, `GDPR basics to group/Sales`."""
+    """Return the display name without the kind, for use beside it: `Sales`, `GDPR basics to group/Sales`."""
     joined = _joined(address)
     if joined is None:
         return name(address.name)
@@ -91,22 +91,22 @@ def short(address: Address) -> str:
 
 
 def told_by_title(address: Address) -> frozenset[str]:
-    """The keys of a resource that its title says already."""
+    """Return the keys of a resource whose values its title contains."""
     return frozenset({"content", "assign_to"} if _joined(address) else {"name"})
 
 
 def _joined(address: Address) -> re.Match[str] | None:
-    """What is assigned and to whom; a group may well be called `A -> B`."""
+    """Split the address of a content target into content and audience; either name may contain an escaped ` -> `."""
     return _JOINED.fullmatch(address.text) if address.kind == "content_target" else None
 
 
 def name(text: str) -> str:
-    """A name as it stands in a line: in quotes where its ends could be mistaken."""
+    """Return a name for use in a line, quoted if its start or end would be ambiguous."""
     return text if _PLAIN.fullmatch(text) else quoted(text)
 
 
 def quoted(value: Json) -> str:
-    """A value as it stands in JSON, `"old"`; what is not there reads `(none)`."""
+    """Return a value as JSON, `"old"`; `(none)` for null and empty values; a condition in words."""
     if value is None or value == [] or value == {}:
         return NOTHING
     if isinstance(value, dict) and _is_condition(value):
@@ -115,7 +115,7 @@ def quoted(value: Json) -> str:
 
 
 def words(value: Json) -> str:
-    """An item of a list in words: a name, a condition, or what its keys say."""
+    """Return a list item in words: a name, a condition, or its keys and values."""
     if isinstance(value, str):
         return name(value)
     if not isinstance(value, dict):
@@ -131,9 +131,9 @@ def _is_condition(value: Mapping[str, Json]) -> bool:
 
 
 def condition(value: Mapping[str, Json]) -> str:
-    """`Department is Sales or Engineering`. A system condition that is said stands there as it is spelt.
+    """`Department is Sales or Engineering`. A declared system condition is shown as spelled, the default one too.
 
-    One that is usual as well: where it alone is what changes, two lines would otherwise read the same.
+    Otherwise both lines would read the same if it is all that changes.
     """
     choices = value.get("choices")
     named = " or ".join(_choice(str(item)) for item in choices) if isinstance(choices, list) else ""
@@ -147,13 +147,13 @@ def _choice(text: str) -> str:
 
 
 def about(change: Change) -> Iterator[str]:
-    """Why a resource is as it is, key by key."""
+    """Yield the annotations (`about:`) of a resource, one `key: value` each."""
     for key, value in (change.about or {}).items():
         yield f"{key}: {value if isinstance(value, str) else quoted(value)}"
 
 
 def leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """The keys of a resource with their values; `members.include` for a key inside a key."""
+    """Yield the leaf keys of a resource with their values; a nested key as a path, `members.include`."""
     if isinstance(value, dict) and value and not _is_condition(value):
         for key, item in value.items():
             yield from leaves(item, f"{path}.{key}" if path else key)
@@ -162,19 +162,19 @@ def leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
 
 
 def set_counts(field: FieldChange) -> str:
-    """`2 added, 1 removed`. The counts are always whole, however many items a view shows."""
+    """`2 added, 1 removed`: counts of all items, however many a view lists."""
     parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
     return ", ".join(parts)
 
 
 def first_line(workspace: str, url: str, people: int | None) -> str:
-    """Which workspace this is about: the first line of every plan, prompt and report."""
+    """Return the line that identifies the workspace, the first of every plan, prompt and report."""
     known = "an unknown number of people" if people is None else count(people, "person")
     return f"Workspace {workspace} ({url}), {known}."
 
 
 def scope(plan: Plan) -> Iterator[str]:
-    """In what the plan is not the whole truth about the workspace."""
+    """Yield the limits of a plan's scope: partial, offline, compared with a base."""
     if plan.partial:
         yield "This plan is partial: it looks only at the resources named on the command line and what they need."
     if plan.offline:
@@ -204,18 +204,18 @@ _FROM_SEVERAL = {
 
 
 def base_name(name: str | None) -> str:
-    """What a base is called, as far as its characters mean nothing in any format."""
+    """Return the base's name with each character that could be markup in some format replaced by `?`."""
     return re.sub(r"[^\w./~^+ -]", "?", name or "")
 
 
 def let_go(plan: Plan) -> str:
-    """What stands above the things that a change lets go of."""
+    """Return the heading of the resources that the base declares and the manifests no longer do."""
     name = base_name(plan.base)
     return f"{name} declares these, and the manifests do not any more. They stay; the line below deletes each:"
 
 
 def closing(plan: Plan) -> str:
-    """The sentence that everybody reads."""
+    """Return the summary sentence of a plan."""
     counts = plan.summary
     if not counts.changes and any(problem.is_error for problem in plan.all_problems):
         return "No changes could be planned: the errors above stand in the way."
@@ -232,7 +232,7 @@ def closing(plan: Plan) -> str:
 
 
 def but_for(number: int) -> str:
-    """What a workspace lacks that matches otherwise: people who are not live, where the project skips them."""
+    """Return the clause about skipped people (declared, not live) for a workspace that matches otherwise."""
     return f", but for {count(number, 'mention')} of people who are not live" if number else ""
 
 
@@ -256,7 +256,7 @@ def listing(kind: str, found: Listing) -> str:
 
 
 def call(value: Outcome | RecordedCall) -> str:
-    """The operation of a call, and whom it is about: `manual-groups.remove-member: bo@acme.example`."""
+    """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
     if not value.people:
         return value.operation
     more = len(value.people) - _FEW
@@ -264,11 +264,11 @@ def call(value: Outcome | RecordedCall) -> str:
 
 
 STOPS = "Apply would stop here"
-"""What stands above all that would stop it."""
+"""The heading of a plan's blockers."""
 
 
 def undo(change: Change) -> str | None:
-    """What of a change cannot be taken back; None where all of it can."""
+    """Return what of a change cannot be undone; None if all of it can."""
     if change.undo.level is UndoLevel.FULL:
         return None
     how = "Can be undone in part" if change.undo.level is UndoLevel.PARTIAL else "Cannot be undone"
@@ -276,13 +276,13 @@ def undo(change: Change) -> str | None:
 
 
 def problem(value: Problem, *, inside: Address | None = None) -> str:
-    """`groups.yaml:3:5: error: message [code]`, with the address unless the text stands inside its block."""
+    """`groups.yaml:3:5: error: message [code]`. inside: the address of the enclosing block, which is not repeated."""
     place = f"{value.source}: " if value.source else ""
     return f"{place}{value.severity.value}: {message(value, inside=inside)} [{value.code}]"
 
 
 def message(value: Problem, *, inside: Address | None = None) -> str:
-    """What a problem says, with the address unless the text stands inside its block."""
+    """Return a problem's message with its address, or without it inside the block of that address."""
     if inside is not None:
         return value.message.removeprefix(f"{inside}: ")
     if value.address and value.address not in value.message:
@@ -304,7 +304,7 @@ def outcome_counts(report: ApplyReport) -> str:
 
 
 def ending(report: ApplyReport) -> str:
-    """The last line of a run. It is complete only where nothing is known to be otherwise than it should be."""
+    """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
     done, total = report.count(Status.DONE), len(report.outcomes)
     calls = count(total, "API call")
     if not done and _may_have_acted(report):
@@ -324,16 +324,16 @@ def ending(report: ApplyReport) -> str:
 
 
 _MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-"""With what a run exits that changed something, may have, or was cut short before that could be told."""
+"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
 
 
 def _may_have_acted(report: ApplyReport) -> bool:
-    """Whether a call that failed may have been done all the same, its answer being lost."""
+    """Whether a failed call may have been carried out, because its response was lost."""
     return report.count(Status.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
 
 
 def convergence(report: ApplyReport) -> str:
-    """What a look at the workspace has shown, and at what it was. It says no more than that."""
+    """Return the result of the verification, limited to the scope that was read back."""
     verified = report.verified
     if report.converged is None:
         if not report.outcomes:
@@ -352,7 +352,7 @@ def convergence(report: ApplyReport) -> str:
 
 
 def _touched(report: ApplyReport) -> str:
-    """Whether the resources of the plan are as planned, which alone were looked at."""
+    """Return the result for `--verify touched`, which reads back only the plan's resources."""
     number = report.verified.resources
     if report.converged:
         return f"The {count(number, 'resource')} of this plan {_be(number)} as planned."
@@ -360,18 +360,18 @@ def _touched(report: ApplyReport) -> str:
 
 
 def others(report: ApplyReport) -> str:
-    """What stands above the differences of resources that the plan did not change."""
+    """Return the heading of the remaining differences in resources that the plan did not change."""
     if report.verified.scope is Verify.TOUCHED:
         return "Not part of this plan, and in its way by now:"
     return "Not part of this plan, and not as the manifests say:"
 
 
 LEFT = "A fresh plan would still do this:"
-"""What stands above the differences of resources that the plan changed."""
+"""The heading of the remaining differences in resources that the plan changed."""
 
 
 def _unlike(report: ApplyReport) -> str:
-    """In what the workspace is not as planned: the resources that differ, and the errors that bar a fresh plan."""
+    """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
     number, others = len(report.residue), len(report.others)
     errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
     told = [f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []

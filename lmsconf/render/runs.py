@@ -1,4 +1,4 @@
-"""The runs that journals tell of: as a table, call by call, and as the document `lmsconf.runs/1`."""
+"""Recorded runs as a table, as text call by call, and as the JSON document `lmsconf.runs/1`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNKNOWN: Final = "?"
 
 
 def runs_text(runs: Sequence[RecordedRun]) -> str:
-    """One line a run, with how many of its calls came to what."""
+    """Render a table: one line per run, with counts of calls per state."""
     if not runs:
         return "No run has been written down here.\n"
     rows = [_HEAD, *(_row(run) for run in runs)]
@@ -38,18 +38,18 @@ def runs_text(runs: Sequence[RecordedRun]) -> str:
 
 
 def run_text(run: RecordedRun) -> str:
-    """One run: what it was to do, each call that its journal speaks of, and what is not known."""
+    """Render one run: plan, each recorded call, counts, and what is unknown."""
     blocks = (_about(run), (line for call in run.calls for line in _call(call)), _counts(run))
     return "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
 
 
 def runs_json(runs: Sequence[RecordedRun]) -> str:
-    """The runs without their calls."""
+    """Return the runs, without calls, as JSON."""
     return _document([_run(run) for run in runs])
 
 
 def run_json(run: RecordedRun) -> str:
-    """One run with its calls."""
+    """Return one run with its calls as JSON."""
     return _document([{**_run(run), "calls": [_call_json(call) for call in run.calls]}])
 
 
@@ -65,7 +65,7 @@ def _row(run: RecordedRun) -> tuple[str, ...]:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    """The cells of a row below those of the others: texts to the left, counts to the right."""
+    """Join the cells of a row, padded to the column widths: text left-aligned, counts right-aligned."""
     counts = range(_FIRST_COUNT, _FIRST_COUNT + len(_COUNTED))
     cells = (
         cell.rjust(width) if column in counts else cell.ljust(width)
@@ -95,7 +95,7 @@ def _about(run: RecordedRun) -> Iterator[str]:
 
 
 def _read_back(ending: Ending) -> str:
-    """What the run saw of the workspace when it had ended."""
+    """Return the result of the run's verification."""
     if ending.converged is None or ending.verified is Verify.NONE:
         return "The workspace was not read back."
     told = "was" if ending.converged else "was not"
@@ -105,7 +105,7 @@ def _read_back(ending: Ending) -> str:
 
 
 def _call(call: RecordedCall) -> Iterator[str]:
-    """The line of a call, and the reason why it was not done."""
+    """Yield the line of a call and, if recorded, its reason."""
     made = f" [id={call.id}]" if call.id else ""
     when = call.begun or call.ended
     title = phrases.title(_address(call.address))

@@ -1,7 +1,7 @@
 """A drift report as SARIF 2.1.0, which code scanning shows at the lines of the manifests.
 
-A finding keeps its fingerprint from one report to the next, whatever its values and wherever its lines move to, so
-that a reader of many reports knows it again. All names go through `safe`, and in a URI through percent signs.
+The fingerprint of a finding is independent of its values and line numbers, so that consumers match it across reports.
+All names are escaped by `safe`, in URIs by percent-encoding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sche
 ROOT: Final = "%SRCROOT%"
 FINGERPRINT: Final = "lmsconfAddress/v1"
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
-"""Where a finding is shown that no manifest speaks of: the project file says what is owned."""
+"""The location of a finding about an undeclared resource: the project file, which declares ownership."""
 
 _LEVELS: Final = {
     State.CHANGED: "warning",
@@ -35,7 +35,7 @@ _LEVELS: Final = {
 
 
 def drift_sarif(drift: Drift) -> str:
-    """The report as one run, with a rule for each state."""
+    """Return the report as SARIF with one run and a rule per state."""
     counted: list[Json] = [_result(drift, finding) for finding in drift.findings]
     to_come: list[Json] = [_not_applied(drift, finding) for finding in drift.not_applied]
     results = [*counted, *to_come, *(_suppressed(drift, one) for one in drift.ignored)]
@@ -52,7 +52,7 @@ def _run(drift: Drift, results: list[Json]) -> Json:
                 "rules": [_rule(state) for state in State],
             }
         },
-        # One analysis for each workspace: two of them side by side do not close each other's findings.
+        # One analysis id per workspace, so that a report on one does not close the findings of another.
         "automationDetails": {"id": f"lmsconf/drift/{_uri(drift.workspace)}/"},
         "columnKind": "unicodeCodePoints",
         "invocations": [
@@ -94,7 +94,7 @@ def _result(drift: Drift, finding: Finding) -> dict[str, Json]:
 
 
 def _told(finding: Finding) -> Iterable[str]:
-    """The headline first: most readers of SARIF show no more in a list."""
+    """Yield the message lines, headline first: most SARIF viewers list only the first line."""
     yield f"{drift_words.headline(finding)}."
     yield from drift_words.why(finding)
     yield from map(drift_words.field_items, finding.fields)
@@ -138,10 +138,10 @@ def _location(source: SourceLocation, address: str | None = None) -> Json:
 
 
 def _uri(path: str) -> str:
-    """A path as part of a URI. A file's name may hold bytes that are no text."""
+    """Percent-encode a path for a URI; file names may contain undecodable bytes (surrogates)."""
     return quote(path, errors="surrogatepass")
 
 
 def _text(lines: Iterable[str]) -> str:
-    """Lines as a message. A name in it makes no link: the bracket that would begin one's target stands apart."""
+    """Join lines to a message. `](` is split with a space, so that no name forms a Markdown link."""
     return "\n".join(safe(line) for line in lines if line).replace("](", "] (")

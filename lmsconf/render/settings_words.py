@@ -1,4 +1,4 @@
-"""Settings in words: those that are weaker than the default, those that a change alters, and consents."""
+"""Settings in words: those weaker than the default, those that differ from the base, and consents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONSENTS = "Allowed by consent"
 
 
 def relaxed(plan: Plan) -> Iterator[str]:
-    """Each weaker setting with its default."""
+    """Yield each setting weaker than its default, with the default."""
     weaker = weaker_than_default(plan.policy)
     off = [one.path for one in weaker if one.now == "off"]
     guards = [path for path in plan_guards(plan) if path not in off]
@@ -24,20 +24,20 @@ def relaxed(plan: Plan) -> Iterator[str]:
 
 
 def consents(plan: Plan) -> Iterator[str]:
-    """Each guard that would stop the plan, with the consent that lets it pass."""
+    """Yield each guard that a consent lets pass, with that consent."""
     for one in plan.guards:
         if one.allowed_by:
             yield f"Guard {one.name}: {one.reason}. Allowed by {one.allowed_by}."
 
 
 def plan_guards(plan: Plan) -> list[str]:
-    """The paths of the guards in a plan's policy."""
+    """Return the paths of the guards in a plan's policy."""
     said = plan.policy.get("guards")
     return [f"guards.{name}" for name in said] if isinstance(said, dict) else []
 
 
 def changed(plan: Plan) -> Iterator[str]:
-    """Each setting that the change alters, weaker ones first."""
+    """Yield each setting that differs from the base, weaker ones first."""
     for one in sorted(plan.settings_changed, key=lambda one: not one.weaker):
         yield f"{_line(one, phrases.base_name(plan.base))}{', which is weaker' if one.weaker else ''}"
 

@@ -1,7 +1,7 @@
-"""How much can be told where there is only so much room: all starts as a number, and climbs while there is room.
+"""Fit entries into a size limit: each degrades from full text to shorter ones, down to being only counted.
 
-The rungs of an entry are the texts it can be told by, the shortest first. Round by round each entry climbs one rung,
-those that come first going first, so that all are named before one is told in full. No text is cut.
+The rungs of an entry are its alternative texts, shortest first. Each round raises every entry by one rung, in order,
+while there is room, so all entries are named before one is shown in full. No text is truncated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Rung: TypeAlias = Callable[[], str]
 
 
 class SizeLimit(NamedTuple):
-    """How long a comment may be at one place, in bytes; folds: whether it renders what can be folded up."""
+    """The maximum size of a comment in bytes, None: unlimited. folds: whether the service renders `<details>`."""
 
     size: int | None
     folds: bool = True
@@ -27,19 +27,19 @@ BUDGETS = {
     "summary": SizeLimit(1_048_576),
     "none": SizeLimit(None),
 }
-"""Place → its limit. They count characters in several ways; none counts more of them than a text has bytes."""
+"""Service → limit. Services count characters differently, but none counts more of them than the text has bytes."""
 
 WHOLE = BUDGETS["none"]
 
 LEAST = 8_000
-"""What counts, guards and the frame around what is told need at most."""
+"""The smallest limit, in bytes: at most this much is needed for counts, guards and headings."""
 
 _PATIENCE = 50
-"""So many entries that find no room, one after the other, and the rest of a round is not tried."""
+"""After this many consecutive entries that do not fit, the rest of a round is skipped."""
 
 
 def budget(text: str) -> SizeLimit:
-    """The budget that a word or a number of bytes names. Raises ValueError."""
+    """Parse `--limit`: a service name or a number of bytes. Raises ValueError for anything else, or under LEAST."""
     if text in BUDGETS:
         return BUDGETS[text]
     if not (text.isascii() and text.isdigit()):
@@ -54,7 +54,10 @@ def size(text: str) -> int:
 
 
 def climb(entries: Sequence[Sequence[Rung]], room: int | None) -> tuple[list[str | None], bool]:
-    """For each entry the longest text that fits beside the others', or None, and whether all is told in full."""
+    """Choose a text for each entry, or None for no room; also return whether all are in full.
+
+    room: bytes, None: unlimited.
+    """
     if room is None:
         return [rungs[-1]() for rungs in entries], True
     told: list[str | None] = [None] * len(entries)
@@ -66,7 +69,7 @@ def climb(entries: Sequence[Sequence[Rung]], room: int | None) -> tuple[list[str
 
 
 def _round(entries: Sequence[Sequence[Rung]], told: list[str | None], height: int, room: int) -> tuple[int, bool]:
-    """Lets each entry that was named climb one rung. Gives the room that is left, and whether all could climb."""
+    """Raise each named entry by one rung. Return the room left in bytes, and whether all could be raised."""
     missed, climbed = 0, True
     for position, rungs in enumerate(entries):
         before = told[position]

@@ -1,16 +1,17 @@
-"""The embedded workspace: a learning platform on SQLite that follows the API's specification to the letter.
+"""The embedded workspace: a learning platform on SQLite that follows the API specification exactly.
 
-tables, store      where things stand, transactions, and checkpoints; the door to sqlite3
-checks             is the request what the API description says?
-desk, refusal      what a handler works with, and how it says no
-applications, keys what people may have access to, and the credentials of the API
-handlers/          one module an endpoint group; standing: who is enrolled, and how far they have come
-choices            what it does where the specification is silent
-service            request → checks → handler → answer, without a network
-faults, faultfile  what goes wrong, on script; scripts from a file
-transport, serve   the two doors: in process for httpx, and a loopback port
-page               what a browser is shown at that port
-seed, planting …   a first workspace, from a file or from values; entry: how one of its entries is read
-plainyaml          YAML in which every scalar is text
-generate           a workspace that is made up, of any size
+tables, store      schema, transactions and checkpoints; the only access to sqlite3
+checks             validates requests against the API description
+request_context, api_refusal
+                   what a handler works with, and its error responses
+applications, keys the applications that people have access to, and the API keys
+handlers/          one module per endpoint group; standing: enrolment and progress
+choices            its behaviour where the specification is silent
+service            request → checks → handler → response, without a network
+faults, faultfile  scripted faults; scripts from a file
+transport, serve   the two adapters: an httpx transport, and a loopback port
+page               the HTML page at that port
+seed, fixtures …   initial content, from a file or from values; validation: typed reads of its entries
+plainyaml          YAML with every scalar as text
+generate           synthetic workspaces of any size
 """

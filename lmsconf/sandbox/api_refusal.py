@@ -1,4 +1,4 @@
-"""How a handler says no: an HTTP status, a stable code, and a sentence for people."""
+"""A handler's error response: HTTP status, stable code, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """Ends a request with an error answer; whatever the request had changed is undone.
+    """End a request with an error response and roll back its changes.
 
-    headers: what the answer says beside its body.
+    headers: additional response headers.
     """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -20,22 +20,22 @@ class Refusal(Exception):
 
 
 def bad_request(message: str) -> Refusal:
-    """400: the request cannot be carried out as it is written."""
+    """400: the request cannot be carried out as written."""
     return Refusal(400, "bad_request", message)
 
 
 def unauthorized(message: str) -> Refusal:
-    """401: no credential, or not the right one."""
+    """401: no valid credential."""
     return Refusal(401, "unauthorized", message)
 
 
 def forbidden(message: str) -> Refusal:
-    """403: understood, and not allowed as things stand."""
+    """403: understood, but not allowed in the current state."""
     return Refusal(403, "forbidden", message)
 
 
 def not_found(what: str, id: str) -> Refusal:
-    """404: the path or the body names something that is not there."""
+    """404: the path or the body names something that does not exist."""
     return Refusal(404, "not_found", f"there is no {what} {id!r}")
 
 

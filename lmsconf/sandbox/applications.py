@@ -1,4 +1,4 @@
-"""The applications that people may have access to, and those that a new account begins with."""
+"""The applications that people may have access to, and the defaults of a new account."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LEARNER: Final = ("learn",)
 
 
 def begins_with(*, admin: bool, manager: bool) -> tuple[str, ...]:
-    """What somebody has access to as long as nothing else is said: everybody learns, managers follow up too."""
+    """The default applications of a new account: everyone learns, managers also follow up."""
     return APPLICATIONS if admin else ("learn", "follow-up") if manager else LEARNER
 
 
 def stored(applications: Iterable[str]) -> str:
-    """The applications as they are stored, in the specification's order."""
+    """The applications as stored, in the specification's order."""
     given = set(applications)
     return json.dumps([one for one in APPLICATIONS if one in given])

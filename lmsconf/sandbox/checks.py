@@ -1,4 +1,4 @@
-"""Is a request what the API description says it must be? Everything that is not is refused with 400, by name."""
+"""Validate requests against the API description. Anything unknown is rejected with 400, by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 class Checker:
-    """Checks one operation's requests. The body's schema is compiled once."""
+    """Validates one operation's requests. The body's schema is compiled once."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -30,14 +30,14 @@ class Checker:
         self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
 
     def check(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
-        """The request, with the description's own names. Raises Refusal for one that is not as described."""
+        """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
         for name, values in self._allowed.items():
             if path[name] not in values:
                 raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
         return Request(path, self._query(query), self._body(content_type, body))
 
     def _query(self, text: str) -> dict[str, Json]:
-        """The query's values by name: known names only, each once unless it is a list, each of its type."""
+        """The query's values by name: only known names, each once unless it is an array, with its type."""
         known = self._operation.query
         found: dict[str, Json] = {}
         for name, value in _pairs(text):
@@ -67,12 +67,12 @@ class Checker:
 
 
 def _values(schema: Schema) -> list[str]:
-    """The only values that a path parameter can have; empty where it can be any text."""
+    """The allowed values of a path parameter; empty if it can be any text."""
     return list(_TRUTH) if schema["type"] == "boolean" else cast("list[str]", schema.get("enum", []))
 
 
 def parse_json(body: bytes) -> Json:
-    """The JSON in a body, read strictly: UTF-8, no key twice, no NaN, nothing that is half a character."""
+    """Parse a body strictly: UTF-8, no duplicate key, no NaN, no lone surrogate. Raises Refusal."""
     try:
         value: Json = json.loads(body.decode(), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
         if b"\\u" in body:
@@ -105,7 +105,7 @@ def _pairs(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _parameter(name: str, value: str, schema: Schema) -> Json:
-    """One query value as its type. Raises Refusal where it is none of that type."""
+    """Parse one query value as its type. Raises Refusal if it is not of that type."""
     if schema["type"] == "boolean":
         if value not in _TRUTH:
             raise bad_request(f"query parameter {name!r} must be true or false, not {value!r}")
@@ -121,7 +121,7 @@ def _parameter(name: str, value: str, schema: Schema) -> Json:
 
 @cache
 def _compiled(schema: str) -> Callable[[Json], None]:
-    """A function that refuses what does not fit the schema, naming the place in the body."""
+    """Return a function that rejects bodies that do not match the schema, with the path in the body."""
     # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
     validate = fastjsonschema.compile(json.loads(schema), use_default=False)
 
@@ -135,7 +135,7 @@ def _compiled(schema: str) -> Callable[[Json], None]:
 
 
 def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
-    """What is wrong, and where in the body. A choice between names lists them."""
+    """What is wrong, and where in the body. Lists the names of alternatives."""
     if error.rule in _BRANCHES:
         place = "body" + str(error.name).removeprefix("data")
         names = [name for branch in error.rule_definition for name in branch.get("required", [])]

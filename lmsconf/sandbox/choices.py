@@ -1,6 +1,6 @@
-"""What the sandbox does where the specification is silent: each a choice, and none of them known of the real service.
+"""The sandbox's behaviour where the specification is silent: each a choice, unconfirmed for the real service.
 
-Names and behaviours that a project can override are the dialect's, and stand in the API description.
+Names and behaviours that a project can override belong to the dialect, in the API description.
 """
 
 from __future__ import annotations
@@ -54,4 +54,4 @@ CHOICES: Final[Mapping[str, str]] = {
     "condition left has no members.",
     "targets.groups": "A group's targets go with it.",
 }
-"""Name → what was chosen. A test keeps one that shows it for each."""
+"""Name → choice. Each has a test that demonstrates it."""

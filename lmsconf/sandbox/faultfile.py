@@ -1,4 +1,4 @@
-"""Scripts of faults from a file, in YAML or JSON: a list, an entry a fault, with the keys that a Fault has.
+"""Fault scripts from a YAML or JSON file: a list with one entry per fault, with the keys of Fault.
 
 - {operation: "manual-groups.*", status: 429, headers: {retry-after: 2}, times: 3}
 - {calls: [5, 9], cut: true}
@@ -18,16 +18,16 @@ from lmsconf.sandbox.plainyaml import problem, read
 
 _KEYS: Final = tuple(one.name for one in fields(Fault))
 _LONGEST_DELAY: Final = 3600.0
-_Entry = Mapping[str, object]  # every scalar in it is text
+_Entry = Mapping[str, object]  # every scalar is text
 
 
 def load(path: Path) -> Faults:
-    """The script in a file, ready to strike. Raises as `faults` does."""
+    """Load the script of a file. Raises as `faults` does."""
     return Faults(*faults(path))
 
 
 def faults(path: Path) -> list[Fault]:
-    """The faults in a file. Raises ProblemsFound with everything that is wrong in it, LmsconfError for no file."""
+    """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
     entries = read(path, "faults") or []
     if not isinstance(entries, list):
         raise ProblemsFound([problem("faults", str(path), "it holds no list of faults")])
@@ -44,7 +44,7 @@ def faults(path: Path) -> list[Fault]:
 
 
 def _fault(entry: object) -> Fault:
-    """The fault that an entry speaks of. Raises ValueError that names what cannot be read."""
+    """Parse one entry. Raises ValueError with the key that is invalid."""
     if not isinstance(entry, dict):
         raise ValueError("it is no mapping")
     if unknown := [key for key in entry if key not in _KEYS]:

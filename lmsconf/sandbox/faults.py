@@ -1,4 +1,4 @@
-"""What goes wrong, on script: requests refused, slowed or cut, answers lost, spoilt or out of date."""
+"""Scripted faults: requests rejected, delayed or cut; responses lost, corrupted or stale."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from typing import Final, Literal, TypeAlias
 
 Spoilt: TypeAlias = 'Literal["truncated", "html"]'
 ALWAYS: Final = 2**31
-"""Times enough for any script."""
+"""More than any script needs."""
 
 
 class Lost(Exception):
-    """The connection broke before an answer came; the adapters turn it into what a network would show."""
+    """The connection broke before the response; the adapters translate it to a network error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One mishap, for the next `times` requests to an operation that fits the shell pattern.
+    """One fault, for the next `times` requests whose operation matches the shell pattern.
 
-    status       this answer instead of the real one, with `headers` (such as retry-after); nothing is done
+    status       returns this status, with `headers` (such as retry-after); the request is not carried out
     delay        seconds before anything happens
-    cut          the connection breaks; nothing is done
-    lose_answer  everything is done, then the connection breaks
-    spoil        everything is done, and the answer's body is cut in half ("truncated") or no JSON at all ("html")
-    stale        a read sees the workspace as it was before the last change; a write is not touched
-
-    after        requests that fit and go well before it strikes
+    cut          the connection breaks; the request is not carried out
+    lose_answer  the request is carried out, then the connection breaks
+    spoil        the request is carried out; the body is cut in half ("truncated") or not JSON ("html")
+    stale        a read returns the workspace before the last change; writes are not affected
+    after        matching requests that succeed first
     calls        only these requests, counted from 1 over all operations
-    chance       how likely it strikes a request that fits, from a generator of its own that begins with `seed`
+    chance       probability for a matching request, from a random generator of its own, seeded with `seed`
     """
 
     operation: str = "*"
@@ -50,7 +49,7 @@ class Fault:
 
 
 class Faults:
-    """A script of faults. Each request takes at most one: the first that fits and is not used up."""
+    """A fault script. Each request gets at most one fault: the first that matches and is not used up."""
 
     def __init__(self, *script: Fault) -> None:
         self._script = [_Waiting(fault) for fault in script]
@@ -59,7 +58,7 @@ class Faults:
         self.looks_back = any(fault.stale for fault in script)
 
     def strike(self, operation: str, *, writes: bool = False) -> Fault | None:
-        """The fault that this request meets, which is then used up by one."""
+        """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1
             for waiting in self._script:
@@ -69,16 +68,16 @@ class Faults:
 
 
 class _Waiting:
-    """A fault with what is left of it."""
+    """A fault with its remaining count."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         self._left = fault.times
         self._spared = fault.after
-        self._dice = Random(fault.seed)  # noqa: S311  the same script is to go wrong in the same way
+        self._dice = Random(fault.seed)  # noqa: S311  the same script must give the same faults
 
     def strikes(self, call: int, operation: str, writes: bool) -> bool:
-        """Whether this request meets it. The dice are thrown for requests that fit, and for no other."""
+        """Whether the request gets this fault. Random numbers are drawn only for matching requests."""
         if self._left < 1 or not self._fits(call, operation, writes):
             return False
         if self._spared:

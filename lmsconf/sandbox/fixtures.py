@@ -1,6 +1,6 @@
-"""Puts the entries of a seed into an empty workspace: names become ids, and many rows are stored as one statement.
+"""Load the entries of a seed into an empty workspace: resolve names to ids, and insert rows in bulk.
 
-What a few entries need is done by the handlers, so that a seed and the API keep the same rules.
+Entries that are few are created by the API handlers, so that seed and API follow the same rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOpti
 
 
 class Planting:
-    """A workspace being filled, section by section. What is wrong is gathered in `problems`; entries go on."""
+    """A workspace being filled, section by section. Errors are collected in `problems`; loading continues."""
 
     def __init__(self, desk: RequestContext) -> None:
         self.problems: list[str] = []
@@ -41,7 +41,7 @@ class Planting:
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
 
     def custom_fields(self, entries: Sequence[Entry]) -> None:
-        """Makes the fields, and remembers the ids of their choices by name."""
+        """Create the fields, and record the ids of their choices by name."""
         for place, entry in enumerate(entries):
             with self.noting("custom_fields", place):
                 body: dict[str, Json] = {"name": text_of(entry, "name"), "type": text_of(entry, "type")}
@@ -55,7 +55,7 @@ class Planting:
                 self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
 
     def people(self, entries: Sequence[Entry]) -> None:
-        """Makes the people with their answers."""
+        """Create the people with their answers."""
         now = self._ledger.now()
         rows: list[Sequence[Value]] = []
         answers: list[Sequence[Value]] = []
@@ -72,13 +72,13 @@ class Planting:
         self._ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
 
     def groups(self, entries: Sequence[Entry]) -> None:
-        """Makes the manual groups with members and managers."""
+        """Create the manual groups with members and managers."""
         made = self._make_groups("groups", GROUP, entries)
         for list_name in ("members", "managers"):
             self._enrol("groups", list_name, made)
 
     def smart_groups(self, entries: Sequence[Entry]) -> None:
-        """Makes the smart groups with conditions and managers."""
+        """Create the smart groups with conditions and managers."""
         made = self._make_groups("smart_groups", SMART_GROUP, entries)
         for place, (id, entry) in enumerate(made):
             with self.noting("smart_groups", place):
@@ -87,7 +87,7 @@ class Planting:
         self._enrol("smart_groups", "managers", made)
 
     def content(self, entries: Sequence[Entry]) -> None:
-        """Makes the catalog. A content may say of which programs it is a part, before or after itself."""
+        """Create the catalog. A content may declare its programs, listed before or after itself."""
         now, made = self._ledger.now(), self.with_ids("content", entries)
         for id, entry in made:
             self._contents.setdefault(str(entry.get("name")), []).append(id)
@@ -99,7 +99,7 @@ class Planting:
         self._ledger.add(INSERT_CONTENT, rows)
 
     def content_targets(self, entries: Sequence[Entry]) -> None:
-        """Assigns content."""
+        """Assign content."""
         for place, entry in enumerate(entries):
             with self.noting("content_targets", place):
                 content = self.content_id(text_of(entry, "content"))
@@ -109,14 +109,14 @@ class Planting:
 
     @contextmanager
     def noting(self, section: str, place: int) -> Iterator[None]:
-        """Whatever is wrong inside becomes a problem of that entry."""
+        """Convert an error inside the context to a problem of that entry."""
         try:
             yield
         except (Wrong, Refusal) as wrong:
             self.problems.append(f"{section}[{place}]: {wrong}")
 
     def with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
-        """Each entry with its id, the one that it names or a new one."""
+        """Pair each entry with its id, declared or new."""
         prefix = _PREFIXES[section]
         taken = set(self._ledger.known(prefix))
         given: list[str | None] = []
@@ -140,7 +140,7 @@ class Planting:
         return made
 
     def _enrol(self, section: str, list_name: str, groups: list[tuple[str, Entry]]) -> None:
-        """Puts people into one list of many groups."""
+        """Add people to one list of many groups."""
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(groups):
             with self.noting(section, place):
@@ -152,14 +152,14 @@ class Planting:
         return _only(self._contents.get(name, []), "content", name)
 
     def person_id(self, email: str) -> str:
-        """The id of who has that e-mail."""
+        """The id of the person with that e-mail."""
         try:
             return self._people[email.casefold()]
         except KeyError:
             raise Wrong(f"there is nobody with the e-mail {email}") from None
 
     def _field(self, name: str) -> tuple[str, dict[str, str]]:
-        """A field's id and the ids of its choices by name."""
+        """A field's id, and the ids of its choices by name."""
         if name not in self._fields:
             raise Wrong(f"there is no custom field {name!r}")
         return self._fields[name]
@@ -171,7 +171,7 @@ class Planting:
         return choices[name]
 
     def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
-        """Rows for what a person answered: a text to a TEXT field, one choice or several to any other."""
+        """Rows for a person's answers: a text for a TEXT field, one choice or several for any other."""
         found: list[Sequence[Value]] = []
         for name, said in mapping(entry, "answers").items():
             id, choices = self._field(name)
@@ -193,7 +193,7 @@ class Planting:
         return condition
 
     def _audience(self, said: object) -> tuple[str, str]:
-        """Kind and id of whom an assignment is for."""
+        """Kind and id of an assignment's target."""
         if said in ("everyone", {"everyone": "true"}, {"everyone": True}):
             return EVERYONE, self._desk.behaviour("content-targets.everyone")
         if isinstance(said, dict) and len(said) == 1:
@@ -211,7 +211,7 @@ def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _new(id: str, taken: set[str]) -> str:
-    """The id, taken from now on."""
+    """Reserve an id."""
     if not id or id in taken:
         raise Wrong(f"id {id!r} stands twice" if id else "id is empty")
     taken.add(id)

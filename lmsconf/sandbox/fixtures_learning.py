@@ -1,4 +1,4 @@
-"""Plants what people did: participations with their history, and certificates."""
+"""Load learning history from a seed: participations with their events, and certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Rows = list[Sequence[Value]]
 
 
 def participations(planting: Planting, ledger: Repository, entries: Sequence[Entry]) -> None:
-    """Stores participations. Each has the events that it names, or one that says where it stands."""
+    """Store participations. Each has its declared events, or one event for its state."""
     rows: _Rows = []
     events: _Rows = []
     taken: set[tuple[str, str]] = set()
@@ -45,7 +45,7 @@ def participations(planting: Planting, ledger: Repository, entries: Sequence[Ent
 
 
 def certificates(planting: Planting, ledger: Repository, entries: Sequence[Entry]) -> None:
-    """Stores certificates."""
+    """Store certificates."""
     rows: _Rows = []
     taken: set[tuple[str, str]] = set()
     for place, (id, entry) in enumerate(planting.with_ids("certificates", entries)):
@@ -65,7 +65,7 @@ def certificates(planting: Planting, ledger: Repository, entries: Sequence[Entry
 
 
 def _pair(planting: Planting, entry: Entry, taken: set[tuple[str, str]]) -> tuple[str, str]:
-    """The ids of person and content, which stand together once at most."""
+    """The ids of person and content, a pair that may be declared only once."""
     pair = planting.person_id(text_of(entry, "user")), planting.content_id(text_of(entry, "content"))
     if pair in taken:
         raise Wrong(f"{entry['user']} with {entry['content']} stands twice")
@@ -74,7 +74,7 @@ def _pair(planting: Planting, entry: Entry, taken: set[tuple[str, str]]) -> tupl
 
 
 def _events(participation: str, entry: Entry, state: str, updated: int) -> Iterator[Sequence[Value]]:
-    """A row for each event of a participation."""
+    """One row for each event of a participation."""
     said: list[Entry] = mappings(entry, "events") if "events" in entry else [{"status": state}]
     for event in said:
         if unknown := sorted(event.keys() - _EVENT_KEYS):

@@ -1,4 +1,4 @@
-"""Entries of a seed as rows: what a person and a content say of themselves, naming nothing else."""
+"""Entries of a seed as table rows: the fields of people and contents that need no other entry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SWITCHES: Final = ("companyPayment", "disablePayment")
 
 
 def person_row(id: str, email: str, entry: Entry, now: int) -> Sequence[Value]:
-    """What stands in the table of people. Raises Wrong or Refusal for what nobody can be."""
+    """The row of the table `people`. Raises Wrong or Refusal for an invalid entry."""
     admin, manager, archived = flag(entry, "admin"), flag(entry, "manager"), flag(entry, "archived")
     date = instant(entry, "custom_archive_date")
     if date is not None and (admin or manager):
@@ -44,7 +44,7 @@ def person_row(id: str, email: str, entry: Entry, now: int) -> Sequence[Value]:
 
 
 def order_details(entry: Entry) -> dict[str, Json]:
-    """The order details of a person, under the API's names."""
+    """The order details of a person, with the API's names. Raises Wrong."""
     said = mapping(entry, "order_details")
     known = {_snake(key): key for key in (*orders.KEYS, "disablePayment")}
     if unknown := sorted(said.keys() - known.keys()):
@@ -53,7 +53,7 @@ def order_details(entry: Entry) -> dict[str, Json]:
 
 
 def content_row(id: str, entry: Entry, programs: Sequence[str], now: int) -> Sequence[Value]:
-    """What stands in the table of contents."""
+    """The row of the table `contents`."""
     updated = instant(entry, "updated")
     details: dict[str, Json] = {"partOfPrograms": programs, "categories": texts(entry, "categories")}
     details["metadata"] = _metadata(entry)
@@ -72,7 +72,7 @@ def content_row(id: str, entry: Entry, programs: Sequence[str], now: int) -> Seq
 
 
 def _detail(said: Entry, key: str, name: str) -> Json:
-    """One of the order details: a switch, an address, or a text."""
+    """One of the order details: a boolean, an address, or a text."""
     if name in _SWITCHES:
         return flag(said, key)
     if name != "address":
@@ -84,7 +84,7 @@ def _detail(said: Entry, key: str, name: str) -> Json:
 
 
 def _occasion(id: str, entry: Entry) -> Mapping[str, Json]:
-    """One date of a meetup, and how many attend it."""
+    """One date of a meetup, with the number of attendees."""
     if unknown := sorted(entry.keys() - {"starts", "attending"}):
         raise Wrong(f"occasions: unknown key {unknown[0]!r}; there are starts, attending")
     starts = instant(entry, "starts")
@@ -106,5 +106,5 @@ def _applications(entry: Entry) -> str:
 
 
 def _snake(name: str) -> str:
-    """`companyName` as a seed writes it: `company_name`."""
+    """The seed's name of an API field: `companyName` → `company_name`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

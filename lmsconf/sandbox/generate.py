@@ -1,4 +1,4 @@
-"""Made-up workspaces of any size, in the shape of a seed file: equal arguments give equal bytes."""
+"""Synthetic workspaces of any size, as a seed file: equal arguments give equal bytes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def generate(
     """The values of a seed file. Raises ValueError for more fields than a workspace can have."""
     if not 0 <= fields <= len(_FIELDS):
         raise ValueError(f"a workspace has at most {len(_FIELDS)} custom fields")
-    dice = Random(seed)  # noqa: S311  made-up people need no secrecy
+    dice = Random(seed)  # noqa: S311  synthetic data needs no secrecy
     people = [_person(dice, number, fields) for number in range(users)]
     emails = [str(person["email"]) for person in people]
     made_groups = [_group(dice, name, emails) for name in _names(_TEAMS, groups)]
@@ -94,7 +94,7 @@ def generate(
 
 
 def dump(values: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
-    """The values as the text of a seed file, an entry a line."""
+    """The values as the text of a seed file, one entry per line."""
     lines: list[str] = []
     for section, entries in values.items():
         lines.append(f"{section}:")
@@ -107,7 +107,7 @@ def _field(name: str, type: str, choices: tuple[str, ...]) -> Entry:
 
 
 def _person(dice: Random, number: int, fields: int) -> Entry:
-    """Somebody with a name, an address of their own, and answers to most fields."""
+    """A person with a name, a unique e-mail, and answers to most fields."""
     first, last = dice.choice(_FIRST), dice.choice(_LAST)
     answers: Entry = {}
     for name, type, choices in _FIELDS[:fields]:
@@ -140,9 +140,9 @@ def _group(dice: Random, name: str, emails: list[str]) -> Entry:
 
 
 def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> Iterator[Entry]:
-    """Smart groups, no two with the same name. Without a field to ask for there are none.
+    """Smart groups with unique names; none if there is no field for conditions.
 
-    The first hundred have one or two conditions; a workspace with more has them for narrow audiences.
+    The first hundred have one or two conditions; further ones have more, for narrow audiences.
     """
     usable = [field for field in _FIELDS[:fields] if field[2]]
     numbers: dict[str, count[int]] = {}
@@ -168,13 +168,13 @@ def _content(dice: Random, name: str) -> Entry:
 
 
 def _audiences(groups: list[Entry], smart_groups: list[Entry], emails: list[str]) -> list[object]:
-    """Everyone, every group, and some people: whom content can be assigned to."""
+    """All possible targets: everyone, every group, and some people."""
     named = [("group", group) for group in groups] + [("smart_group", group) for group in smart_groups]
     return ["everyone", *({kind: group["name"]} for kind, group in named), *({"user": email} for email in emails[:20])]
 
 
 def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: list[object]) -> Iterator[Entry]:
-    """Assignments, content after content, none of them twice. There are never more than content times audiences."""
+    """Assignments, content by content, without duplicates: at most contents times targets."""
     per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
     for place, content in enumerate(contents):
         for audience in dice.sample(audiences, per_content + (place < more)):
@@ -189,7 +189,7 @@ def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: li
 
 
 def _participations(dice: Random, wanted: int, contents: list[Entry], emails: list[str]) -> Iterator[Entry]:
-    """What people did, nobody anything twice. There is never more of it than content times people."""
+    """Participations without duplicates: at most contents times people."""
     courses = [str(content["name"]) for content in contents]
     for place in dice.sample(range(len(courses) * len(emails)), min(wanted, len(courses) * len(emails))):
         state = dice.choice(_STATES)
@@ -203,7 +203,7 @@ def _participations(dice: Random, wanted: int, contents: list[Entry], emails: li
 
 
 def _certificate(dice: Random, participation: Entry) -> Entry:
-    """What came of a participation that was approved: good for some years, or run out already."""
+    """The certificate of an approved participation: valid for some years, or expired."""
     issued = str(participation["updated"])
     year = 2025 if participation["state"] == "EXPIRED" else dice.randint(2027, 2029)
     entry: Entry = {"user": participation["user"], "content": participation["content"], "issued": issued}
@@ -211,7 +211,7 @@ def _certificate(dice: Random, participation: Entry) -> Entry:
 
 
 def _names(words: Iterable[str], wanted: int) -> list[str]:
-    """That many names, no two alike: `Mentors`, and `Mentors 2` when the words have run out."""
+    """That many unique names: `Mentors`, and `Mentors 2` when the words are used up."""
     known = list(words)
     rounds = (divmod(place, len(known)) for place in range(wanted))
     return [known[word] if lap == 0 else f"{known[word]} {lap + 1}" for lap, word in rounds]
@@ -229,7 +229,7 @@ def _plain(name: str) -> str:
 
 
 def _flow(value: object) -> str:
-    """A value in YAML's flow style."""
+    """A value in YAML flow style."""
     if isinstance(value, Mapping):
         return "{" + ", ".join([f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()]) + "}"
     if isinstance(value, list):
@@ -239,7 +239,7 @@ def _flow(value: object) -> str:
 
 @lru_cache(maxsize=65536)
 def _scalar(text: str) -> str:
-    """A text as it is where every reader of YAML takes it for one, else in quotes."""
+    """A plain YAML scalar where every parser reads it as text, otherwise quoted."""
     if _BARE.fullmatch(text) and text.lower() not in _TAKEN:
         return text
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""API keys: the credentials that the workspace takes, three at most."""
+"""API keys: the credentials that the workspace accepts, three at most (API specification, Authentication)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_MOST = 3
 
 
 class Keyring:
-    """The keys that are active. What is kept is no key but its digest, so none can be shown a second time."""
+    """The active keys. Only digests are stored, so no key can be shown a second time."""
 
     def __init__(self, first: str) -> None:
         self._digests = [_digest(first)]
@@ -21,7 +21,7 @@ class Keyring:
         return len(self._digests)
 
     def create(self) -> str:
-        """A new key, seen here and never again. Raises LmsconfError where three are active."""
+        """Create a key, returned only here. Raises LmsconfError if three are active."""
         if len(self._digests) >= AT_MOST:
             raise LmsconfError(f"at most {AT_MOST} API keys can be active", hint="Revoke one of them first.")
         made = secrets.token_urlsafe(24)
@@ -29,7 +29,7 @@ class Keyring:
         return made
 
     def revoke(self, key: str) -> None:
-        """Ends a key. Raises LmsconfError where it is not active."""
+        """Revoke a key. Raises LmsconfError if it is not active."""
         if not self.opens(key):
             raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
         self._digests.remove(_digest(key))

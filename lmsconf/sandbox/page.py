@@ -1,4 +1,4 @@
-"""One page for people who look at a served sandbox: what is in the workspace, and the last calls. It only shows."""
+"""A read-only HTML page about a served sandbox: the workspace's content, and the last calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-"""Nothing is loaded, nothing is run, nothing is kept."""
+"""No resource is loaded, no script runs, nothing is cached."""
 MOST_ROWS: Final = 50
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
@@ -48,11 +48,11 @@ _SECTIONS: Final = (
         "SELECT id, name, type, (SELECT count(*) FROM targets WHERE content = contents.id) FROM contents",
     ),
 )
-"""Title, headings and query of each table; the table that a query is about comes last in it."""
+"""Title, headings and query of each table; the query must end with the table's name."""
 
 
 def page(service: Service) -> str:
-    """The page as HTML. Everything that comes from the workspace or from a call is escaped; it holds no script."""
+    """Render the page. All text from the workspace and from calls is escaped; there is no script."""
     with service.store.reading() as ledger:
         sections = [_section(ledger, *section) for section in _SECTIONS]
     calls = service.log[-MOST_ROWS:][::-1]
@@ -64,7 +64,7 @@ def page(service: Service) -> str:
 
 
 def _section(ledger: Repository, title: str, headings: Sequence[str], query: str) -> str:
-    """One table of the workspace: its first rows, and how many there are."""
+    """One table of the workspace: its first rows, and the number of all."""
     count = ledger.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
     rows = ledger.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
     return _table(f"{title}: {_of(len(rows), count)}", headings, map(_row, rows))

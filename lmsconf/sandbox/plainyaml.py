@@ -1,6 +1,6 @@
-"""YAML in which every scalar is text: a file becomes texts, lists and dicts, whatever a scalar looks like.
+"""YAML with every scalar as text: a file becomes strings, lists and dicts, whatever a scalar looks like.
 
-Built from the parser's events, which takes a fifth of the time of yaml's own loaders: a seed may hold many people.
+Built from the parser's events, which takes a fifth of the time of yaml's own loaders: a seed may declare many people.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ except ImportError:  # built without libyaml: the same events, ten times slower
 
 
 def read(path: Path, what: str) -> object:
-    """The one document of a file; None for an empty file. `what` the file is: seed, faults.
+    """Parse the one document of a file; None for an empty file. `what` the file is: seed, faults.
 
-    Raises ProblemsFound where it is not YAML, LmsconfError where it cannot be read.
+    Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
     """
     try:
         found = _documents(path.read_text(encoding="utf-8"))
@@ -42,13 +42,13 @@ def read(path: Path, what: str) -> object:
 
 
 def problem(what: str, file: str, message: str) -> Problem:
-    """Something that is wrong in a file of that sort."""
+    """A problem in a file of that sort."""
     hint = f"Correct the {what} and run again."
     return Problem(code=f"{what}/invalid", message=message, source=SourceLocation(file), hint=hint)
 
 
 def _documents(text: str) -> list[object]:
-    """The documents of a text. Raises yaml.MarkedYAMLError, also where a mapping says something twice."""
+    """Parse the documents of a text. Raises yaml.MarkedYAMLError, also for a duplicate key."""
     parser, builder = _Parser(text), _Builder()
     while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
         builder.take(event)
@@ -56,7 +56,7 @@ def _documents(text: str) -> list[object]:
 
 
 class _Builder:
-    """Puts values together as their events come. `levels` has what each open collection holds so far."""
+    """Builds values from events. `levels` has the items of each open collection."""
 
     def __init__(self) -> None:
         self.levels: list[list[object]] = [[]]
@@ -64,7 +64,7 @@ class _Builder:
         self._anchors: dict[str, object] = {}
 
     def take(self, event: yaml.Event | None) -> None:
-        """The next event of the text."""
+        """Handle the next event of the text."""
         if isinstance(event, yaml.ScalarEvent):
             self._put(event.value, event.anchor)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -82,14 +82,14 @@ class _Builder:
         self.levels[-1].append(value)
 
     def _named(self, event: yaml.AliasEvent) -> object:
-        """What stood behind the anchor. One that is not complete yet is not known, so nothing holds itself."""
+        """The value of an anchor. An incomplete one is unknown, so no value can contain itself."""
         if event.anchor not in self._anchors:
             raise _error(f"there is no anchor {event.anchor!r} before this", event)
         return self._anchors[event.anchor]
 
 
 def _mapping(items: list[object], start: yaml.Event) -> dict[str, object]:
-    """Keys and values by turns, as a mapping."""
+    """Alternating keys and values as a mapping."""
     keys = [key for key in items[::2] if isinstance(key, str)]
     found = dict(zip(keys, items[1::2], strict=False))
     if len(found) < len(items) // 2:

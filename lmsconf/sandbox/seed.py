@@ -1,4 +1,4 @@
-"""Seeds: a first workspace from a YAML file, in the words of the manifests, or from the same values made by a program.
+"""Seeds: initial content of a workspace, from a YAML file with the manifests' terms, or from the same values.
 
     people:          {email, first_name, last_name, language, admin, manager, archived, custom_archive_date, id,
                       answers: {field: a choice, a list of choices, or a text}, metadata: {key: text},
@@ -15,8 +15,8 @@
     certificates:    {user: e-mail, content: name, issued, expires, recertification: name, notify, id,
                       attachments: [{url, name, created}]}
 
-A content of the type MEETUP is a meetup. Times are ISO 8601 with an offset; without one, something was just now.
-Every scalar is read as text, so that `NO` and `2026-01-05` are what they look like.
+A content of the type MEETUP is a meetup. Times are ISO 8601 with an offset; a missing time is the current time. Every
+scalar is read as text, so that `NO` and `2026-01-05` keep their spelling.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def load(path: Path) -> Mapping[str, object]:
-    """The values of a seed file. Raises ProblemsFound where it is not YAML, LmsconfError where it cannot be read."""
+    """Parse a seed file. Raises ProblemsFound if it is not YAML or no seed, LmsconfError if it cannot be read."""
     found = read(path, "seed")
     if not isinstance(found, dict):
         raise ProblemsFound([problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
@@ -74,12 +74,12 @@ def load(path: Path) -> Mapping[str, object]:
 def plant(
     ledger: Repository, values: Mapping[str, object], *, source: str = "seed", wire: ApiSpec | None = None
 ) -> None:
-    """Fills an empty workspace. Raises ProblemsFound with everything that is wrong, and then it stays empty."""
+    """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
     problems = list(_misshapen(values))
     if not problems:
         planting = Planting(RequestContext(ledger, (wire or ApiSpec.default()).behaviour))
         with ledger.in_bulk():
-            # A section comes after those that it names things of.
+            # A section follows those that it references.
             planting.custom_fields(_section(values, "custom_fields"))
             planting.people(_section(values, "people"))
             planting.groups(_section(values, "groups"))
@@ -94,12 +94,12 @@ def plant(
 
 
 def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    """The entries of a section that is in shape; none where it is left out or empty."""
+    """The entries of a valid section; empty if it is missing or empty."""
     return cast("list[Mapping[str, object]]", values.get(name) or [])
 
 
 def _misshapen(values: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong before any entry is understood: unknown sections and keys, lists and mappings that are none."""
+    """Structural errors: unknown sections and keys, values that are not lists or mappings."""
     for name, entries in values.items():
         if name not in SECTIONS:
             yield f"unknown section {name!r}; there are {', '.join(SECTIONS)}"

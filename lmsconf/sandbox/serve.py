@@ -1,4 +1,4 @@
-"""The sandbox behind a port of this machine: the standard library's HTTP server, and nothing but loopback."""
+"""Serve the sandbox on a loopback port, with the standard library's HTTP server."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lmsconf.sandbox.service import Answer, Service, json_answer
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
 _NAMES: Final = (LOOPBACK, "localhost", "[::1]")
-"""What this machine calls itself. A request under any other name is answered by nothing."""
+"""The host names of this machine. A request with any other Host header is rejected with 421."""
 _USUAL_PORT: Final = 80
 _MOST_HEADERS: Final = 100
 _LONGEST_HEADER: Final = 65536
 
 
 class Server:
-    """A sandbox that listens. `serve_forever` stays until interrupted; `start` returns and serves in the background.
+    """A listening sandbox. `serve_forever` blocks until interrupted; `start` serves in a background thread.
 
-    A browser that opens the address is shown a page about the workspace; everything else is as in process.
+    A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
     """
 
     def __init__(self, sandbox: Service, port: int = 0, *, latency: float = 0.0) -> None:
@@ -41,23 +41,23 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The base URL for clients."""
         return f"http://{LOOPBACK}:{self._http.server_port}"
 
     def start(self) -> Server:
-        """Serves in a thread of its own."""
+        """Serve in a background thread."""
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def serve_forever(self) -> None:
-        """Serves in this thread, until it is interrupted."""
+        """Serve in this thread until interrupted."""
         try:
             self._http.serve_forever()
         finally:
             self._http.server_close()
 
     def stop(self) -> None:
-        """Ends what `start` began, connections that are still open as well."""
+        """Stop what `start` began, and close open connections."""
         self._http.shutdown()
         self._http.server_close()
 
@@ -71,7 +71,7 @@ class Server:
 
 
 def serve(sandbox: Service, port: int = 0, *, latency: float = 0.0) -> Server:
-    """A server for that sandbox, listening already. Port 0 takes a free one; `latency`: seconds before each answer."""
+    """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
     return Server(sandbox, port, latency=latency)
 
 
@@ -98,20 +98,20 @@ class _HTTP(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Connections that are kept alive would otherwise hold their threads until the client goes."""
+        """Shut down kept-alive connections too, which would hold their threads until the client disconnects."""
         super().server_close()
         for connection in list(self._open):
-            with suppress(OSError):  # the client may have gone a moment before
+            with suppress(OSError):  # the client may have disconnected just before
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
-        """A client that goes away in the middle is nothing to report."""
+        """Report no error for a client that disconnects."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, address)
 
 
 class _Conversation(BaseHTTPRequestHandler):
-    """One connection. Header and body leave in one packet, or each answer would wait for a delayed acknowledgement."""
+    """One connection. Sends headers and body in one packet: two would wait for a delayed acknowledgement."""
 
     protocol_version = "HTTP/1.1"
     server_version = "lmsconf-sandbox"
@@ -122,9 +122,9 @@ class _Conversation(BaseHTTPRequestHandler):
     raw_requestline: bytes
 
     def parse_request(self) -> bool:
-        """Takes a request in its usual form apart; the library does any other.
+        """Parse a request in its usual form; leave any other to the library.
 
-        Its reader is made for e-mail, and takes longer than most of the answers.
+        The library's header parser is made for e-mail, and takes longer than most of the responses.
         """
         self._given: dict[str, str] = {}
         words = self.raw_requestline.decode("iso-8859-1").split()
@@ -141,7 +141,7 @@ class _Conversation(BaseHTTPRequestHandler):
         return self._given.get("expect", "").lower() != "100-continue" or self.handle_expect_100()
 
     def _read_headers(self) -> bool:
-        """Reads as far as the empty line, and says whether it found one. A header that stands twice is one list."""
+        """Read up to the empty line; False if there is none. Repeated headers are joined with a comma."""
         self.close_connection = True
         for _ in range(_MOST_HEADERS):
             line = self.rfile.readline(_LONGEST_HEADER)
@@ -158,7 +158,7 @@ class _Conversation(BaseHTTPRequestHandler):
         headers = self._given
         host = headers.get("host", "")
         if host.lower() not in self.server.names:
-            # A name that leads here is no name of this machine: a page of that site asks, through somebody's browser.
+            # DNS rebinding: a web page whose host name resolves to this machine sends requests through a browser.
             return self._give_up(421, f"this is not {host[:60]}", error="misdirected")
         size = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not size.isascii() or not size.isdigit():
@@ -166,7 +166,7 @@ class _Conversation(BaseHTTPRequestHandler):
         if int(size) > LARGEST_BODY:
             return self._give_up(413, f"a body has at most {LARGEST_BODY} bytes")
         body = self.rfile.read(int(size))
-        if self.server.latency:  # even a sleep of no time lets every other thread go first
+        if self.server.latency:  # even sleep(0) yields to every other thread
             time.sleep(self.server.latency)
         path, _, query = self.path.partition("?")
         if self.command == "GET" and path == "/" and "text/html" in headers.get("accept", ""):
@@ -176,7 +176,7 @@ class _Conversation(BaseHTTPRequestHandler):
         except Lost:
             self.close_connection = True
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the names that the library looks for
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the method names that the library calls
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
@@ -186,14 +186,14 @@ class _Conversation(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def _page(self) -> Answer:
-        """The page for people. It takes no credential, and shows what is in a sandbox to who is on this machine."""
+        """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
         body = page(self.server.sandbox).encode()
         return Answer(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
     def _give_up(self, status: int, message: str, *, error: str = "bad_request") -> None:
-        """Refuses a request whose body is not read, which is the end of the connection."""
+        """Reject a request without reading its body, which requires closing the connection."""
         self.close_connection = True
         self._send(json_answer(status, {"error": error, "message": message}))
 
     def log_message(self, format: str, *values: object) -> None:
-        """Says nothing: the sandbox keeps a log of its own."""
+        """Log nothing: the sandbox has its own log."""

@@ -1,7 +1,7 @@
-"""The service itself, without a network: a request goes in as plain values, its answer comes out as bytes.
+"""The service without a network: a request as plain values, its response as bytes.
 
-Two thin doors lead here, `transport` for clients in the same process and `serve` for a port, so that both give the
-same answers byte for byte.
+It has two thin adapters, `transport` for clients in the same process and `serve` for a port, so that both return the
+same responses byte for byte.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is b
 
 
 class Answer(NamedTuple):
-    """What goes back. The body is empty where there is nothing to say."""
+    """A response. The body may be empty."""
 
     status: int
     headers: dict[str, str]
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What came in."""
+    """A request."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """One request as it was seen: `operation` is None where nothing was called, status 0 where the answer was lost."""
+    """One logged request: `operation` is None if none matched, status 0 if the response was lost."""
 
     method: str
     path: str
@@ -60,11 +60,11 @@ class Logged(NamedTuple):
 class Service:
     """One workspace that answers requests, from any number of threads.
 
-    path    a file to keep the workspace in, or in memory
-    token   the first of the API keys that it takes; `keys` makes others
-    seed    a seed file, planted if the workspace is still empty
-    faults  what goes wrong, on script
-    on_log  hears of every request after it is answered
+    path    a file to keep the workspace in; default: in memory
+    token   the first of the API keys that it accepts; `keys` creates others
+    seed    a seed file, loaded if the workspace is empty
+    faults  the fault script
+    on_log  called with every request after it is answered
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Service:
             self._plant(seed)
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """The answer to one request. Header names are lower case. Raises Lost where a fault cuts the connection."""
+        """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
         asked = Asked(method, path, query, headers, body)
         operation, parameters = self.wire.route(method, path) or (None, {})
         fault = self._faults.strike(operation.id, writes=operation.writes) if self._faults and operation else None
@@ -103,24 +103,24 @@ class Service:
         return answer
 
     def checkpoint(self, name: str) -> None:
-        """Keeps the workspace as it is now under a name, for as long as this service lives."""
+        """Save a copy of the workspace under a name, for the lifetime of this service."""
         self.store.checkpoint(name)
 
     def restore(self, name: str) -> None:
-        """Makes the workspace what it was at that checkpoint; the log goes on. Raises LmsconfError for no such name."""
+        """Reset the workspace to a checkpoint; the log continues. Raises LmsconfError for an unknown name."""
         self.store.restore(name)
 
     def close(self) -> None:
-        """Clients close their transport when they are done; the workspace stays for the next one."""
+        """Do nothing: clients close their transport when they are done, and the workspace stays for the next one."""
 
     def shut(self) -> None:
-        """Ends the workspace: a file is let go, what was in memory is gone."""
+        """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
     def _answer(
         self, asked: Asked, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
     ) -> Answer:
-        """The answer, whatever comes of it: the credential is looked at first, then the request, then it is done."""
+        """Check the credential, then the request, then carry it out; return the response of either."""
         try:
             self._check_credential(asked.headers.get("authorization", ""))
             if operation is None:
@@ -137,7 +137,7 @@ class Service:
 
     @contextmanager
     def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
-        """One transaction for it; what is refused half-way leaves no trace. Archive dates that came are kept first."""
+        """One transaction, rolled back for a rejected request. Archive dates that are due are applied first."""
         if stale:
             with self.store.reading_at(_BEFORE) as ledger:
                 yield ledger
@@ -161,13 +161,13 @@ class Service:
             raise unauthorized("the credential is not valid")
 
     def _checker(self, operation: Operation) -> Checker:
-        # Two threads may make the same one at once; that only costs time.
+        # Two threads may create the same one at once; that only costs time.
         if operation.id not in self._checkers:
             self._checkers[operation.id] = Checker(operation)
         return self._checkers[operation.id]
 
     def _nowhere(self, asked: Asked) -> Refusal:
-        """404 for a path that is not there, 405 for a method that this path does not take."""
+        """404 for an unknown path, 405 for a method that the path does not support."""
         allowed = [method for method in _METHODS if self.wire.route(method, asked.path)]
         if allowed:
             takes = ", ".join(allowed)
@@ -191,7 +191,7 @@ class Service:
 
 
 def _under(fault: Fault | None, answer: Callable[[], Answer]) -> Answer:
-    """The answer as a fault would have it. Raises Lost for a connection that breaks, before or after it is done."""
+    """Apply a fault to the response. Raises Lost if it breaks the connection, before or after the request."""
     if fault is None:
         return answer()
     time.sleep(fault.delay)
@@ -207,7 +207,7 @@ def _under(fault: Fault | None, answer: Callable[[], Answer]) -> Answer:
 
 
 def _spoilt(answer: Answer, fault: Fault) -> Answer:
-    """The answer with half of its body, or with a body that is no JSON, where the fault says so."""
+    """Cut the body in half, or replace it by one that is not JSON, if the fault says so."""
     if fault.spoil == "html":
         return Answer(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
     if fault.spoil == "truncated" and answer.body:
@@ -226,6 +226,6 @@ def _refused(refusal: Refusal) -> Answer:
 
 
 def json_answer(status: int, value: Json) -> Answer:
-    """An answer that carries JSON."""
+    """A response with a JSON body."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     return Answer(status, {"content-type": "application/json", "content-length": str(len(body))}, body)

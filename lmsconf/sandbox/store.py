@@ -1,4 +1,4 @@
-"""The door to sqlite3: opens a workspace, and lends it out one transaction at a time."""
+"""Access to sqlite3: opens a workspace, and provides one transaction at a time."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _OWNERS: Final = {
     "p": "participations",
     "e": "events",
 }
-"""Prefix of a generated id → the table whose ids begin with it."""
+"""Prefix of a generated id → its table."""
 
 
 class Repository:
-    """One open transaction: rows in, rows out, new ids, and the time."""
+    """One open transaction: queries, new ids, and the time."""
 
     def __init__(
         self, connection: sqlite3.Connection, clock: Callable[[], float], ids: Callable[[str], str] | None
@@ -49,14 +49,14 @@ class Repository:
         self._derived: dict[object, tuple[tuple[int, int], object]] = {}
 
     def derived(self, make: Callable[[Repository], T]) -> T:
-        """What `make` makes of this workspace, made anew only after something was written, by whomever."""
+        """Return `make` of this workspace, cached until something is written by any connection."""
         stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
         if make not in self._derived or self._derived[make][0] != stamp:
             self._derived[make] = (stamp, make(self))
         return cast(T, self._derived[make][1])
 
     def forget_derived(self) -> None:
-        """For a workspace that was exchanged for another one, or whose last changes were undone: no count tells."""
+        """Clear the cache after a restore or a rollback, which no counter reveals."""
         self._derived.clear()
 
     def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
@@ -64,36 +64,36 @@ class Repository:
         return self._connection.execute(sql, values).fetchall()
 
     def pairs(self, sql: str, *values: Value) -> list[tuple[Value, Value]]:
-        """All rows of a query that has two columns."""
+        """All rows of a query with two columns."""
         return self._connection.execute(sql, values).fetchall()
 
     def column(self, sql: str, *values: Value) -> list[str]:
-        """The first column of a query whose first column is text."""
+        """The first column, as text."""
         return [str(row[0]) for row in self._connection.execute(sql, values)]
 
     def number(self, sql: str, *values: Value) -> int:
-        """The one number that a query asks for; 0 where it finds nothing."""
+        """The one number of a query; 0 without a row."""
         row: tuple[int | None] | None = self._connection.execute(sql, values).fetchone()
         return (row[0] or 0) if row else 0
 
     def run(self, sql: str, *values: Value) -> int:
-        """Changes rows and says how many."""
+        """Execute a statement; return the number of changed rows."""
         return self._connection.execute(sql, values).rowcount
 
     def add(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        """Changes many rows with one statement."""
+        """Execute a statement for many rows."""
         self._connection.executemany(sql, rows)
 
     def now(self) -> int:
-        """The present in epoch milliseconds."""
+        """The current time in epoch milliseconds."""
         return int(self._clock() * 1000)
 
     def new_id(self, prefix: str) -> str:
-        """An id that nothing else in the workspace has: `g-17`."""
+        """An unused id: `g-17`."""
         return self.new_ids(prefix, 1)[0]
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
-        """`count` fresh ids, none of them in the workspace or in `taken`."""
+        """`count` unused ids, none of them in the workspace or in `taken`."""
         taken = taken | self.known(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
@@ -106,20 +106,20 @@ class Repository:
         return made
 
     def known(self, prefix: str) -> frozenset[str]:
-        """All ids of what gets ids with that prefix."""
+        """All ids of the table for that prefix."""
         return frozenset(self.column(f"SELECT id FROM {_OWNERS[prefix]}"))  # noqa: S608  the names are ours
 
     def _holds(self, prefix: str, id: str) -> bool:
         return bool(self.number(f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?", id))  # noqa: S608  ours too
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever put into this workspace."""
+        """Whether no table has a row."""
         tables = set(_OWNERS.values())
         return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
 
     @contextmanager
     def in_bulk(self) -> Iterator[None]:
-        """Rows that are added inside are indexed once, at the end. Only for a workspace that is empty."""
+        """Drop the indexes, and recreate them at the end. Only for an empty workspace."""
         for name in INDEXES:
             self.run(f"DROP INDEX {name}")
         yield
@@ -130,8 +130,8 @@ class Repository:
 class Store:
     """One workspace, in memory or in a file that any number of stores may have open at once.
 
-    A transaction that ends in an exception leaves no trace. Clients come and go: the workspace is closed when the
-    store is forgotten, or by `close`. Checkpoints are copies in memory, whatever the workspace is kept in.
+    A transaction that ends in an exception is rolled back. The workspace is closed when the store is garbage-collected,
+    or by `close`. Checkpoints are copies in memory, also for a file.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Repository]:
-        """A transaction that may change the workspace; nobody else changes it meanwhile."""
+        """A write transaction, which excludes all other writers."""
         with self._lock:
             try:
                 with _transaction(self._connection, "BEGIN IMMEDIATE"):
@@ -176,12 +176,12 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Repository]:
-        """A transaction that sees the workspace as it was when it began."""
+        """A read transaction on a consistent snapshot."""
         with self._lock, _transaction(self._connection, "BEGIN"):
             yield self._ledger
 
     def checkpoint(self, name: str) -> None:
-        """Keeps a copy of the workspace as it is now, under a name; one that had this name is forgotten."""
+        """Save a copy of the workspace under a name; replaces an earlier one with that name."""
         with self._lock:
             copy = _open(IN_MEMORY)
             self._connection.backup(copy)
@@ -189,7 +189,7 @@ class Store:
             self._kept[name] = copy
 
     def restore(self, name: str) -> None:
-        """Makes the workspace what it was at the checkpoint, which stays. Raises LmsconfError for an unknown name."""
+        """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
         with self._lock:
             if name not in self._kept:
                 known = ", ".join(sorted(self._kept)) or "none"
@@ -199,14 +199,14 @@ class Store:
 
     @contextmanager
     def reading_at(self, name: str) -> Iterator[Repository]:
-        """A transaction that sees the workspace as it was at a checkpoint; as it is where there is no such one."""
+        """A read transaction on a checkpoint; on the current workspace if there is none with that name."""
         with self._lock:
             connection = self._kept.get(name, self._connection)
             with _transaction(connection, "BEGIN"):
                 yield Repository(connection, self._clock, None)
 
     def close(self) -> None:
-        """Lets go of the file. What was in memory is gone, and so are the checkpoints."""
+        """Close the file. A workspace in memory is lost, and so are the checkpoints."""
         with self._lock:
             for name in list(self._kept):
                 self._forget(name)
@@ -240,14 +240,14 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _make(path)
-    # Autocommit, because the transactions are ours; any thread, because the store's lock keeps them apart.
+    # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
         connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)
     try:
-        # With a write-ahead log readers never wait for a writer, and a commit costs no flush to the disk.
+        # With a write-ahead log, readers never wait for a writer, and a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
         connection.close()
@@ -258,14 +258,14 @@ def _open(path: str) -> sqlite3.Connection:
 
 
 def _make(path: str) -> None:
-    """Makes the file of a new workspace, for its owner alone, before SQLite would make it for everybody."""
-    # Where that cannot be, or a file is there already, SQLite says what it thinks of it.
+    """Create the file of a new workspace with mode 0600, before SQLite would create it for everyone."""
+    # If that fails, or the file exists, SQLite reports any error.
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 
 def _make_private(path: str) -> None:
-    """Lets nobody else read a workspace that is there already, nor the files that SQLite keeps beside it."""
+    """Remove all access of others to an existing workspace and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm"):
         file = Path(path + suffix)
         if file.is_file() and (about := file.stat()).st_mode & _OTHERS and about.st_uid == os.geteuid():

@@ -1,10 +1,9 @@
-"""The tables of the workspace. Ids are the service's own texts; `seq` keeps the order in which things were made.
+"""The SQL schema of the workspace. Ids are the service's own texts; `seq` preserves creation order.
 
-A person's answer to a TEXT field stands in `text` with an empty `choice`; every other answer names a choice.
-Groups of both kinds share one table, because people, managers and targets speak of them in the same way.
-Members of a smart group are computed when asked for, and so stand in no table.
-What nothing asks for by its parts is kept as JSON: metadata, applications, attachments, order details, and those
-details of a content that the catalog only shows.
+An answer to a TEXT field is in `text`, with an empty `choice`; every other answer names a choice. Both kinds of groups
+share one table, because people, managers and targets reference them in the same way. Members of a smart group are
+computed on request, and so are not stored. Values that are never queried by their parts are JSON: metadata,
+applications, attachments, order details, and the details of a content that only the catalog shows.
 """
 
 from __future__ import annotations
@@ -94,4 +93,4 @@ INDEXES: Final = {
     "participations_by_content": "participations (content)",
     "events_by_participation": "events (participation, at)",
 }
-"""Beside the keys. A seed is planted before they are made, which takes half the time."""
+"""Indexes besides the keys. A seed is loaded before they are created, which halves the time."""

@@ -1,4 +1,4 @@
-"""The sandbox as an httpx transport: the same client, retries and errors run against it, with no socket.
+"""The sandbox as an httpx transport: the same client, retries and errors run against it, without a socket.
 
 httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 """
@@ -12,10 +12,10 @@ from lmsconf.sandbox.service import Service
 
 
 class Sandbox(Service, httpx.BaseTransport):
-    """A workspace that clients in this process speak to. `log` holds every request that it saw."""
+    """A workspace for clients in this process. `log` has every request."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answers one request. A lost answer is the error that a broken connection gives."""
+        """Answer one request. A lost response raises the httpx error of a broken connection."""
         path, _, query = request.url.raw_path.decode("ascii").partition("?")
         headers: dict[str, str] = {}
         for raw, value in request.headers.raw:

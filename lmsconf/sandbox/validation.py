@@ -1,4 +1,4 @@
-"""Reads an entry of a seed: what stands under a key, as what it has to be, or Wrong."""
+"""Typed reads of a seed's entry: the value of a key, or Wrong."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TRUTH: Final = {"true": True, "false": False, "True": True, "False": False}
 
 
 class Wrong(Exception):
-    """What one entry of a seed says cannot be."""
+    """An invalid value in one entry of a seed."""
 
 
 def text_of(entry: Entry, key: str, default: str | None = None) -> str:
-    """A text. Without a default it has to be there."""
+    """A text; required without a default."""
     value = entry.get(key, default)
     if isinstance(value, str):
         return value
@@ -24,7 +24,7 @@ def text_of(entry: Entry, key: str, default: str | None = None) -> str:
 
 
 def flag(entry: Entry, key: str) -> bool:
-    """True or false; false where it is left out."""
+    """A boolean; False if missing."""
     value = str(entry.get(key, False))
     if value not in _TRUTH:
         raise Wrong(f"{key} is neither true nor false")
@@ -32,7 +32,7 @@ def flag(entry: Entry, key: str) -> bool:
 
 
 def whole(entry: Entry, key: str) -> int:
-    """A whole number; 0 where it is left out."""
+    """A whole number; 0 if missing."""
     value = str(entry.get(key, 0))
     if not (value.isascii() and value.isdigit()):
         raise Wrong(f"{key} is no whole number")
@@ -40,7 +40,7 @@ def whole(entry: Entry, key: str) -> int:
 
 
 def instant(entry: Entry, key: str) -> int | None:
-    """An instant in epoch milliseconds; None where it is left out."""
+    """An instant in epoch milliseconds; None if missing."""
     try:
         return read_time(text_of(entry, key), "iso") if key in entry else None
     except ValueError as error:
@@ -48,7 +48,7 @@ def instant(entry: Entry, key: str) -> int | None:
 
 
 def listed(entry: Entry, key: str) -> list[object]:
-    """A list of anything; empty where it is left out."""
+    """A list of anything; empty if missing."""
     value = entry.get(key) or []
     if not isinstance(value, list):
         raise Wrong(f"{key} is no list")
@@ -56,7 +56,7 @@ def listed(entry: Entry, key: str) -> list[object]:
 
 
 def texts(entry: Entry, key: str) -> list[str]:
-    """A list of texts; empty where it is left out."""
+    """A list of texts; empty if missing."""
     found = [item for item in listed(entry, key) if isinstance(item, str)]
     if len(found) < len(listed(entry, key)):
         raise Wrong(f"{key} holds what is no text")
@@ -64,7 +64,7 @@ def texts(entry: Entry, key: str) -> list[str]:
 
 
 def mappings(entry: Entry, key: str) -> list[Entry]:
-    """A list of mappings; empty where it is left out."""
+    """A list of mappings; empty if missing."""
     found: list[Entry] = [item for item in listed(entry, key) if isinstance(item, dict)]
     if len(found) < len(listed(entry, key)):
         raise Wrong(f"{key} holds what is no mapping")
@@ -72,7 +72,7 @@ def mappings(entry: Entry, key: str) -> list[Entry]:
 
 
 def mapping(entry: Entry, key: str) -> Entry:
-    """A mapping; empty where it is left out."""
+    """A mapping; empty if missing."""
     value = entry.get(key) or {}
     if not isinstance(value, dict):
         raise Wrong(f"{key} is no mapping")

@@ -1,1 +1,1 @@
-"""What any room may use: atomic files, redaction of secrets, package data, URL rules, hardened git."""
+"""Utilities for all packages: atomic files, redaction of secrets, package data, URL rules, hardened git."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: reading text with kind errors, writing it atomically; and what is no file."""
+"""Read text files with readable errors, and write them atomically; pipes and devices are written in place."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final
 from lmsconf.errors import LmsconfError
 
 _LINKS: Final = 40
-"""So many links in a row are a ring for the system too."""
+"""The number of symbolic links in a row that Linux follows before it reports a loop."""
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, byte for byte. Raises LmsconfError that says why there is none."""
+    """Return the text of a UTF-8 file with its line ends unchanged. Raises LmsconfError if it cannot be read."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -25,10 +25,10 @@ def read_text(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Leaves either the old file or the whole new one at `path`, whatever happens, with that mode.
+    """Replace `path` by a file with this text and mode; after a crash, it is either the old file or the whole new one.
 
-    A symbolic link to a file is replaced, never followed. What is no file, such as a pipe, a device or /dev/stdout,
-    stays what it is and gets the text. Raises LmsconfError for what cannot be written.
+    A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stdout is kept and written to.
+    Raises LmsconfError if it cannot be written.
     """
     content = text.encode("utf-8")
     try:
@@ -45,21 +45,22 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def writable(path: Path) -> bool:
-    """Whether nothing that can be known before is in the way of writing to `path`."""
+    """Whether writing to `path` should succeed, as far as can be checked without writing."""
     if _descriptor(path) is not None:
         return True
     return not path.is_dir() and os.access(path if _stays(path) else path.parent, os.W_OK)
 
 
 def _stays(path: Path) -> bool:
-    """Whether something is there that is no file, so that a file in its place would destroy it."""
+    """Whether `path` exists and is not a regular file, so that replacing it by a file would destroy it."""
     return _descriptor(path) is not None or (path.exists() and not path.is_file())
 
 
 def _descriptor(path: Path) -> int | None:
-    """The descriptor of this process that the path is another name for, as /dev/stdout is one; None for a file.
+    """Return the file descriptor of this process that `path` is an alias of, as /dev/stdout is; None for other paths.
 
-    Even where it leads to a file, that is another program's, and the name is a link of the whole system.
+    Such a path is never replaced, even if the descriptor is a file: another program opened that file, and the link is
+    system-wide.
     """
     own = Path("/dev/fd").resolve()
     for _ in range(_LINKS):
@@ -72,16 +73,16 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _pour(path: Path, content: bytes) -> None:
-    """Writes into what is there already."""
+    """Write into an existing pipe, device or descriptor."""
     descriptor = _descriptor(path)
-    # A descriptor is used as it is: opened by its name, a file would be written from its beginning, and no socket is.
+    # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
     handle = os.open(path, os.O_WRONLY | os.O_NOCTTY) if descriptor is None else os.dup(descriptor)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:
-    """Writes beside `path` and renames; nothing is left beside it when that fails."""
+    """Write a temporary file next to `path` and rename it; remove it on failure."""
     # The same folder, because a rename is atomic only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
     try:
@@ -98,7 +99,7 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes what a folder lists, a new name or a rename, survive a power cut. Raises OSError."""
+    """Fsync a directory, so that new and renamed entries survive a power failure. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -107,5 +108,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def why(error: OSError) -> str:
-    """What the system says of it, without the path."""
+    """Return the system's message of an error, without the path."""
     return error.strerror or str(error)

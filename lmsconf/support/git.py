@@ -1,9 +1,10 @@
-"""Runs git on a repository that somebody else may have filled: read-only, and without the repository's configuration.
+"""Run git read-only on an untrusted repository, without the repository's configuration.
 
-The repository is found here, by its `.git`, never by git: so a bare repository among the files is not one. Git then
-runs in a folder of its own whose `refs` and `objects` are links to the repository's, with a configuration that is
-ours. No hook, filter, pager, file system monitor, credential helper or transport that a configuration could name is
-ever known to it, objects that are missing stay missing, and the environment of the caller is not handed on.
+The repository is located here by its `.git`, not by git's own discovery, so that a bare repository among the files is
+never used. Git runs with a temporary GIT_DIR whose `refs` and `objects` are symbolic links to the repository's and
+whose configuration is written here. So no hook, filter, pager, file system monitor, credential helper or transport of
+the repository's configuration runs, missing objects are not fetched, and of the caller's environment only PATH is used
+(and, to read the user's `safe.directory`, the variables that locate the user's configuration).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _NAME: Final = ".git"
 _GITFILE: Final = "gitdir: "
 _LARGEST: Final = 1 << 20
 _LINKED: Final = ("objects", "refs", "packed-refs", "reftable", "shallow", "logs")
-"""What of a repository's common folder git may read: history, and nothing that says what to run."""
+"""The entries of a repository's common folder that git may read: history, and nothing that can configure commands."""
 _COPIED: Final = ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD")
 _EXTENSIONS: Final = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
-"""How objects and refs are stored, without which they cannot be read. Any other extension is left out."""
+"""Extensions that are copied, as git needs them to read objects and refs, with the values allowed."""
 _HARDENED: Final = (
     *("safe.bareRepository=explicit", "protocol.allow=never", f"core.hooksPath={os.devnull}", "core.fsmonitor=false"),
     *(f"core.attributesFile={os.devnull}", "core.commitGraph=false", "core.multiPackIndex=false", "credential.helper="),
@@ -36,25 +37,25 @@ _HARDENED: Final = (
 
 
 class GitFailed(LmsconfError):
-    """Git cannot be run, or cannot read what must be there."""
+    """Git cannot be run or timed out, or the repository cannot be read."""
 
     code = "git/failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git on one repository. top: the folder of its work tree."""
+    """Git for one repository. top: the folder of its work tree."""
 
     top: Path
     _folder: Path
 
     def ask(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
-        """What git answers; None where it says no. Raises GitFailed where it cannot be run."""
+        """Return git's stdout; None if it fails. Raises GitFailed if git cannot be run or times out."""
         done = _run(self._folder, arguments, stdin)
         return done.stdout if done.returncode == 0 else None
 
     def read(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """What git answers. Raises GitFailed where it says no."""
+        """Return git's stdout. Raises GitFailed if git fails, cannot be run or times out."""
         answer = self.ask(*arguments, stdin=stdin)
         if answer is None:
             hint = "Of a shallow or partial clone, fetch the rest first. Otherwise see what `git fsck` says."
@@ -63,16 +64,17 @@ class Git:
 
 
 def work_tree(folder: Path) -> Path | None:
-    """The nearest folder, from this one up, that holds `.git`; None where there is none."""
+    """Return the nearest folder, from this one up, that contains `.git`; None if there is none."""
     real = Path(os.path.realpath(folder))
     return next((above for above in (real, *real.parents) if _is_repository(above / _NAME)), None)
 
 
 @contextmanager
 def opened(folder: Path, environ: Mapping[str, str]) -> Iterator[Git | None]:
-    """Git on the repository that a folder is in; None where it is in none.
+    """Yield Git for the repository that contains a folder; None if there is none.
 
-    Raises GitFailed for one that another user owns, as git does, unless `safe.directory` of this user names it.
+    Raises GitFailed if the repository belongs to another user and the `safe.directory` setting does not list it, and if
+    `.git` points to a repository that does not name this work tree.
     """
     top = work_tree(folder)
     if top is None:
@@ -99,7 +101,7 @@ def _is_repository(path: Path) -> bool:
 
 
 def _followed(top: Path) -> Path:
-    """The folder that `.git` stands for. Raises GitFailed for a `.git` file that leads to the repository of others."""
+    """Return the repository that `.git` is or points to. Raises GitFailed if its target has another work tree."""
     path = top / _NAME
     if path.is_dir() and not path.is_symlink():
         return path
@@ -111,13 +113,13 @@ def _followed(top: Path) -> Path:
 
 
 def _pointed(path: Path) -> Path | None:
-    """Where a `.git` file leads."""
+    """Return the target of a `.git` file; None if it has none."""
     text = (_text(path) or "").rstrip("\n")
     return path.parent / text.removeprefix(_GITFILE) if text.startswith(_GITFILE) else None
 
 
 def _names_back(folder: Path, top: Path) -> bool:
-    """Whether a repository says itself that a folder is its work tree: a linked one, or that of a submodule."""
+    """Whether a repository names a folder as its work tree: a linked work tree, or that of a submodule."""
     linked = _text(folder / "gitdir")
     if linked is not None:
         return (folder / linked.rstrip("\n")).resolve() == (top / _NAME).resolve()
@@ -126,14 +128,14 @@ def _names_back(folder: Path, top: Path) -> bool:
 
 
 def _common(folder: Path) -> Path:
-    """Where the history of a repository is: of a linked work tree, which is one of several, that of the main one."""
+    """Return the folder with the history of a repository: for a linked work tree, that of the main repository."""
     said = _text(folder / "commondir")
     common = folder if said is None else (folder / said.rstrip("\n")).resolve()
     return common if common / "worktrees" in folder.resolve().parents else folder
 
 
 def _adopt_formats(mirror: Path, common: Path) -> None:
-    """Says in our configuration how objects and refs are stored, as the repository's says it."""
+    """Copy the repository's allowed storage extensions into the mirror's configuration."""
     lines = [
         f"\t{key} = {said}\n"
         for key, known in _EXTENSIONS.items()
@@ -145,7 +147,7 @@ def _adopt_formats(mirror: Path, common: Path) -> None:
 
 
 def _setting(config: Path, key: str) -> str:
-    """One value of one configuration file, read as data; empty where it has none, or cannot be read."""
+    """Return one value of a configuration file, without includes; empty if it is missing or cannot be read."""
     if not config.is_file():
         return ""
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
@@ -154,9 +156,9 @@ def _setting(config: Path, key: str) -> str:
 
 
 def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str, str]) -> None:
-    """Raises GitFailed where neither this user nor the owner of the project owns the repository.
+    """Raises GitFailed unless root, this user or the project's owner owns the repository, or `safe.directory` lists it.
 
-    In a container the files often belong to another user than the one who runs; then all of them do.
+    In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
     if owner in (0, os.geteuid(), folder.stat().st_uid) or _is_safe(top, environ):
@@ -166,7 +168,7 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
-    """Whether the configuration of this user or of this machine names the folder as safe."""
+    """Whether `safe.directory` in the user's or the system's git configuration lists the folder."""
     user = {key: environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in environ}
     safe: set[str] = set()
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
@@ -180,13 +182,13 @@ def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
 def _run(
     folder: Path, arguments: tuple[str, ...], stdin: bytes = b"", *, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs git with that folder as its repository. environ: whose settings it reads; left out, nobody's."""
+    """Run git with `folder` as GIT_DIR. environ: locates the user's configuration; None: no user or system settings."""
     own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
     settings = [word for said in _HARDENED for word in ("-c", said)]
     try:
-        return subprocess.run(  # noqa: S603  a program that we name, with arguments that cannot be options
-            ["git", "--no-pager", "--no-replace-objects", *settings, *arguments],  # noqa: S607  the user's path has it
-            cwd=folder,  # so that neither a relative PATH nor git looks among the files of the project
+        return subprocess.run(  # noqa: S603  a fixed program, with arguments that cannot be options
+            ["git", "--no-pager", "--no-replace-objects", *settings, *arguments],  # noqa: S607  git of the user's PATH
+            cwd=folder,  # so that neither a relative PATH nor git finds the project's files
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "GIT_DIR": str(folder),
@@ -213,7 +215,7 @@ def _run(
 
 
 def _text(path: Path) -> str | None:
-    """What a small file of a repository holds; None where there is none."""
+    """Return the text of a small file of a repository, cut to _LARGEST bytes; None if there is none."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             return file.read(_LARGEST).decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Where the files live that travel with the package: JSON Schemas, the API description, workflows for CI."""
+"""Files shipped with the package: JSON Schemas, the API description, CI workflows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def schema_text(name: str) -> str:
-    """The text of `schemas/<name>`. In a wheel the folder is inside the package, in a checkout beside it."""
+    """Return the text of `schemas/<name>`: inside the package in a wheel, next to it in a checkout."""
     return _text(_PACKAGE / "schemas" / name, _PACKAGE.parent / "schemas" / name)
 
 
 def ci_text(name: str) -> str:
-    """The text of `examples/ci/<name>`, in a wheel and in a checkout likewise."""
+    """Return the text of a CI workflow: `ci/<name>` in the package of a wheel, `examples/ci/<name>` in a checkout."""
     return _text(_PACKAGE / "ci" / name, _PACKAGE.parent / "examples" / "ci" / name)
 
 

@@ -1,7 +1,7 @@
-"""Takes secrets out of text that leaves: tokens, and links whose query is a key in itself.
+"""Redact secrets from output: tokens, credentials and pre-signed links.
 
-What a service says may repeat what it was sent, and hold links that let anybody in. Every text of a service goes
-through `redacted` before it becomes part of an error, and so does all that tells of problems, tracebacks as well.
+A response may echo the token, or contain links that grant access by themselves. All response text is `redacted` before
+it becomes part of an error, and so is everything that reports problems, tracebacks included.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 HIDDEN: Final = "***"
 _SHORTEST: Final = 8
-"""A shorter token would be found in ordinary words, and is none."""
+"""The shortest token that is redacted: a shorter text occurs in ordinary words and is no token."""
 _NAMES: Final = (
     r"x-(?:amz|goog|ms)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid|key-pair-id|policy"
     r"|sig|signature|jwt|assertion|(?:access|refresh|id|auth|login|session|security)?[_-]?token|api[_-]?key"
@@ -32,26 +32,26 @@ _known: set[str] = set()
 
 
 def keep_secret(token: str) -> None:
-    """From now on, no text holds this token, nor the forms that JSON and URLs give it."""
+    """Register a token to be redacted from now on, also where it is escaped in JSON or a URL."""
     if len(token) >= _SHORTEST:
         _known.update(forms(token))
 
 
 def forms(token: str) -> set[str]:
-    """The token as it may stand in a text, in JSON and in a URL."""
+    """Return the token as plain text, escaped for JSON and quoted for a URL."""
     return {token, json.dumps(token)[1:-1], quote(token, safe=""), quote(token)}
 
 
 def without_tokens(text: str) -> str:
-    """The text without the tokens that this process knows."""
-    # The longest first: one token may begin with another.
+    """Redact the registered tokens only."""
+    # Longest first, as one token may contain another.
     for token in sorted(_known, key=len, reverse=True):
         text = text.replace(token, HIDDEN)
     return text
 
 
 def redacted(text: str) -> str:
-    """The text without anything that looks like a key: known tokens, JWTs, credentials, and pre-signed links."""
+    """Redact everything that looks like a secret: registered tokens, JWTs, credentials and pre-signed links."""
     text = _LINK.sub(_link, without_tokens(text))
     text = _BEARER.sub(rf"\1\2{HIDDEN}", text)
     text = _JWT.sub(HIDDEN, text)
@@ -60,7 +60,7 @@ def redacted(text: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    """The link without who uses it; of one that is a key in itself, only where it leads."""
+    """Redact the user info of a link; of a pre-signed link, keep only scheme and host."""
     scheme, place, rest = found.groups()
     host = place.rpartition("@")[2]
     shown = place if host == place else f"{HIDDEN}@{host}"

@@ -1,4 +1,4 @@
-"""What the address of a service and a token have to be, wherever they come from: one rule for everybody who asks."""
+"""Validation of service URLs, allowed hosts and tokens, the same for every source of settings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _WRITE: Final = "Write https://HOST/PATH."
 
 
 def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] | None:
-    """Why a token may not be sent to a URL, and the way out; None where it may.
+    """Return why a token must not be sent to a URL, and a hint; None if it may be sent.
 
-    The URL is repeated only where it can hide no password. in_process: a host that plain http may go to.
+    The message quotes the URL only if it cannot contain a password. in_process: a host for which plain http is allowed.
     """
     try:
         parts = urlsplit(url)
@@ -50,9 +50,9 @@ ALLOWED_HOSTS: Final = "LMSCONF_ALLOWED_HOSTS"
 
 
 def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
-    """Why a token may not go to the host of a URL where only some may have it; None where it may.
+    """Return why a token must not be sent to the host of a URL, and a hint; None if the host is allowed.
 
-    allowed: `lms.example` is that host at any port, `lms.example:8443` at one.
+    allowed: `lms.example` allows any port of that host, `lms.example:8443` that port only.
     """
     for entry in allowed:
         if not _HOST.fullmatch(entry):
@@ -68,7 +68,7 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Whether a host is `localhost` or a loopback address."""
     if host == "localhost":
         return True
     try:
@@ -78,12 +78,12 @@ def is_loopback(host: str) -> bool:
 
 
 def bare_token(text: str) -> str:
-    """The token without the line break that files end with."""
+    """Return a token without the line break at the end of its file."""
     return text.removesuffix("\n").removesuffix("\r")
 
 
 def token_problem(token: str) -> str | None:
-    """Why a header could not carry a token, without showing anything of it; None where it could."""
+    """Return why a token is not valid in a header, without quoting any of it; None if it is valid."""
     if not token:
         return "it is empty"
     if unfit := _NO_TOKEN.search(token):

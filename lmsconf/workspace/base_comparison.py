@@ -1,5 +1,7 @@
-"""A plan beside that of the manifests which it is to replace, both on one snapshot: what comes from the change itself,
-what was to be done anyway, what repairs an edit by hand, and what the change lets go of.
+"""Compare a plan with the plan of the manifests it replaces (the base), on one snapshot.
+
+Each change is classified: made by this change, pending before it, or a repair of a manual edit. Also lists the
+resources that the change abandons.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from lmsconf.planner.plan import Manifests
 
 
 class Version(NamedTuple):
-    """Manifests as they were at some time, and what the project file of that time says: as a policy, and by path."""
+    """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
 
     manifests: Manifests
     policy: Policy
@@ -32,7 +34,7 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What manifests are compared with. older: versions before it, the latest first, as far as the history goes."""
+    """What manifests are compared with. older: previous versions, latest first, as far as the history reaches."""
 
     name: str
     version: Version
@@ -40,17 +42,17 @@ class Base:
 
 
 Planned = Callable[[Version], "Sequence[Change] | None"]
-"""What a version would change on the snapshot; None where that cannot be told."""
+"""Plan a version on the snapshot; None if it cannot be planned."""
 
 
 def joined(mine: Manifests, theirs: Manifests) -> Manifests:
-    """The manifests with all that others speak of."""
+    """The manifests, plus everything that the others declare."""
     said = Said(mine.declared, mine.absent).joined(Said(theirs.declared, theirs.absent))
     return replace(mine, declared=tuple(said.declared), absent=tuple(said.absent))
 
 
 def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
-    """The plan whose changes say where they come from."""
+    """Return the plan with the origin of each change set."""
     before = planned(base.version)
     if before is None:
         return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
@@ -61,10 +63,10 @@ def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
 
 
 def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
-    """The plan judged under the guards of its base too, and refused what those would refuse.
+    """Evaluate the plan under the guards of its base too, and add what those refuse.
 
-    theirs: the same manifests, planned under the base's guards. What only they refuse is a problem of the plan as a
-    whole, and none of a change, so that the plan keeps the digest that it has without a base.
+    theirs: the same manifests, planned under the base's guards. What only they refuse is a problem of the whole plan,
+    not of a change, so that the plan keeps the digest that it has without a base.
     """
     under = f"under the settings of {base.name}"
     guards = evaluate_guards(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
@@ -78,12 +80,12 @@ def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
 
 
 def _what(change: Change) -> str:
-    """What a change does, in a form that compares."""
+    """A comparable key of a change: everything it does."""
     return repr((change.address, change.action, change.id, change.before, change.after))
 
 
 def _lasting(shared: set[str], older: Sequence[Version], planned: Planned) -> set[str]:
-    """Of those changes, what every older version wanted too: it was so once, or the workspace was never as wanted."""
+    """The changes that every older version contains too: repairs, since none of these versions introduced them."""
     left, known = set(shared), False
     for version in older:
         if not left:
@@ -104,7 +106,7 @@ def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
 def let_go(
     kinds: Mapping[str, Kind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
 ) -> tuple[Abandoned, ...]:
-    """What is live, was declared by the base, and is neither declared nor deleted any more."""
+    """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
     left = (
         one
@@ -119,7 +121,7 @@ def let_go(
 def _spoken(
     kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
 ) -> Iterator[tuple[tuple[str, str], DesiredResource | None]]:
-    """Kind and id of each live row that manifests speak of, with its declaration; without one where it is to go."""
+    """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
     planning = PlanContext(snapshot, policy, terms, lambda _: True)
     for name, kind in kinds.items():

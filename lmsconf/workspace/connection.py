@@ -1,4 +1,4 @@
-"""Settings → Connection: the only module that knows both the service and the embedded sandbox."""
+"""Settings → Connection: the only module that imports both the API client and the embedded sandbox."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class HostRefused(LmsconfError):
-    """The environment does not let a token go to the host of a workspace."""
+    """LMSCONF_ALLOWED_HOSTS does not allow a token to be sent to the host of a workspace."""
 
     code = "url/host"
 
 
 SANDBOX_HOST = "http://sandbox"
 _OF_ENVIRONMENT = "env"
-"""The name of the workspace that LMSCONF_URL makes; no other can have it."""
+"""The reserved name of the workspace that LMSCONF_URL defines."""
 
 
 def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
-    """What is wrong with the project's dialect. A connection cannot be made with such a one."""
+    """Return the errors of the project's dialect, with which a Connection cannot be created."""
     try:
         ApiSpec(settings.dialect, settings.dialect_at)
     except ProblemsFound as found:
@@ -43,17 +43,16 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
 
 
 def _said(workspace: str) -> str:
-    """Where the URL of a workspace is said."""
+    """Where the URL of a workspace is declared."""
     return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
 
 class Connection:
-    """A way to one workspace: crews to read and write with, in the words of the project's dialect.
+    """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
-    All clients of all its crews share one pace and one budget: what one of them learns of the service, all know.
+    All clients of all its pools share one RateLimiter and one CircuitBreaker.
 
-    max_rate: the most requests a second. retry: how patient it is, and how time passes. only_reads: no client of it
-    can write, whoever asks for that.
+    max_rate: requests a second, at most. retry: the retry policy, with its clock. only_reads: no client can write.
     """
 
     def __init__(
@@ -84,17 +83,20 @@ class Connection:
             self._sandbox.shut()
 
     def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
-        """Workers that send at most so many requests at a time. Close it, or use it in a `with`."""
+        """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""
         self._open()
         self._budget.side_by_side(parallelism)
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
-        """Reads through a crew, and can do nothing else. everything: whether all of each row is wanted."""
+        """Return a read-only API over a pool. everything: whether all fields of each row are read."""
         return Reader(crew, self.wire, everything=everything)
 
     def _open(self) -> None:
-        """Looks the token up, or opens the sandbox, once. Raises LmsconfError where there is none."""
+        """Resolve the token, or open the sandbox, once.
+
+        Raises HostRefused for a host that is not allowed, LmsconfError for a token that cannot be resolved.
+        """
         if self._token is not None:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts

@@ -1,8 +1,8 @@
-"""Finds the manifests that a change starts from: in a folder, or in a commit of the repository that the project is in.
+"""Load the manifests of a base: from a folder, or from a commit of the project's repository.
 
-A commit is read without touching the work tree: its files are put into a folder of their own for as long as it takes
-to load them. Nothing that a ref or a path is called can become an option of git, and no name of a folder in the
-repository, which a branch may add, takes the place of a ref.
+A commit is read without touching the work tree: its files are written to a temporary folder while they are loaded. No
+name of a ref or a path can become an option of git, and no folder in the repository, which a branch may add, takes
+precedence over a ref.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from lmsconf.workspace.reader import read_manifests
 from lmsconf.workspace.settings_comparison import defaults, settings_by_path
 
 OLDER: Final = 10
-"""How many versions before the base are looked at to tell what is pending from what was changed by hand."""
+"""How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
 _TEXTS: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt"})
 _FILE_MODES: Final = ("100644", "100755")
 _HINT: Final = "Name a folder, a branch or a commit. A branch of the server may have to be fetched first: git fetch."
 
 
 class _File(NamedTuple):
-    """One file of a commit, by its path from the project's folder."""
+    """One file of a commit. path: relative to the project's folder."""
 
     oid: str
     path: PurePosixPath
 
 
 class _Found(NamedTuple):
-    """Manifests of another time, and where their project file sends the requests of the workspace at hand."""
+    """Manifests of a base, and where their project file sends the requests of the current workspace."""
 
     version: Version
     destination: Destination
@@ -50,13 +50,13 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The commits of the repository that a project is in. below: the project's folder as seen from its top."""
+    """The commits of the project's repository. below: the project's folder relative to the repository's top."""
 
     git: Git
     below: PurePosixPath
 
     def commit(self, said: str) -> str | None:
-        """The commit that a text names. Raises UsageError for one that several refs have as their name."""
+        """Resolve a ref to a commit; None if there is none. Raises UsageError for an ambiguous name."""
         refs = [f"refs/{of}/{said}" for of in ("tags", "heads", "remotes")]
         listed = self.git.ask("for-each-ref", "--format=%(refname)", *refs) or b""
         found = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
@@ -68,22 +68,22 @@ class _History:
         return None if answer is None else answer.decode().strip()
 
     def versions(self, commit: str) -> list[str]:
-        """The commit, and those before it in which the project was another."""
+        """The commit, and earlier ones that changed the project's folder."""
         found = self.git.read(
             "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
         )
-        # The first of them is the project as it is at the commit itself.
+        # The first one has the project as it is at the commit itself.
         return [commit, *found.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Writes the texts of a commit below the project's folder into another folder."""
+        """Write the commit's text files below the project's folder into another folder."""
         for file, content in self._contents(list(self._files(commit))):
             path = folder / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
     def _files(self, commit: str) -> Iterator[_File]:
-        """The files of a commit that can be manifests or belong to them; links are none. Raises GitFailed."""
+        """Files of a commit that can be manifests or belong to them; no symbolic links. Raises GitFailed."""
         tree = f"{commit}:{'' if self.below == PurePosixPath() else self.below}"
         if self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{tree}") is None:
             return
@@ -100,7 +100,7 @@ class _History:
                 yield _File(oid, path)
 
     def _contents(self, files: list[_File]) -> Iterator[tuple[_File, bytes]]:
-        """What the files hold, byte for byte as they were committed."""
+        """The content of each file, byte for byte as committed."""
         wanted = "".join(f"{file.oid}\n" for file in files).encode()
         answer = self.git.read("cat-file", "--batch", stdin=wanted)
         at = 0
@@ -120,12 +120,11 @@ def base_of(
     trusted: Collection[str],
     with_older: bool = True,
 ) -> Base:
-    """What `--base` names, and the one place where it is decided whether the workspace may be asked at all.
+    """Load what `--base` names. The only place that refuses untrusted project files, which could redirect requests.
 
-    trusted: what `--trust-project` names, or all parts where no request will be sent. with_older: also the versions
-    before it, which tell what is pending. Raises UsageError where the text
-    names nothing, GitFailed where git cannot tell, and ProblemsFound for a url, token, command or dialect that the base
-    does not have.
+    trusted: what `--trust-project` names, or all parts if no request will be sent. with_older: also load the previous
+    versions, which identify pending changes. Raises UsageError if the text names nothing, GitFailed if git fails, and
+    ProblemsFound for a url, token, command or dialect that the base does not have.
     """
     with ExitStack() as stack:
         older: list[Version] = []
@@ -144,7 +143,7 @@ def base_of(
 
 
 def _is_path(said: str) -> bool:
-    """Whether a text is written as a path, so that it can be no ref: `./before`, `../before`, `/before`."""
+    """Whether a text is written as a path, so that it cannot be a ref: `./before`, `../before`, `/before`."""
     return said.startswith(("/", "./", "../")) or said in (".", "..")
 
 
@@ -156,10 +155,10 @@ def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _Histo
 
 
 def _folder(said: str, root: Path) -> Path:
-    """The folder that a text names which is no ref. Raises UsageError.
+    """Resolve a text that is no ref to a folder. Raises UsageError.
 
-    In the repository it is only one where it is written as a path: else a branch could add a folder with the name of a
-    ref that is not there, and would choose what it is compared with.
+    Inside the repository it must be written as a path: otherwise a branch could add a folder with the name of a missing
+    ref, and so choose what it is compared with.
     """
     folder = Path(said)
     if said.startswith("-"):
@@ -174,7 +173,7 @@ def _folder(said: str, root: Path) -> Path:
 
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
-    """The manifests in a folder: a whole project, or manifests alone, which are read as those of this one."""
+    """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
     theirs, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
@@ -182,21 +181,21 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
             place = destination(read_project(folder), name, folder)
             theirs = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
         except LmsconfError as error:
-            # A project that cannot be read is as good as manifests that cannot be planned.
+            # Treat a project that cannot be read like manifests that cannot be planned.
             return _Found(_without_project(Manifests(problems=error.problems), policy), place)
     mine = replace(theirs.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
-    # Manifests alone are read with the settings at hand, so that nothing differs.
+    # Manifests alone are read with the current settings, so that no setting differs.
     said = replace(theirs, manifests=settings.manifests, root=settings.root) if theirs is bare else theirs
     return _Found(Version(read_manifests(theirs), mine, settings_by_path(said)), place)
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> Version:
-    """A version with no project file, or with one that cannot be read: it decides nothing, so the defaults hold."""
+    """A version without a readable project file: the defaults of all settings hold."""
     return Version(manifests, replace(policy, guards=Guards()), defaults(policy))
 
 
 def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
-    """The manifests of a commit; none where it has no project in this place yet."""
+    """The manifests of a commit; empty if it has no project in this folder yet."""
     with TemporaryDirectory(prefix="lmsconf-base-") as name:
         folder = Path(name)
         history.check_out(commit, folder)

@@ -1,4 +1,4 @@
-"""Looking at a workspace: validate, plan, snapshot, drift. Values in, values out; nothing is printed or changed."""
+"""Read a workspace: validate, plan, snapshot, drift. Values in, values out; nothing is printed or changed."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from lmsconf.workspace.settings_comparison import settings_by_path
 
 Clock = Callable[[], datetime]
 Reading = Callable[[int, int], None]
-"""Hears how many requests are done, of how many."""
+"""Report progress: requests done, and requests in total."""
 
 
 def read_manifests(
     settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
 ) -> Manifests:
-    """What the manifests of the project say, and every problem of every file. keep: hears each entry written out.
+    """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
 
-    drafts: by path in the project, what files are taken to hold whatever is on the disk.
+    drafts: content by path in the project, used instead of the files on disk.
     """
     found = load(
         settings.manifests,
@@ -60,7 +60,7 @@ def read_manifests(
 
 
 def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
-    """The manifests with every problem that shows without the workspace, those of the dialect and of the day too."""
+    """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
     found = read_manifests(settings, keep)
     policy = settings.policy
     late = (*outlived(found.absent, policy), *ignores_outlived(settings.ignores, policy.today))
@@ -70,9 +70,9 @@ def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceReader:
-    """One workspace, seen through a connection and never changed.
+    """One workspace, read through a connection and never changed.
 
-    parallelism: how many requests are under way at a time. clock: what time it is, for reports.
+    parallelism: concurrent requests. clock: the current time, for reports.
     """
 
     settings: Settings
@@ -85,19 +85,19 @@ class WorkspaceReader:
         return ServiceTerms(self.connection.wire)
 
     def now(self) -> str:
-        """The time, as it stands in documents."""
+        """The current time in UTC, as documents show it."""
         return utc_text(self.clock())
 
     def snapshot(self, progress: Reading | None = None, manifests: Manifests | None = None) -> Snapshot:
-        """Everything that manifests can speak of.
+        """Read everything that manifests can declare.
 
-        Language and applications take a call a person, and are read for those of whom `manifests` say them.
+        Language and applications need a request per person, and are read only where `manifests` declare them.
         """
         wanted = wanted_for(manifests or Manifests(), self.settings.policy)
         return self.read(replace(wanted, everything=True), progress)
 
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
-        """The snapshot with only those people in it whom the manifests name."""
+        """The snapshot reduced to the people that the manifests name."""
         planning = PlanContext(snapshot, self.settings.policy, self.terms, lambda _: True)
         return without_people(planning, manifests or Manifests(), all_kinds())
 
@@ -113,7 +113,7 @@ class WorkspaceReader:
             )
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
-        """What apply would do. Raises ProblemsFound where the manifests or the workspace do not allow a plan."""
+        """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
         refuse_errors(manifests)
         wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
         snapshot = self.read(wanted, progress)
@@ -127,17 +127,17 @@ class WorkspaceReader:
         count_unmanaged: bool = False,
         progress: Reading | None = None,
     ) -> Drift:
-        """What differs between manifests and workspace, as far as it can be told; the rest is an error in it.
+        """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
 
-        base: manifests that are taken to be applied, which tell what was changed by hand. Raises ProblemsFound where
-        nothing can be told at all.
+        base: manifests that are assumed to be applied, to identify manual changes. Raises ProblemsFound if nothing can
+        be planned.
         """
         refuse_errors(manifests)
         snapshot = self.compared(manifests, base, progress)
         return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged)
 
     def compared(self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None) -> Snapshot:
-        """All that manifests, and those of a base, are compared with when drift is looked for."""
+        """Read everything that the manifests and those of a base are compared with for drift."""
         policy = self.settings.policy
         wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=True, edits=True), progress)
@@ -145,9 +145,9 @@ class WorkspaceReader:
     def drift_from(
         self, snapshot: Snapshot, manifests: Manifests, base: Base | None = None, *, count_unmanaged: bool = False
     ) -> Drift:
-        """What differs between manifests and what was read."""
+        """Compare manifests with a snapshot."""
         refuse_errors(manifests)
-        # All that is compared was read, so that nothing is gained by comparing less.
+        # Everything comparable was read already, so compare all of it.
         policy = replace(self.settings.policy, compares=None)
         renamed: dict[Address, Candidate] = {}
         while True:
@@ -155,7 +155,7 @@ class WorkspaceReader:
             fresh = _paired(plan)
             if not fresh.keys() - renamed.keys():
                 break
-            # What was renamed may be what tells others apart: a field, in the conditions of a smart group.
+            # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
         here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
@@ -177,7 +177,7 @@ class WorkspaceReader:
         )
 
     def _applied(self, base: Base, snapshot: Snapshot) -> Applied:
-        """What the manifests of a base would change in what was read."""
+        """What the base's manifests would change on the snapshot."""
         manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
@@ -187,7 +187,7 @@ class WorkspaceReader:
         return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
-        """The plan against a workspace as it once was; it can be shown, not applied."""
+        """Plan against a snapshot file; the plan can be shown, not applied."""
         refuse_errors(manifests)
         seen = recognised(snapshot, manifests, all_kinds())
         mine = comparable(snapshot, manifests, all_kinds())
@@ -202,9 +202,9 @@ class WorkspaceReader:
         snapshot: Snapshot | None = None,
         progress: Reading | None = None,
     ) -> Plan:
-        """The plan whose changes say whether they come from what differs between the manifests and their base.
+        """Plan with a base: each change has its origin, by comparison with the base's plan.
 
-        snapshot: what both are planned against; left out, the workspace is read for both at once.
+        snapshot: what both are planned against; default: the workspace is read once for both.
         """
         refuse_errors(manifests)
         if snapshot is None:
@@ -231,29 +231,32 @@ class WorkspaceReader:
         return replace(made, let_go=let_go(all_kinds(), now, base.version, seen, self.terms))
 
     def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
-        """What other manifests would change; None where they cannot be planned."""
+        """What another version would change; None if it cannot be planned."""
         try:
             refuse_errors(version.manifests)
             manifests = comparable(snapshot, version.manifests, all_kinds())
             return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
         except ProblemsFound as found:
-            # What only this change names, another version need not know.
+            # A selection pattern may match only in this change; that is no error of the other version.
             unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
             return () if unknown else None
 
     def told_apart(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> tuple[Plan, tuple[Problem, ...]]:
-        """The plan of all that can be planned, with deletions by ownership only where that is everything."""
+        """Plan everything that can be planned; delete undeclared owned resources only if that is everything."""
         plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
         if not broken:
             return plan, ()
-        # What could not be planned would look undeclared, so it cannot be told what is owned and not declared.
+        # Resources that could not be planned would look undeclared, so ownership cannot be decided.
         plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
         return plan, tuple(dict.fromkeys((*broken, *more)))
 
     def as_far_as_it_goes(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
     ) -> tuple[Plan, tuple[Problem, ...]]:
-        """The plan of all that can be planned, and the errors of what cannot. Raises ProblemsFound for any other."""
+        """Plan everything that can be planned; also return the errors of the rest.
+
+        Raises ProblemsFound for an error that belongs to no declared resource.
+        """
         broken: list[Problem] = []
         while True:
             try:
@@ -270,14 +273,14 @@ class WorkspaceReader:
 
 
 def _paired(plan: Plan) -> dict[Address, Candidate]:
-    """What was renamed by hand, where one creation and one live resource have like content, and no others do."""
+    """Manual renames: one creation and one live resource with similar content, and no other candidates for either."""
     taken = Counter(candidate.id for one in plan.renames for candidate in one.alike)
     pairs = ((one.address, one.alike[0]) for one in plan.renames if len(one.alike) == 1)
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 
 def renamed_back(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
-    """The manifests, where each of these says the live name as an earlier one."""
+    """The manifests with each detected live name added to `previously`."""
     declared = (
         replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
         for one in manifests.declared
@@ -286,13 +289,13 @@ def renamed_back(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> 
 
 
 def refuse_errors(manifests: Manifests) -> None:
-    """Raises ProblemsFound when the manifests have errors; nothing is read for manifests that cannot be planned."""
+    """Raise ProblemsFound if the manifests have errors. Called before anything is read."""
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
 
 
 def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
-    """What has to be read for manifests and for those of a base, in one go."""
+    """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
     theirs = Said(base.manifests.declared, base.manifests.absent)
@@ -300,12 +303,12 @@ def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
 
 
 def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:
-    """What has to be read for these manifests."""
+    """What to read for these manifests."""
     return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
 
 
 def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
-    """The manifests but for what they say of these."""
+    """The manifests without the entries of these addresses."""
     return replace(
         manifests,
         declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),

@@ -1,4 +1,4 @@
-"""The settings of a project as plain values by path, so that those of a change can be laid beside those of its base."""
+"""The settings of a project as plain values by path, to compare them with those of the base."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
 
 
 def settings_by_path(settings: Settings) -> dict[str, Json]:
-    """All that decides plans and runs of the chosen workspace, but for where its requests go."""
+    """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
     lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
     folder = settings.manifests
     where = folder.relative_to(settings.root) if folder.is_relative_to(settings.root) else folder
@@ -27,7 +27,7 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
 
 
 def defaults(policy: Policy) -> dict[str, Json]:
-    """The same of a project file that says nothing; the policy tells for which workspace and which day."""
+    """The same for an empty project file; workspace and date are the policy's."""
     bare = Policy(workspace=policy.workspace, today=policy.today)
     return {**_of_policy(bare), "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}
 

@@ -1,4 +1,4 @@
-"""What a reviewer must know of a plan that was made from a snapshot file: how old and how complete the snapshot is."""
+"""Notices for reviewers of a plan made from a snapshot file: its age and completeness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
 
 _OLD: Final = timedelta(days=2)
-"""From when on it is worth a warning: most workspaces change every night."""
+"""Age from which it is a warning: most workspaces change every night."""
 _COUNTED: Final = {
     USER: ("person", "people"),
     CUSTOM_FIELD: ("custom field", "custom fields"),
@@ -22,11 +22,11 @@ _COUNTED: Final = {
     CONTENT: ("content", "contents"),
     CONTENT_TARGET: ("assignment", "assignments"),
 }
-"""What one of a kind is called, and several."""
+"""Singular and plural of each kind."""
 
 
 def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
-    """The plan, which tells of the snapshot that it was made from before anything else."""
+    """The plan with the notices of its snapshot before all other problems."""
     return replace(plan, problems=(*_told(snapshot, workspace, now), *plan.problems))
 
 
@@ -58,7 +58,7 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
 
 
 def _ago(age: timedelta) -> str:
-    """An age in the largest unit that is whole: `3 days ago`."""
+    """An age in its largest whole unit: `3 days ago`."""
     seconds = max(0, int(age.total_seconds()))
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:

@@ -33,3 +33,14 @@ def test_a_plan_may_know_of_more_likely_renames_than_show_now(tmp_path: Path) ->
     more = replace(plan, measures=(*plan.measures, Measure(guard="recreates", of="group/A", taken=1, size=0)))
     assert stale(more, plan) == ()
     assert [problem.code for problem in stale(plan, more)] == [CODE]
+
+
+def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:
+    """A plan whose call adds other people than one made now is stale."""
+    it = Project(tmp_path, SEED.replace("A, members: [anna@acme.example, bo@acme.example, cy@acme.example]", "A"))
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example, bo@acme.example]}]")
+    [call] = plan.calls
+    assert isinstance(call.body, dict)
+    fewer = {key: value[:1] if isinstance(value, list) else value for key, value in call.body.items()}
+    assert fewer != call.body
+    assert [one.code for one in stale(replace(plan, calls=(replace(call, body=fewer),)), plan)] == [CODE]

@@ -1,6 +1,6 @@
-"""The API as data: what calls there are, what they carry, and which names a project says its service uses.
+"""The API as data: its operations, their schemas, and the names and behaviours of a project's dialect.
 
-Nothing here sends anything. `ApiSpec` is what client, sandbox and kinds hold; `Operation` is one call.
+Nothing here sends a request. Client, sandbox and kinds use `ApiSpec`; `Operation` is one endpoint.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from lmsconf.api.spec.names import Schema
 from lmsconf.api.spec.operations import Operation, description, segment
 from lmsconf.errors import SourceLocation
 
-__all__ = ["Operation", "Schema", "Wire", "segment"]
+__all__ = ["ApiSpec", "Operation", "Schema", "segment"]
 
 
 class ApiSpec:
-    """The operations in the words of one project's dialect. at: where each of its overrides was said."""
+    """The operations under one project's dialect: key → override. at: where each override is declared.
+
+    Raises ProblemsFound for an invalid dialect.
+    """
 
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
@@ -33,22 +36,22 @@ class ApiSpec:
     @staticmethod
     @cache
     def default() -> ApiSpec:
-        """The wire of a project that overrides nothing."""
+        """Return the API without overrides, built once per process."""
         return ApiSpec()
 
     def __getitem__(self, operation: str) -> Operation:
         return self.operations[operation]
 
     def behaviour(self, key: str) -> str:
-        """What the dialect says of a behaviour, as text. A body's names have keys too and are found the same way."""
+        """Return the value of a dialect key as text: of a behaviour, or the wire name of a body property."""
         return self._dialect[key]
 
     def number(self, key: str) -> int:
-        """A behaviour that is a whole number."""
+        """Return the value of a behaviour that is an integer."""
         return int(self._dialect[key])
 
     def body(self, operation: str, /, **values: object) -> dict[str, object]:
-        """The body with its canonical names turned into wire names; values are passed on untouched."""
+        """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""
         known = self[operation]
         unknown = values.keys() - known.names.keys()
         if unknown and not known.takes_any_name:
@@ -56,13 +59,14 @@ class ApiSpec:
         return cast("dict[str, object]", known.said.to_wire(values))
 
     def dialect_keys(self, operation: str) -> tuple[str, ...]:
-        """The dialect keys that this operation leans on: what to look at when a call had no effect."""
+        """Return the dialect keys that this operation depends on: those to check if a call had no effect."""
         return self[operation].dialect_keys
 
     def route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
-        """The operation that a request is for, with its decoded path parameters; None where there is none.
+        """Return the operation of a request and its decoded path parameters, or None.
 
-        A fixed path is never an id: /users/search takes what it takes, whatever /users/{userId} does.
+        A fixed segment takes precedence over a parameter: /users/search never matches /users/{userId}, even for a
+        method that only the latter has.
         """
         parts = tuple(unquote(part) for part in path.split("/"))
         for template, methods in _routes().get((len(parts), *parts[1:2]), ()):
@@ -73,12 +77,12 @@ class ApiSpec:
 
 
 Template = tuple[tuple[str, bool], ...]
-"""A path in parts: each a text, and whether it is a parameter's name."""
+"""The segments of a path template: (text, whether it is the name of a parameter)."""
 
 
 @cache
 def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]]:
-    """Number of parts and the first of them → paths, each with its operations by method; fixed parts come first."""
+    """Return (number of segments, first segment) → [(template, method → operation id)], fixed segments first."""
     paths: dict[Template, dict[str, str]] = {}
     for operation in description().operations.values():
         template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
@@ -91,7 +95,7 @@ def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, s
 
 
 def _match(template: Template, parts: tuple[str, ...]) -> dict[str, str] | None:
-    """The parameters, where the parts fit the template. A parameter is never empty."""
+    """Return the path parameters if the segments match the template, else None. A parameter is never empty."""
     found: dict[str, str] = {}
     for (text, is_parameter), part in zip(template, parts, strict=True):
         if is_parameter and part:

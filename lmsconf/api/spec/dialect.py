@@ -1,4 +1,4 @@
-"""The dialect: names and behaviours that the API's specification leaves open, by key, with a project's overrides."""
+"""The dialect: names and behaviours that the API specification leaves open, by key, with a project's overrides."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-e
 
 
 class Dialect:
-    """Every key with its value. Raises ProblemsFound for keys that do not exist and values that they cannot have.
+    """Every dialect key with its value, default or override. at: where each override is declared.
 
-    at: where each override was said.
+    Raises ProblemsFound for unknown keys, invalid values and clashing names.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Dialect:
         return self._values[key]
 
     def names(self, operation: Operation) -> dict[str, str]:
-        """Key → wire name, for those of the operation's names that the project calls otherwise."""
+        """Return key → wire name for the names of the operation that are overridden."""
         return {key: self[key] for key in operation.dialect_keys if key in self._overridden}
 
     def _problem(self, key: str, value: object) -> Problem | None:
-        """What is wrong with one override."""
+        """Return the problem of one override, if any."""
         if key in self._description.behaviours:
             return _behaviour_problem(key, value, self._description.behaviours[key])
         if key in self._description.names:
@@ -66,7 +66,7 @@ class Dialect:
         )
 
     def _clashes(self) -> Iterable[Problem]:
-        """Overrides that give two parts of one object the same wire name."""
+        """Yield a problem for each override that gives two properties of one object the same wire name."""
         for key in sorted(self._overridden):
             among = self._description.siblings.get(key, ())
             if any([self._values.get(other, name) for name, other in level].count(self[key]) > 1 for level in among):
@@ -79,7 +79,7 @@ class Dialect:
 
 
 def _behaviour_problem(key: str, value: object, said: Mapping[str, object]) -> Problem | None:
-    """What is wrong with the value of a behaviour: not one of its values, not a number, not a text."""
+    """Return the problem of a behaviour's value: not one of those allowed, not an integer from 1, not a string."""
     if said.get("type") == "integer":
         return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
     allowed = cast("list[str] | None", said["values"])
@@ -89,14 +89,14 @@ def _behaviour_problem(key: str, value: object, said: Mapping[str, object]) -> P
 
 
 def _header_problem(key: str, value: str) -> Problem | None:
-    """What is wrong with the name of a header: no such name, or one that means something else already."""
+    """Return the problem of a header name: not a valid name, or a reserved one."""
     if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
         return None
     return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
 
 
 def _is_count(value: object) -> bool:
-    """Whether it is a whole number from 1, also as text."""
+    """Return whether the value is an integer from 1, also as text."""
     if isinstance(value, str):
         return value.isascii() and value.isdigit() and int(value) >= 1
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
@@ -112,6 +112,6 @@ def _not_text(key: str, value: object) -> Problem:
 
 
 def _nearest(key: str, known: list[str]) -> str:
-    """Points at the known key that looks most like this one, or says what keys look like."""
+    """Suggest the most similar key, or show an example of a key."""
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."

@@ -1,4 +1,7 @@
-"""Names at every depth of a body or an answer: the description's own on one side, a dialect's on the wire."""
+"""Translate property names of bodies and responses, at any depth.
+
+Canonical names are those of `schemas/openapi.json`; wire names are those of a project's dialect.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 Schema: TypeAlias = "Mapping[str, object]"
-"""A JSON Schema with nothing left to look up: every `$ref` is replaced by what it names."""
+"""A JSON Schema whose every `$ref` is resolved."""
 Tree: TypeAlias = "Mapping[str, tuple[str, Tree]]"
-"""Name → the name to say instead, and the same for what it holds. What keeps its names is left out."""
+"""Name → (its new name, the tree of its value). Omits what keeps its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """How one JSON value is said on the wire. Names of the description go out, names of the wire come in.
+    """The property names of one JSON value: canonical ⇄ wire.
 
-    What is no JSON, as a name that still waits for its id, passes untouched.
+    Values that are not JSON, such as a reference not yet replaced by its id, pass unchanged.
     """
 
     _outward: Tree = field(default_factory=dict)
@@ -24,20 +27,20 @@ class NameMapping:
 
     @classmethod
     def of(cls, schema: Schema | None, names: Mapping[str, str]) -> NameMapping:
-        """The words of a value of this schema, where `names` are dialect keys with their names on the wire."""
+        """Return the mapping for values of a schema. names: dialect key → wire name."""
         return cls(_tree(schema or {}, names, inward=False), _tree(schema or {}, names, inward=True))
 
     def to_wire(self, value: object) -> object:
-        """The value with the names of the wire."""
+        """Return the value with wire names."""
         return _said(value, self._outward)
 
     def from_wire(self, value: object) -> object:
-        """The value with the description's own names."""
+        """Return the value with canonical names."""
         return _said(value, self._inward)
 
 
 def parts(schema: Schema) -> dict[str, Schema]:
-    """Name → schema of what an object of this schema holds, or each object of a list."""
+    """Return name → schema of the properties of an object, or of the objects in an array."""
     found = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
     inside = [
         *cast("list[Schema]", schema.get("allOf", [])),
@@ -49,7 +52,7 @@ def parts(schema: Schema) -> dict[str, Schema]:
 
 
 def levels(schema: Schema) -> Iterator[dict[str, Schema]]:
-    """What each object of this schema holds, the outer ones first."""
+    """Yield the properties of each object in the schema, outer objects first."""
     if found := parts(schema):
         yield found
     for part in found.values():
@@ -57,12 +60,12 @@ def levels(schema: Schema) -> Iterator[dict[str, Schema]]:
 
 
 def key_of(part: Schema) -> str:
-    """The dialect key of a name that is assumed; empty for one that the specification shows."""
+    """Return the dialect key of a property whose name is assumed; empty if the specification shows the name."""
     return str(part.get("x-dialect", ""))
 
 
 def renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
-    """The schema with the names of the wire. Bounds that name no part stay as they are."""
+    """Return the schema with wire names for its properties; other keywords are kept. names: dialect key → wire name."""
     found = dict(schema)
     if "properties" in schema:
         held = cast("Mapping[str, Schema]", schema["properties"])
@@ -78,7 +81,7 @@ def renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
 
 
 def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
-    """What has to be said otherwise in a value of this schema."""
+    """Return the tree of names to change in values of this schema."""
     found: dict[str, tuple[str, Tree]] = {}
     for name, part in parts(schema).items():
         wire = names.get(key_of(part), name)
@@ -89,7 +92,7 @@ def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
 
 
 def _said(value: object, tree: Tree) -> object:
-    """The value, said otherwise."""
+    """Return the value with its names changed."""
     if not tree:
         return value
     if isinstance(value, list):

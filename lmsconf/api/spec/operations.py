@@ -1,6 +1,6 @@
-"""Operations: `schemas/openapi.json` as frozen values, one for each call that the service knows.
+"""Operations: `schemas/openapi.json`, the API description, as frozen values.
 
-The description is the only place that knows methods, paths and names. Client and sandbox both read it here.
+It is the only source of methods, paths and names, for the client and the sandbox alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def segment(value: str) -> str:
-    """One path segment that holds exactly `value`. Raises ValueError for what could reach another path."""
+    """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
     if value in ("", ".", ".."):
         raise ValueError(f"{value!r} cannot stand in a path")
     if _CONTROL.search(value):
@@ -34,17 +34,17 @@ def segment(value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One call of the API.
+    """One operation of the API: method, path and schemas.
 
-    path_schemas        name in the path → schema
-    query               name in the query → schema
-    headers             canonical name of a header → its name on the wire; none of them is required
-    body                the schema of the request's JSON, in the names of the dialect; None: the call carries none
-    success             the schema of the answer's JSON, likewise; None: the answer carries nothing
-    names               canonical name of a body property → its name on the wire
-    said, heard         how a body goes out and an answer comes in, where names below the first level differ too
-    dialect_keys        the dialect keys that this call depends on
-    writes              it changes the workspace
+    path_schemas        path parameter → schema
+    query               query parameter → schema
+    headers             canonical header name → wire name; all are optional
+    body                schema of the request body, with wire names; None: no body
+    success             schema of the response body, likewise; None: no body
+    names               canonical name of a top-level body property → wire name
+    said, heard         name mappings of the request body and of the response body, at all depths
+    dialect_keys        the dialect keys that this operation depends on
+    writes              the operation changes the workspace
     """
 
     id: str
@@ -69,7 +69,7 @@ class Operation:
         return tuple(self.path_schemas)
 
     def fill(self, path: Mapping[str, str]) -> str:
-        """The path with its parameters in place, each kept to one segment. Raises ValueError for wrong ones."""
+        """Return the path with its parameters filled in, one segment each. Raises ValueError for wrong parameters."""
         if path.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_names)}, not {sorted(path)}")
         for name, schema in self.path_schemas.items():
@@ -80,16 +80,16 @@ class Operation:
 
     @property
     def required_body(self) -> frozenset[str]:
-        """The wire names of the body properties that must be there."""
+        """The wire names of the required body properties."""
         return frozenset(cast("list[str]", (self.body or {}).get("required", [])))
 
     @property
     def takes_any_name(self) -> bool:
-        """Whether the body is a map whose names are ids, not known in advance."""
+        """Whether the body allows properties that its schema does not list, such as ids."""
         return self.body is not None and self.body.get("additionalProperties") is not False
 
     def renamed(self, names: Mapping[str, str]) -> Operation:
-        """This operation in other words: dialect key → name on the wire."""
+        """Return this operation with other wire names. names: dialect key → wire name."""
         properties = cast("Mapping[str, Schema]", (self.body or {}).get("properties", {}))
         return replace(
             self,
@@ -103,16 +103,20 @@ class Operation:
 
 
 def _texts(schema: Schema) -> Sequence[str]:
-    """The only texts that a path parameter may be; empty: any."""
+    """Return the allowed values of a path parameter, as text; empty: any."""
     return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """All of it: operations by id, behaviours by dialect key, and each wire name that is left open with its default.
+    """The API description.
 
-    headers: the keys of the names that are a header's. siblings: key → the objects of bodies and answers that hold
-    its name, each as (name, key) of every part; the key is empty where the specification shows the name.
+    operations  operation id → operation
+    behaviours  dialect key → schema of the behaviour
+    names       dialect key of a name that the specification leaves open → default wire name
+    headers     the keys in `names` that name a header
+    siblings    dialect key of a name → the objects in bodies and responses that have it, each as (name, key) of all its
+                properties; the key is empty if the specification shows the name
     """
 
     operations: Mapping[str, Operation]
@@ -124,7 +128,7 @@ class Description:
 
 @cache
 def description() -> Description:
-    """The description that travels with lmsconf, read once."""
+    """Return the API description packaged with lmsconf, read once per process."""
     document = json.loads(schema_text("openapi.json"))
     operations = {found.id: found for found in _operations(document)}
     names = {
@@ -153,7 +157,7 @@ def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str,
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
-    """Every operation of the document, in its order."""
+    """Yield the operations of the document, in its order."""
     resolve = _Resolver(document)
     for path, item in document["paths"].items():
         for method in _METHODS:
@@ -162,7 +166,7 @@ def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> I
 
 
 def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
-    """One operation from what the document says, its references already resolved."""
+    """Return one operation from its OpenAPI object, references resolved."""
     given = cast("list[Schema]", said.get("parameters", []))
     schemas = {(str(one["in"]), str(one["name"])): cast("Schema", one["schema"]) for one in given}
     body = _content(said.get("requestBody"))
@@ -189,23 +193,23 @@ def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
 
 
 def _parts(schema: Schema | None) -> list[Schema]:
-    """All that a body or an answer holds, at any depth."""
+    """Return the properties of a body, at any depth."""
     return [part for level in levels(schema or {}) for part in level.values()]
 
 
 def _dialect_keys(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
-    """The dialect keys of what is assumed, each once."""
+    """Return the dialect keys of assumed names, then of behaviours, without repeats."""
     return tuple(dict.fromkeys([*filter(None, map(key_of, parts)), *behaviours]))
 
 
 def _content(holder: object) -> Schema | None:
-    """The schema of the JSON in a request body or a response, if it carries any."""
+    """Return the schema of the JSON in a request body or a response, None without one."""
     content = cast("Mapping[str, Mapping[str, Schema]]", holder or {}).get("content", {})
     return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
 class _Resolver:
-    """Puts what it names in the place of every `$ref`. What is named twice is built once and shared."""
+    """Replace every `$ref` by its target. Each target is resolved once and shared."""
 
     def __init__(self, document: Mapping[str, object]) -> None:
         self._document = document

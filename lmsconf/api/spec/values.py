@@ -1,6 +1,6 @@
-"""Values as the dialect says they are sent: answers to custom fields, and what clears an answer, a text or a time.
+"""Encode values under the dialect: custom-field answers, and the values that clear an answer, a text or a time.
 
-Planner and typed client both encode them here, so that no key is honoured by one of them only.
+Shared by the kinds and the typed methods, so that both honour the same dialect keys.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Final, TypeVar
 ANSWERS: Final = "users.update-custom-field-choice"
 ANSWERS_KEY: Final = "customFields"
 EVERYONE: Final = "EVERYONE"
-"""The id of the group of all users as the specification has it; the dialect may have another one."""
+"""Canonical id of the group of all users (API specification, Content catalog item); the dialect may override it."""
 Behaviour = Callable[[str], str]
-"""Dialect key of a behaviour → its value."""
+"""Return the value of a dialect key, as `ApiSpec.behaviour` does."""
 Key = TypeVar("Key")
 
 
 def clear_key(type: str) -> str:
-    """The dialect key that says how the answer to a field of that type is cleared."""
+    """Return the dialect key for how an answer to a field of that type is cleared."""
     return f"{ANSWERS}.clear-{type.lower().replace('_', '-')}"
 
 
 def answer_value(behaviour: Behaviour, type: str, answer: object) -> object:
-    """One answer as it is sent: the text of a TEXT field, else a choice's id or a list of them; empty clears it."""
+    """Return an answer in wire form: a string for a TEXT field, else a choice id or a list of them; empty clears it."""
     if not answer:
         return _cleared(behaviour, type)
     if type == "TEXT":
@@ -33,17 +33,17 @@ def answer_value(behaviour: Behaviour, type: str, answer: object) -> object:
 
 
 def answers_body(behaviour: Behaviour, answers: Mapping[Key, object]) -> dict[Key | str, object]:
-    """The body with these answers, by field id, each as `answer_value` gives it."""
+    """Return the body for answers by field id, each as returned by `answer_value` (API specification, Users)."""
     return {ANSWERS_KEY: answers} if behaviour(f"{ANSWERS}.shape") == "wrapped" else dict(answers.items())
 
 
 def cleared_description(behaviour: Behaviour) -> str | None:
-    """What takes the description of a custom field away."""
+    """Return the value that clears the description of a custom field."""
     return None if behaviour("custom-fields.clear-description") == "null" else ""
 
 
 def cleared_time(behaviour: Behaviour, name: str) -> dict[str, str | None]:
-    """The part of an assignment's body that opens that end of its window."""
+    """Return the part of an assignment's body that leaves one end of its visibility window open."""
     clear = behaviour("content-targets.clear-time")
     return {} if clear == "omit" else {name: "" if clear == "empty" else None}
 

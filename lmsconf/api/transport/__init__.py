@@ -1,1 +1,1 @@
-"""HTTP: sending one request within a deadline, and what a failure says about whether it was delivered."""
+"""HTTP: send one request within a deadline, and classify failures by whether the request was delivered."""

@@ -1,6 +1,6 @@
-"""A network whose every wait ends at one deadline.
+"""Network backend with one deadline for a whole request.
 
-httpx limits each single read, so that a header which comes a byte a second would go on for ever.
+httpx's timeouts limit each single read, so a response sent one byte a second would never time out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import httpx
 
 
 class Deadline:
-    """When a request has to be over; set anew for each."""
+    """The deadline of the current request, reset for each."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,22 +24,22 @@ class Deadline:
         self._seconds = math.inf
 
     def set(self, seconds: float) -> None:
-        """Begins anew."""
+        """Start the deadline, that many seconds from now."""
         self._seconds = seconds
         self.until = self._clock() + seconds
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the deadline has passed."""
         return self._clock() > self.until
 
     @property
     def missed(self) -> str:
-        """What to say when it is over."""
+        """The message for a missed deadline."""
         return f"no whole answer within {self._seconds:.3g} s"
 
     def left(self, timeout: float | None, late: type[Exception]) -> float | None:
-        """The timeout, or what is left where that is less. Raises `late` where nothing is."""
+        """Return the timeout or the seconds left, whichever is less. Raises `late` if the deadline has passed."""
         left = self.until - self._clock()
         if left <= 0:
             raise late(self.missed)
@@ -47,7 +47,7 @@ class Deadline:
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that is read and written until the deadline."""
+    """A connection whose reads and writes time out at the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream, self._deadline = stream, deadline
@@ -72,7 +72,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _Network(httpcore.NetworkBackend):
-    """Connections that keep the deadline."""
+    """A network backend whose connections time out at the deadline."""
 
     def __init__(self, network: httpcore.NetworkBackend, deadline: Deadline) -> None:
         self._network, self._deadline = network, deadline
@@ -94,9 +94,10 @@ class _Network(httpcore.NetworkBackend):
 
 
 def keep(transport: httpx.HTTPTransport, deadline: Deadline) -> httpx.HTTPTransport:
-    """The transport, bound to the deadline.
+    """Bind the transport to the deadline and return it.
 
-    httpx has no door to the network beneath it, so this reaches inside; an httpx that moved it fails here, loudly.
+    httpx has no public API for its network backend, so this sets a private attribute; it raises AttributeError with an
+    httpx that has moved it.
     """
     pool = transport._pool
     pool._network_backend = _Network(pool._network_backend, deadline)

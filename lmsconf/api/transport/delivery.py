@@ -1,7 +1,7 @@
-"""Which of httpx's errors mean that a request never left, and which leave it open.
+"""Classify httpx's errors by whether the request was sent.
 
-A write whose fate is open is never repeated blindly, so "not sent" is said only of errors that come before the first
-byte. An error that the table lacks, as a later httpx may bring, leaves it open.
+An ambiguous write is never retried blindly, so only errors that occur before the first byte count as not sent. An error
+missing from the table, as of a later httpx, is ambiguous.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import httpx
 
 
 class DeliveryStatus(Enum):
-    """What an error says of the request: NOT_SENT may be tried again, FINAL was not sent and never will be."""
+    """NOT_SENT: a retry is safe. FINAL: not sent, and a retry would fail the same. AMBIGUOUS: may have been sent."""
 
     NOT_SENT = "not sent"
     FINAL = "final"
@@ -60,20 +60,20 @@ _WAYS_OUT: Final = (
         "If a company's own authority made it, set SSL_CERT_FILE to a PEM file with that authority's certificate.",
     ),
 )
-"""OpenSSL's codes of the checks a certificate fails, and the way out: its dates, its name, who stands for it."""
+"""OpenSSL's verify codes and the hint for each: validity dates, host name, issuer."""
 FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError)
-"""What a transport may raise: the roots of httpx's errors, and what it lets through of the system's."""
+"""All that a transport may raise: the base classes of httpx's errors, and the OSErrors that it does not wrap."""
 
 
 def fate_of(error: Exception) -> DeliveryStatus:
-    """What an error says of the request."""
+    """Return the delivery status of the request that raised the error."""
     fate = DELIVERY_BY_ERROR.get(type(error), DeliveryStatus.AMBIGUOUS)
-    # A certificate does not change by asking again.
+    # A retry would get the same certificate.
     return DeliveryStatus.FINAL if fate is DeliveryStatus.NOT_SENT and _certificate(error) else fate
 
 
 def certificate_hint(error: Exception, host: str) -> str | None:
-    """Which check the certificate of a host failed, and the way out; None where none stands behind the error."""
+    """Return which check the certificate of a host failed, and what to do; None if no certificate caused the error."""
     found = _certificate(error)
     if found is None:
         return None
@@ -84,7 +84,7 @@ def certificate_hint(error: Exception, host: str) -> str | None:
 
 
 def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """The refused certificate that stands behind an error."""
+    """Return the certificate error in the chain of causes, if any."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error

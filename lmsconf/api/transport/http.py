@@ -1,6 +1,7 @@
-"""The door to httpx: one request out, one answer in, within a time and a size. What its errors mean is in `fate`.
+"""HTTP transport over httpx: one request, one response, within a deadline and a size limit.
 
-A transport is used without httpx's own client around it: no redirects, no cookies, no headers but those set here.
+It uses httpx's transports without its client: no redirects, no cookies, only the headers set here. The module
+`delivery` classifies their errors.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 
 
 class _Redacting(logging.Filter):
-    """Takes secrets out of what the libraries below log, headers of answers among it, whoever listens to that."""
+    """Redact secrets from the log records of httpx and httpcore, which include response headers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redacted(record.getMessage()), ()
@@ -48,7 +49,7 @@ for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11",
 
 
 class RequestNotSent(Exception):
-    """The request never left. `final`: another try would end the same. `hint`: a way out that is not the usual one."""
+    """The request was not sent. final: a retry would fail the same. hint: replaces the default hint."""
 
     def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -56,12 +57,12 @@ class RequestNotSent(Exception):
 
 
 class ResponseLost(Exception):
-    """The request may have left, and no whole answer came."""
+    """The request may have been sent, and no complete response arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `unreadable` says why there is no body where there should be one; `date`: the service's clock."""
+    """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
 
     status: int
     body: bytes
@@ -72,10 +73,10 @@ class Answer:
 
 
 class HttpTransport:
-    """One connection to one service, with its credential. Raises LmsconfError for a URL or a token that is not safe.
+    """One connection to one service, with its credential. Raises LmsconfError for an unsafe URL or token.
 
-    seconds: how long one request may take from its first to its last byte. said: where the URL was said, in words.
-    clock: seconds that only ever pass.
+    seconds: time limit of one request, from connecting to the last byte of the response. max_bytes: size limit of a
+    body, decompressed too. said: where the URL is declared, for messages. clock: monotonic, in seconds.
     """
 
     def __init__(
@@ -105,8 +106,8 @@ class HttpTransport:
         )
         self._deadline = Deadline(clock)
         self._transport = _transport(parts, self._deadline, kept=1) if transport is None else transport
-        # A service may hang up on a connection just as it is used again, and then nobody knows whether a write was
-        # carried out. So each write has a connection of its own; a read is simply asked again.
+        # A service may close a kept-alive connection just as it is reused, which makes a write ambiguous. So each write
+        # gets a new connection; a read is simply retried.
         self._fresh = _transport(parts, self._deadline, kept=0) if transport is None else transport
         self._owns_transport = transport is None
         self._seconds = seconds
@@ -114,13 +115,13 @@ class HttpTransport:
         self._timeouts = _timeouts(seconds)
 
     def close(self) -> None:
-        """Hangs up. A transport that was passed in stays open."""
+        """Close the connections. A transport that was passed in stays open."""
         if self._owns_transport:
             self._transport.close()
             self._fresh.close()
 
     def clean(self, text: str) -> str:
-        """The text without the token, which a service may have echoed, and without anything else that is a key."""
+        """Redact the token, which a service may echo, and other secrets from a text."""
         for form in forms(self._token):
             text = text.replace(form, HIDDEN)
         return redacted(text)
@@ -135,9 +136,9 @@ class HttpTransport:
         writes: bool = False,
         within: float = math.inf,
     ) -> Answer:
-        """Sends one request, once. Raises RequestNotSent or Lost.
+        """Send one request, once. Raises RequestNotSent or ResponseLost.
 
-        within: how many seconds it may take, where that is less than what is usual.
+        target: path and query below the service's URL. within: time limit in seconds, if less than the default.
         """
         self._deadline.set(min(self._seconds, within))
         timeouts = self._timeouts if within >= self._seconds else _timeouts(within)
@@ -149,7 +150,7 @@ class HttpTransport:
                 stream=httpx.ByteStream(body or b""),
                 extensions={"timeout": timeouts},
             )
-            request.read()  # so that a transport may look at `content`
+            request.read()  # gives `content` to transports that read it
             response = (self._fresh if writes else self._transport).handle_request(request)
             try:
                 return self._answer(response)
@@ -159,7 +160,7 @@ class HttpTransport:
             raise self._failure(error) from error
 
     def _headers_of(self, method: str, body: bytes | None, extra: Mapping[str, str] | None) -> httpx.Headers:
-        """The headers of one request. Those that all have are made once: httpx takes long to look at each."""
+        """Return the headers of one request; the common ones are built once, since httpx parses headers slowly."""
         if method in _WITHOUT_BODY and body is None and not extra:
             return self._headers
         length = {} if method in _WITHOUT_BODY and body is None else {"Content-Length": str(len(body or b""))}
@@ -167,14 +168,14 @@ class HttpTransport:
         return httpx.Headers({**self._headers, **length, **kind, **(extra or {})})
 
     def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
-        """What an error of httpx means, in words; some have no text of their own."""
+        """Map an httpx error to ours; one without a message is described by its class name."""
         reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
         if fate is DeliveryStatus.AMBIGUOUS:
             return ResponseLost(reason)
         return RequestNotSent(reason, final=fate is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
 
     def _answer(self, response: httpx.Response) -> Answer:
-        """The whole answer, once all of it is here."""
+        """Read the response to its end. Raises ResponseLost at the deadline."""
         headers = {name.lower(): value.decode("latin-1") for name, value in response.headers.raw}
         body, unreadable = b"", None
         try:
@@ -185,7 +186,7 @@ class HttpTransport:
         return Answer(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, encoding: str) -> bytes:
-        """The decoded body. Raises ValueError where it is too long or encoded otherwise, Lost when time is up."""
+        """Return the decompressed body. Raises ValueError if too long or malformed, ResponseLost at the deadline."""
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise ValueError(f"it is encoded as {encoding[:40]!r}, which was not asked for")
         if not isinstance(response.stream, httpx.SyncByteStream):
@@ -193,20 +194,20 @@ class HttpTransport:
         return self._gather(self._until(response.stream), unzip=encoding.endswith("gzip"))
 
     def _until(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
-        """The chunks that arrive in time. A timeout alone would let a byte a second go on for ever."""
+        """Yield chunks until the deadline: per-read timeouts would let one byte a second go on for ever."""
         for chunk in chunks:
             if self._deadline.is_over:
                 raise ResponseLost(self._deadline.missed)
             yield chunk
 
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:
-        """The chunks as one, never holding more than the limit, however well a small answer was packed."""
+        """Join the chunks, never holding more than the limit, however high the compression ratio."""
         inflate = zlib.decompressobj(wbits=31) if unzip else None
         parts = io.BytesIO()
         room = packed_room = self._max_bytes
         for chunk in chunks:
             part = inflate.decompress(chunk, room + 1) if inflate else chunk
-            # A packed text may come to nothing, chunk after chunk, and has no end then either.
+            # Compressed chunks may decompress to nothing without end, so their size is limited too.
             packed_room -= len(chunk)
             room -= len(part)
             if room < 0 or packed_room < 0:
@@ -221,19 +222,19 @@ class HttpTransport:
 
 @lru_cache(maxsize=2048)
 def _url(text: str) -> httpx.URL:
-    """A URL taken apart. Most are asked for again: before a call, after it, and by the next plan."""
+    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
     return httpx.URL(text)
 
 
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:
-    """The parts of a URL that is safe to send a token to. Raises LmsconfError."""
+    """Split a URL. Raises LmsconfError if it is not safe to send a token to."""
     if wrong := url_problem(base_url, in_process="sandbox" if in_process else None):
         raise LmsconfError(f"the workspace's url cannot be used: {wrong[0]}", hint=wrong[1])
     return urlsplit(base_url)
 
 
 def _checked_token(text: str) -> str:
-    """The token without the newline that files end with. It is never shown, whatever is wrong with it."""
+    """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
     token = bare_token(text)
     if wrong := token_problem(token):
         hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token alone, in one line."
@@ -242,20 +243,20 @@ def _checked_token(text: str) -> str:
 
 
 def _timeouts(seconds: float) -> dict[str, float]:
-    """How long each step of a request may take that has so many seconds in all."""
+    """Return httpx's timeouts for a request with that many seconds in all."""
     silent = min(_SILENT_SECONDS, seconds)
     return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
 
 
 def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HTTPTransport:
-    """A transport of one connection, kept for the next request or not, through the environment's proxy."""
+    """Return a transport of one connection, through the proxy of the environment. kept: 1 for keep-alive, else 0."""
     proxy, said = _proxy(parts)
     trust = _trust() if parts.scheme == "https" else _no_trust()
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0)
     try:
         transport = httpx.HTTPTransport(verify=trust, limits=limits, proxy=proxy)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
-        # What httpx says of it may repeat the proxy's password.
+        # The message of httpx may contain the proxy's password.
         kind = (proxy or "").partition("://")[0]
         reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
         raise LmsconfError(
@@ -266,7 +267,7 @@ def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HT
 
 
 def _proxy(parts: SplitResult) -> tuple[str | None, str]:
-    """The proxy on the way to a host, and where it is named; None: there is none."""
+    """Return the proxy for a host, None without one, and the name of the variable that sets it."""
     host, proxies = parts.hostname or "", getproxies()
     if is_loopback(host) or proxy_bypass(host):
         return None, ""
@@ -274,14 +275,14 @@ def _proxy(parts: SplitResult) -> tuple[str | None, str]:
         if found := proxies.get(scheme):
             names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
             said = next((name for name in names if os.environ.get(name)), "the system")
-            # Others who read these variables take a bare host and port for plain http.
+            # As in other programs, a bare host and port in these variables means plain http.
             return (found if "://" in found else f"http://{found}"), said
     return None, ""
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """The certificates that are trusted, read once: that takes longer than a request. Raises LmsconfError."""
+    """Load the trusted certificates, once: it takes longer than a request. Raises LmsconfError."""
     try:
         return httpx.create_ssl_context()
     except OSError as error:
@@ -297,5 +298,5 @@ def _trust() -> ssl.SSLContext:
 
 @cache
 def _no_trust() -> ssl.SSLContext:
-    """For plain http, where no certificate is ever looked at: trusts none, and costs nothing to make."""
+    """Return an SSL context for plain http, which is never used: it trusts nothing and is cheap to make."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

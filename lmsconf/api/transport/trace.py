@@ -1,4 +1,4 @@
-"""What was asked and answered, without what is secret: no header, no body."""
+"""Record of a request and its response without secrets: no headers but Date, no bodies."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One try of one call. `status` is None when no answer came, and `failure` says why.
+    """One attempt of one call.
 
-    date: what the service's clock said, as its header has it.
+    attempt: from 1. seconds: duration. status: None without a response. failure: why there is none.
+    date: the Date header, the service's clock.
     """
 
     operation: str | None

@@ -1,4 +1,4 @@
-"""The content catalog: read only, so that assignments can name content."""
+"""The content catalog: read-only, resolves the content names of assignments."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class ContentRow:
 
 
 def content_row(data: Mapping[str, Json]) -> ContentRow:
-    """A catalog item as the service describes it; its id is called `courseId` whatever it is."""
+    """Parse a catalog item; its id is `courseId` whatever its type (API specification, Content catalog item)."""
     return ContentRow(RemoteId(text(data, "courseId")), label(data, "name"), label(data, "contentType"))

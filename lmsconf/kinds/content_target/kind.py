@@ -1,7 +1,7 @@
-"""Content targets: which content is assigned to whom. To a learning administrator, assignments.
+"""Content targets: which content is assigned to which audience. Shown to users as assignments.
 
-An assignment is one value: content, audience, whether it is mandatory, and from when until when the content can be
-seen. The API has no due date; `visible_until` hides the content (API specification, Content Targeting).
+An assignment is one value: content, audience, `mandatory`, and the window in which the content is visible. The API has
+no due date; `visible_until` hides the content (API specification, Content Targeting).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _CONTENT: dict[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """The places of one audience of an entry; what stands beside the audiences is found beside them."""
+    """The SourceMap of one audience of an entry; `content` is located in the entry itself."""
 
     places: SourceMap
     path: tuple[str | int, ...]
@@ -123,7 +123,7 @@ class ContentTargets:
     )
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """One assignment for each content and audience of the entry."""
+        """Yield one assignment for each content and audience of the entry; report bad times."""
         only_in = entry.body.get("only_in")
         for content, content_pins in _contents(entry.body["content"]):
             for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
@@ -160,7 +160,7 @@ class ContentTargets:
         return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """Assignments to take away."""
+        """Yield the assignments that an `absent` entry deletes."""
         for content, content_pins in _contents(entry.body["content"]):
             for item in cast("list[Json]", entry.body["assign_to"]):
                 to = _to(item)
@@ -170,7 +170,7 @@ class ContentTargets:
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """Whether the content and the audience exist, only the workspace can tell."""
+        """No problems: whether content and audience exist needs the snapshot."""
         return iter(())
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
@@ -180,11 +180,14 @@ class ContentTargets:
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """By content and audience."""
+        """Match by content and audience."""
         return identify_targets(planning, declared, absent)
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Mandatory or not, and the window. An assignment is one value, so what is left out has its meaning too."""
+        """Compare `mandatory` and the window; an assignment is one value, so an omitted key means its default.
+
+        None, with a problem, if a live time cannot be parsed.
+        """
         row = cast("TargetRow | None", match.row)
         spec = cast(Assignment, match.declared.spec)
         after = assignment_form(spec, planning.policy)
@@ -197,7 +200,7 @@ class ContentTargets:
         return BeforeAfter(before=assignment_form(live, planning.policy), after=after)
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """The assignment as it is; a time that cannot be read is shown as it reads."""
+        """The live assignment; a time that cannot be parsed is shown verbatim."""
         row = cast(TargetRow, gone.row)
         form = row_form(planning, row)
         said = None if gone.absent is None else cast(Assignment, gone.absent.spec)
@@ -206,38 +209,38 @@ class ContentTargets:
         return BeforeAfter(before=form, after=None)
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Nothing leans on an assignment."""
+        """Nothing to record: no resource depends on an assignment."""
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """One POST with the whole value, or delete and create where the service needs that."""
+        """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
         recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Nothing: it is never compared with others."""
+        """Empty: assignments are not compared for similarity."""
         return {}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """An assignment has no name that could change."""
+        """None: an assignment has no name that could change."""
         return None
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """One POST; a replacement deletes first, which interrupts access."""
+        """One POST; a replacement sends a DELETE first, which interrupts access."""
         return target_steps(planning, match)
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """An assignment that is deleted, if only to be made again, comes back without progress."""
+        """An assignment that is deleted, even to be created again, loses its progress."""
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE
         )
         return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Nothing: an assignment has no id of its own."""
+        """Empty: the API gives an assignment no id."""
         return {}
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """One DELETE, with a body."""
+        """One DELETE with a body."""
         return [target_deletion(planning, cast(TargetRow, gone.row), gone.address)]
 
 
@@ -261,7 +264,7 @@ def _to(item: Json) -> Address:
 def _moment(
     entry: Entry, said: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
 ) -> datetime | None:
-    """The time under `key`: an audience's own word, even null, beats that of the block."""
+    """The time under `key`: the value of the audience, even null, overrides that of the entry."""
     body, place = (said, (*at, key)) if key in said else (entry.body, (key,))
     value = body.get(key)
     if value is None:

@@ -1,4 +1,4 @@
-"""Which declared assignment is which live target. The identity of an assignment is its content and its audience."""
+"""Match declared assignments with live targets by identity: the content and the audience."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ from lmsconf.planner.matching import alike, fate_of, hint_on_missing, is_in_doub
 
 _CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
-"""The id of a content and an audience: what makes an assignment the one that it is."""
+"""Content id, None if unresolved, and audience: the identity of an assignment."""
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
-"""A live target and its audience, None where nothing tells it."""
+"""A live target and its audience, None if unresolved."""
 
 
 def identify_targets(
     planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
 ) -> MatchResult:
-    """Matches assignments, and finds those that go: said, owned, or together with their group."""
+    """Match assignments, and find those to delete: under `absent`, owned, or with their deleted group.
+
+    An incomplete listing gives a problem for each creation and deletion instead.
+    """
     _know_people(planning)
     contents = _Contents(planning)
-    # What is wrong with content is told once, so the first to ask must be one whose problems are told at all.
+    # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(declared, key=lambda one: not planning.chosen(one.address))
     ready = [one for one in declared if _is_ready(planning, contents, one)]
     for gone in absent:
@@ -87,7 +90,7 @@ def identify_targets(
 
 
 class _Contents:
-    """The catalog, and which content the manifests name."""
+    """The catalog by name and id, and the ids of the content that manifests name."""
 
     def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
@@ -102,7 +105,10 @@ class _Contents:
         planning.notes[SHARED_CONTENT] = frozenset(shared)
 
     def find(self, one: DesiredResource | DeleteEntry, *, must: bool = True) -> RemoteId | None:
-        """The id of the content that an assignment names; problems are told once a content."""
+        """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
+
+        must: whether a name that the catalog lacks is a problem.
+        """
         spec = cast(Assignment, one.spec)
         workspace = self._planning.policy.workspace
         pin = pin_in(spec.content_pins, workspace)
@@ -114,7 +120,7 @@ class _Contents:
         return self.named[key]
 
     def identity(self, one: DesiredResource | DeleteEntry) -> Identity:
-        """The content's id, None where it is not known, and the audience of an assignment that was looked for."""
+        """The identity of an assignment that was passed to `find`."""
         return self.find(one), cast(Assignment, one.spec).audience
 
     def _look(
@@ -145,7 +151,7 @@ class _Contents:
         return None
 
     def alike(self, one: DeleteEntry) -> str | None:
-        """The content or the audience that an entry may have meant which finds nothing."""
+        """The content or audience name that an `absent` entry without a match may have meant."""
         spec = cast(Assignment, one.spec)
         if self.find(one, must=False) is None:
             return alike(spec.content, self._by_name)
@@ -154,9 +160,9 @@ class _Contents:
         return None if to == EVERYONE or to.name in known else alike(to.name, known)
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
-        """Whether an entry that pins content calls it what it is called: nobody can rename content here.
+        """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.
 
-        An export writes `content ID` where no manifest can hold the name.
+        An export writes `content ID` where a manifest cannot hold the name.
         """
         return normal(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
 
@@ -181,7 +187,7 @@ def _know_people(planning: PlanContext) -> None:
 
 
 def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource) -> bool:
-    """Whether the content and the audience of a declared assignment exist, or will."""
+    """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
     spec = cast(Assignment, one.spec)
     found = contents.find(one) is not None
     to = spec.audience
@@ -219,7 +225,7 @@ def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource) 
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """What an audience that does not exist is an audience of, when only its kind is wrong."""
+    """A hint for an unknown audience that exists under another kind."""
     if to.name == str(EVERYONE):
         return f"For everybody, write {EVERYONE} alone."
     for kind in (GROUP, SMART_GROUP):
@@ -233,7 +239,7 @@ def _live(planning: PlanContext) -> tuple[TargetRow, ...]:
 
 
 def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
-    """Live targets by what they tie together; an audience without a name shows by its id."""
+    """Live targets by identity; an unresolved audience gets an address with its id."""
     out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
     for row, audience in targets:
         out[row.content, audience or Address(escape(nameless(row)), "")].append(row)
@@ -248,9 +254,10 @@ def _settle(
     declared: Container[RemoteId | None],
     out: MatchResult,
 ) -> None:
-    """Sorts what no entry speaks of: gone with its group, owned, left alone, unmanaged.
+    """Sort targets without an entry: deleted with their group, under `leave_alone`, owned, or unmanaged.
 
-    declared: the contents that entries under `content_targets` name; `absent` makes nobody the owner of what it leaves.
+    spoken: the identities that entries name. declared: the contents that entries under `content_targets` name; an
+    `absent` entry does not make the other assignments of its content owned.
     """
     policy = planning.policy
     owned = policy.ownership.get(CONTENT_TARGET, ())
@@ -271,7 +278,7 @@ def _settle(
 
 
 def _same(planning: PlanContext, one: DesiredResource | DeleteEntry, other: DesiredResource | DeleteEntry) -> None:
-    """Content can be pinned under any name, so one assignment can stand under two addresses."""
+    """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.problem(
         "content-target/same",
         f"{one.address}: it is the same assignment as {other.address}, with the content under another name",
@@ -292,7 +299,7 @@ def _twice(planning: PlanContext, one: DesiredResource, rows: Sequence[TargetRow
 
 
 def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
-    """Content and audience → a live target that may be of that audience, and may be of another with the same id."""
+    """Each possible identity of a live target with several candidate audiences → that target."""
     return {
         (row.content, one): row for row, audience in targets if audience is None for one in candidates(planning, row)
     }

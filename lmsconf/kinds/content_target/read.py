@@ -1,7 +1,7 @@
-"""Which assignments are live: one answer a content, and a second one where the first lacks what manifests want.
+"""Read live assignments: one request per content, and a second one where a declared assignment is missing.
 
-Nothing counts the rows of such an answer, so one that is short looks like any other (API specification, Content
-Targeting). Before an assignment is created on its word, it must say the same again.
+The response has no row count, so a truncated one cannot be detected (API specification, Content Targeting). Before an
+assignment is created because it is missing, a second response must list the same targets.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import Json
 
 Found: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
-"""Content id → the answer on it, and its targets."""
+"""Content id → the response for it, and its targets."""
 _AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The targets that came, the answers they came in by content, and why that may not be all of them."""
+    """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
 
     rows: tuple[TargetRow, ...]
     answers: Mapping[RemoteId, Json]
@@ -38,15 +38,15 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What names stand for while reading. listings: of those whom content can be assigned to, by kind."""
+    """Resolve audiences while reading. listings: possible audiences by kind. everyone: the target id of all users."""
 
     listings: Mapping[str, Listing]
     everyone: str
 
     def lacking(self, wanted: Iterable[Assignment], contents: Iterable[ContentRow], found: Found) -> set[RemoteId]:
-        """The contents without an assignment that is wanted of them, as far as names tell.
+        """The ids of contents that lack a declared assignment, judged by names.
 
-        A name that tells nothing, since it is new or a pin leads elsewhere, counts as lacking: it costs one more look.
+        A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
         """
         named: defaultdict[str, list[RemoteId]] = defaultdict(list)
         for content in contents:
@@ -64,7 +64,7 @@ class Known:
 
 
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:
-    """What is assigned of each content. Raises BadAnswer for an answer without a list, which would mean nobody."""
+    """The targets of each content. Raises BadAnswer for a response without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     return {
         content.id: (answer, tuple(_rows(content, answer))) for content, answer in zip(contents, answers, strict=True)
@@ -72,7 +72,7 @@ def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:
 
 
 def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful: Collection[RemoteId]) -> Live:
-    """All that was found, once the doubtful contents have been read a second time."""
+    """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
     again = read_targets(api, [content for content in contents if content.id in doubtful])
     differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(found[one.id])]
     latest = {**found, **again}
@@ -84,7 +84,7 @@ def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful:
 
 
 def count_on(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
-    """What is assigned of each content in turn, until there is enough of it. Raises BadAnswer as above."""
+    """The targets of the contents, read in batches until there are `enough`. Raises BadAnswer like `read_targets`."""
     rows: list[TargetRow] = []
     for start in range(0, len(contents), _AT_ONCE):
         if len(rows) >= enough:
@@ -106,5 +106,5 @@ def _ids(found: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
 
 
 def _by_name(kind: str, listing: Listing) -> dict[str, str]:
-    """Ids by name, for people by e-mail."""
+    """Ids by name, those of people by e-mail."""
     return {email(row.name) if kind == USER else normal(row.name): row.id for row in listing.rows}

@@ -1,7 +1,7 @@
-"""The calls that assign content and take assignments away.
+"""The calls that create, update and delete assignments.
 
-POST takes the whole value; nobody documents what it does to a target that exists, so the result is read back.
-DELETE needs the type of the target, which only a live one tells (API specification, Content Targeting).
+POST takes the whole value; its effect on an existing target is not documented, so the result is read back. DELETE
+needs `targetType`, which only a live target has (API specification, Content Targeting).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lmsconf.planner.context import GRANTED, Match, PlanContext
 def read_window(
     planning: PlanContext, row: TargetRow, declared: DesiredResource
 ) -> tuple[datetime | None, datetime | None] | None:
-    """When a live target can be seen from and until; None, and a problem, where a text cannot be read as a time."""
+    """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
     try:
         return tuple(None if text is None else live_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
     except ValueError as wrong:
@@ -36,7 +36,7 @@ def read_window(
 
 
 def target_steps(planning: PlanContext, match: Match) -> list[Step]:
-    """One POST with the whole value; a replacement deletes first."""
+    """One POST with the whole value; a replacement sends a DELETE first."""
     spec, row = cast(Assignment, match.declared.spec), cast("TargetRow | None", match.row)
     at, to = match.address, spec.audience
     content = planning.book.ref(CONTENT, spec.content, Ref(at))
@@ -63,7 +63,7 @@ def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
 
 
 def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
-    """The limits of the window that are said, and those that are live and are to go."""
+    """The body fields for declared limits of the window, and those that clear undeclared live limits."""
     out: dict[str, Json] = {}
     pairs = (
         ("startTime", spec.visible_from, row.start if row else None),
@@ -78,7 +78,7 @@ def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> di
 
 
 def _form(planning: PlanContext) -> str:
-    """How times are written: as the dialect says, else as the service itself last wrote one."""
+    """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
     said = planning.terms.behaviour("content-targets.time-format")
     if said != "auto":
         return said
@@ -90,7 +90,7 @@ def _form(planning: PlanContext) -> str:
 
 
 def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
-    """One DELETE with a body, after all new assignments of the same content."""
+    """One DELETE with a body, after all POSTs for the same content."""
     audience = audience_of(planning, row)
     return Step(
         operation="content-targets.delete",

@@ -1,4 +1,4 @@
-"""Assignments as values: the live row, what a manifest says, and how both are shown."""
+"""Values of assignments: live rows, declared specs, and the form in which both are shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPES: Final = "what target types stand for"
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """A live target, in the ids and texts of the service. `start` and `finish` are None where there is no limit."""
+    """A live target, with ids and texts as in the response. `start` and `finish` are None for no limit."""
 
     content: RemoteId
     target: RemoteId
@@ -41,7 +41,7 @@ class TargetRow:
 
     @property
     def id(self) -> RemoteId:
-        """A target has no id of its own: content, type and target say which it is."""
+        """`content/type/target`, since the API gives a target no id."""
         return RemoteId(f"{self.content}/{self.type}/{self.target}")
 
     @property
@@ -50,7 +50,7 @@ class TargetRow:
 
 
 def target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
-    """A target as the service describes it. What the clock flips, and who changed it when, is left out."""
+    """Parse a target of a response, without what changes over time and who edited it when."""
     return TargetRow(
         content=content,
         target=RemoteId(text(data, "targetId")),
@@ -68,7 +68,7 @@ def _text(value: Json) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a manifest says of one assignment."""
+    """A declared assignment. content_pins: workspace, "" for any, → content id."""
 
     content: str
     audience: Address
@@ -79,19 +79,19 @@ class Assignment:
 
 
 def target_address(content: str, audience: Address) -> Address:
-    """`content_target/GDPR basics -> smart_group/Sales Nordics`."""
+    """The address, e.g. `content_target/GDPR basics -> smart_group/Sales Nordics`."""
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
 
 
 def audience_form(audience: Address) -> Json:
-    """An audience as it stands under `assign_to`."""
+    """An audience as written under `assign_to`."""
     if audience == EVERYONE:
         return {"everyone": True}
     return {key: audience.name for key, kind in AUDIENCES.items() if kind == audience.kind}
 
 
 def assignment_form(spec: Assignment, policy: Policy) -> Form:
-    """An assignment as an entry of its own."""
+    """A declared assignment as a manifest entry of its own."""
     to, zone = audience_form(spec.audience), policy.timezone
     pin = pin_in(spec.content_pins, policy.workspace)
     content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
@@ -116,7 +116,7 @@ def _form(
 
 
 def row_form(planning: PlanContext, row: TargetRow) -> Form:
-    """A live target as an entry; what cannot be read or named is shown as the service has it."""
+    """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
     name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
     shared = cast("frozenset[str]", planning.notes.get(SHARED_CONTENT, frozenset()))
     content: Json = {"name": name, "id": row.content} if row.content in shared else name
@@ -134,7 +134,7 @@ def _readable(text: str | None) -> datetime | str | None:
 
 
 def audience_of(planning: PlanContext, row: TargetRow) -> Address | None:
-    """Whom a live target is for, by its id; its type decides only where an id stands for several things."""
+    """The audience of a live target by its id, None if unresolved; its type and label decide only if kinds share it."""
     if row.target == planning.terms.behaviour("content-targets.everyone"):
         return EVERYONE
     found = candidates(planning, row)
@@ -145,18 +145,18 @@ def audience_of(planning: PlanContext, row: TargetRow) -> Address | None:
 
 
 def nameless(row: TargetRow) -> str:
-    """An audience that nothing explains: `user id u-17`."""
+    """The label of an unresolved audience: `user id u-17`."""
     return f"{kind_of(row.type) or row.type or 'audience'} id {row.target}"
 
 
 def candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
-    """Everything that goes by the id of a target: kinds may count their ids alike."""
+    """Every group, smart group and person with the id of a target: kinds may share ids."""
     names = ((kind, planning.book.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
     return [Address.of(kind, name) for kind, name in names if name]
 
 
 def _told_apart(planning: PlanContext, row: TargetRow, found: Sequence[Address]) -> str | None:
-    """The kind of a target whose id is that of several things: by its type's words, its like, or its label."""
+    """The kind of a target whose id several kinds share: by words in its type, other targets of it, or its label."""
     kinds = {one.kind for one in found}
     said = kind_of(row.type)
     if said in kinds:
@@ -170,7 +170,7 @@ def _told_apart(planning: PlanContext, row: TargetRow, found: Sequence[Address])
 
 
 def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
-    """For each `targetType`, the kinds of the targets that only one thing can be meant by."""
+    """`targetType` → the kinds of its live targets with a single candidate."""
     if _TYPES not in planning.notes:
         types: defaultdict[str, set[str]] = defaultdict(set)
         for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
@@ -186,7 +186,7 @@ def _live_name(planning: PlanContext, kind: str, id: str) -> str | None:
 
 
 def kind_of(type: str) -> str | None:
-    """The kind that a `targetType` speaks of, as far as its words tell; its values are not documented."""
+    """The kind that words in a `targetType` imply, None if they imply none; its values are not documented."""
     words = type.casefold()
     if "smart" in words:
         return SMART_GROUP

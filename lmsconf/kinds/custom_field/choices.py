@@ -1,4 +1,4 @@
-"""The choices of a field: which declared choice is which live one, and what the list will be."""
+"""Match declared choices of a field with live ones, and compute the resulting list."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHOICES: Final = "choices of fields"
 _DOUBTFUL: Final = "choices that have an error"
 _TYPES: Final = "types of fields"
 NEW: Final = "new "
-"""What the key of a choice that has no id yet begins with."""
+"""Prefix of the key of a choice without an id, which is to be created."""
 
 
 def know_choices(planning: PlanContext, found: MatchResult) -> None:
-    """Tells the book every choice by the name that it will have; those that go can only be recalled."""
+    """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
     matched = {match.row.id: match for match in found.matches if match.row is not None}
     _note_types(planning, found)
     for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
@@ -47,7 +47,7 @@ def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said
     declared = match.declared
     claims = [_claim(planning, declared, choice) for choice in said.include]
     if match.row is None:
-        # A field that comes has no choices yet, whatever they were called before somewhere else.
+        # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
     found = find(claims, live, noun="choice")
     planning.problems.extend(found.problems)
@@ -71,7 +71,7 @@ def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said
     if new and undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not said.whole:
-        # Who speaks of some choices says nothing of the order in which all of them are offered.
+        # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
 
@@ -84,7 +84,7 @@ def _note_types(planning: PlanContext, found: MatchResult) -> None:
 
 
 def field_types(planning: PlanContext) -> Mapping[str, str]:
-    """The type of each field by the name that it will have, as far as anybody says it."""
+    """The type of each field, live or else declared, by its name after the plan; fields without a type are left out."""
     return cast("Mapping[str, str]", planning.notes.get(_TYPES, {}))
 
 
@@ -93,7 +93,7 @@ def _both(planning: PlanContext) -> dict[Address, tuple[Keyed, Keyed]]:
 
 
 def both_choices(planning: PlanContext, address: Address) -> tuple[Keyed, Keyed]:
-    """The choices of a field as they are and as they will be."""
+    """The choices of a field before and after the plan; both empty where no choices are declared."""
     return _both(planning).get(address, (Keyed({}), Keyed({})))
 
 
@@ -102,12 +102,12 @@ def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:
 
 
 def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool:
-    """Whether a declared choice has an error of its own, which says all there is to say to whoever names it."""
+    """Whether a declared choice has an error of its own, so that references to it report no further problem."""
     return (field, name) in _doubtful(planning)
 
 
 def refuse_left_out(planning: PlanContext, declared: DesiredResource, choices: Iterable[Ref]) -> None:
-    """Refuses a creation that names choices which keep their old names, since `--additive` renames nothing."""
+    """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for one in choices if planning.policy.additive else ():
         before, after = both_choices(planning, one.address)
         if any(name == one.part and before.names.get(id, name) != name for id, name in after.names.items()):
@@ -122,7 +122,7 @@ def refuse_left_out(planning: PlanContext, declared: DesiredResource, choices: I
 
 
 def new_choice_name(planning: PlanContext, field: Address, name: str) -> str | None:
-    """What to write for a choice that goes by another name after this plan."""
+    """A hint with the new name of a choice that this plan renames; None if it does not."""
     before, after = both_choices(planning, field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     return None if new is None else f'This plan renames it: write "{new}".'

@@ -1,8 +1,8 @@
-"""Custom fields: what a workspace asks of its people, and the choices they have.
+"""Custom fields: questions about each person, and their choices.
 
-Replacing a field sends it whole: a choice keeps its id only when the id is sent along, and a choice left out is gone
-together with the answers that picked it. A workspace holds at most ten fields, and the service may refuse to change
-a field that is in use (API specification, Custom Fields).
+PUT replaces the whole field: a choice keeps its id only if the request carries it, and a choice left out is deleted
+with the answers that picked it. A workspace holds at most ten fields, and the service may refuse to change a field in
+use (API specification, Custom Fields).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class CustomFields:
     absent_schema: Final = ABSENT_NAMED
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """The field of one manifest entry."""
+        """Yield the field of one manifest entry; report bad choices."""
         body = entry.body
         choices = _choices(body.get("choices"))
         for problem in _bad_choices(entry, choices):
@@ -128,13 +128,13 @@ class CustomFields:
         yield named(CUSTOM_FIELD, entry, spec)
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """A field to delete."""
+        """Yield the field that an `absent` entry deletes."""
         yield named_absent(CUSTOM_FIELD, entry)
 
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """An eleventh field can be told without the workspace."""
+        """Yield a problem for each declared field beyond MOST_FIELDS; no snapshot is needed."""
         names = dict.fromkeys(one.address for one in declared)
         for extra in list(names)[MOST_FIELDS:]:
             one = next(one for one in declared if one.address == extra)
@@ -147,19 +147,19 @@ class CustomFields:
             )
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """A field needs nothing else."""
+        """None: a field references no other resource."""
         return []
 
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """By name; then the choices of each field by theirs."""
+        """Match fields by name, then the choices of each field by name."""
         found = identify_named(planning, CUSTOM_FIELD, self.noun, declared, absent)
         know_choices(planning, found)
         return found
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Everything that the manifest says of the field; its type cannot change."""
+        """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
         declared, row = match.declared, cast("FieldRow | None", match.row)
         spec = cast(CustomField, declared.spec)
         if row is None:
@@ -203,11 +203,11 @@ class CustomFields:
         return BeforeAfter(before=None, after=after, defaults=defaults)
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """All that the field says."""
+        """The live name, type, choices and description; `after` is None."""
         return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Its type, its choices and its description."""
+        """Its name, type, choices and description."""
         field = cast(FieldRow, row)
         form: Form = {"name": normal(field.name), "type": field.type}
         if field.choices:
@@ -217,31 +217,31 @@ class CustomFields:
         return form
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Finds fields that change names in a circle, and counts the places of a workspace that holds ten."""
+        """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
         find_detours(planning, identified)
         count_slots(planning, identified)
         note_losses(planning, identified)
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """A field is changed in place."""
+        """Always an update in place."""
         return Action.UPDATE
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
-        """Two fields of one type with the same choices could be one; a TEXT field says nothing of its answers."""
+        """Compare fields of one type by their choices; a TEXT field has nothing to compare."""
         choices = form.get("choices")
         names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
         return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """Create, or replace once or twice."""
+        """One create, or one or more replaces; see `field_steps`."""
         return field_steps(planning, match, sides)
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """A field and its choices come back with other ids, and without answers."""
+        """A field or choice that is created again has another id and no answers."""
         return undo_of_fields(planning, subject.address)
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The ids of a field and its choices; creating and replacing both answer with the whole field."""
+        """The ids of a field and its choices; both calls return the whole field (API specification, Custom Fields)."""
         if not isinstance(answer, dict):
             return {}
         ids = learnt_id(at, answer, "customFieldId") or learnt_id(at, answer, "id")
@@ -252,7 +252,7 @@ class CustomFields:
         return ids
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """One call, once no smart group names the field any more."""
+        """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, gone)
 
 

@@ -1,6 +1,6 @@
-"""Answers that a plan destroys: those to a field that is deleted, and those that picked a choice that goes.
+"""Answers that a plan deletes: those to a deleted field, and those that picked a deleted choice.
 
-They are counted by person over everybody, archived people too. Where they are not known, the number is not known.
+The count is of distinct people, archived ones included. It is None where answers could not be read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A live field that goes, or the choices that it loses: their ids."""
+    """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
 
     address: Address
     field: FieldRow
@@ -37,7 +37,7 @@ class Loss:
 
     @property
     def subjects(self) -> Iterator[tuple[str | None, str]]:
-        """What goes, each with what it is called: the field as a whole, or one choice after the other."""
+        """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
         if self.choices is None:
             yield None, str(self.address)
         for choice in self.field.choices:
@@ -46,14 +46,14 @@ class Loss:
 
 
 class _Holders(NamedTuple):
-    """Who is certain to lose an answer, and why there may be more."""
+    """People certain to lose an answer; `unknown` is why there may be more, None if there are not."""
 
     people: frozenset[RemoteId]
     unknown: str | None = None
 
 
 def answers_row(data: Mapping[str, Json]) -> AnswersRow:
-    """What somebody answered, as the list of people shows it; an answer that cannot be read is None."""
+    """Parse the answers in one row of the user listing; an answer that cannot be parsed is None."""
     id, held = RemoteId(text(data, "userId")), data.get("customFields")
     if held is not None and not isinstance(held, dict):
         return AnswersRow(id, None)
@@ -70,14 +70,14 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
 
 
 def limits_choices(spec: object) -> bool:
-    """Whether a field's choices may lose any: they are listed whole, or some are excluded."""
+    """Whether a declared field may delete choices: they are listed in full, or some are excluded."""
     if not isinstance(spec, CustomField) or spec.choices is None:
         return False
     return spec.choices.whole or bool(spec.choices.exclude)
 
 
 def note_losses(planning: PlanContext, found: MatchResult) -> None:
-    """Remembers which live fields the plan deletes, and which choices it drops."""
+    """Record which live fields and choices the plan deletes."""
     losses: list[Loss] = []
     if not planning.policy.additive:
         for gone in found.gone:
@@ -92,20 +92,20 @@ def note_losses(planning: PlanContext, found: MatchResult) -> None:
 
 
 def losses_of(planning: PlanContext) -> Sequence[Loss]:
-    """Which live fields the plan deletes, and which choices it drops, once the fields have concluded."""
+    """The losses that `note_losses` recorded; empty before the custom fields are finalized."""
     return cast("list[Loss]", planning.notes.get(_LOSSES, []))
 
 
 def answers_go(planning: PlanContext, found: MatchResult) -> bool:
-    """Whether the plan deletes a field or drops a choice, so that everybody's answers must be known."""
+    """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
     note_losses(planning, found)
     return bool(planning.notes[_LOSSES])
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult) -> None:
-    """Counts, for the guard `answers`, whose answers go with fields and choices, and tells it of each.
+    """Measure for the guard `answers` how many people lose answers, and report the count of each field and choice.
 
-    people: those whom manifests declare. Who is given another answer before a choice goes loses none with it.
+    people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
     """
     losses = losses_of(planning)
     if not losses:
@@ -129,7 +129,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult) -> None:
 
 
 def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
-    """How much of the loss of a field, or of its choices, can be taken back."""
+    """How far the deletion of a field or of its choices can be undone; NONE if the answers were not read."""
     loss = next((one for one in losses_of(planning) if one.address == address), None)
     if loss is None:
         return Undo()
@@ -143,7 +143,7 @@ def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
 
 
 def _known(snapshot: Snapshot) -> Answers | str:
-    """Everybody's answers; where they are not known, why."""
+    """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
         return "a redacted snapshot does not hold the answers"
     listing = snapshot.of(ANSWERS)
@@ -165,7 +165,7 @@ def _known(snapshot: Snapshot) -> Answers | str:
 
 
 def _from_person(row: PersonRow) -> AnswersRow:
-    """The answers of somebody whom a snapshot file holds; None stands there also for what could not be read."""
+    """The answers of a person in a snapshot file, where None also stands for answers that could not be read."""
     if row.answers is None:
         return AnswersRow(row.id, None)
     held = tuple((one.field, one) for one in row.answers if one.choices or one.text)
@@ -173,12 +173,12 @@ def _from_person(row: PersonRow) -> AnswersRow:
 
 
 def _keys(field: FieldRow) -> frozenset[str]:
-    """Under what the answers to a field may stand."""
+    """The keys under which answers to a field may be listed."""
     return frozenset({normal(field.name), field.id})
 
 
 def _answering(planning: PlanContext, people: MatchResult, loss: Loss) -> frozenset[RemoteId]:
-    """Those to whom the plan gives the answer that they will have to a field that stays."""
+    """The ids of people to whom the plan gives an answer to a field that is not deleted."""
     if loss.choices is None:
         return frozenset()
     return frozenset(
@@ -191,7 +191,7 @@ def _answering(planning: PlanContext, people: MatchResult, loss: Loss) -> frozen
 
 
 def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[RemoteId]) -> _Holders:
-    """Who answered a field, or picked a choice of it."""
+    """The people who answered a field or, given a choice id, who picked that choice."""
     if isinstance(known, str):
         return _Holders(frozenset(), known)
     keys = _keys(loss.field)
@@ -202,7 +202,7 @@ def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[
             if name not in keys or row.id in moved:
                 continue
             if answer is None:
-                # Whatever it says, it goes with its field; whether it picked one choice, nobody can tell.
+                # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
                 unreadable = unreadable or choice is not None
                 held[row.id] = frozenset()
             else:
@@ -217,7 +217,7 @@ def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[
 
 
 def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
-    """How many hold a choice, where a snapshot file holds no more than that."""
+    """How many people hold a choice, from a snapshot file that has only counts; None if it has none."""
     rows = cast("Iterable[HolderRow]", snapshot.of(HOLDERS).rows)
     return next((row.people for row in rows if row.id == choice), None)
 

@@ -1,7 +1,7 @@
 """The calls that create, replace and delete custom fields.
 
-Replacing sends the whole field. Three things decide how often and when: a choice must be there before a smart group
-names it, must stay until the last smart group has left it, and the service may refuse to touch a field in use.
+PUT replaces the whole field. Three rules decide the number and order of calls: a choice must exist before a smart group
+references it, must stay until the last smart group drops it, and the service may refuse to change a field in use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLOTS: Final = "slots"
 
 
 def count_slots(planning: PlanContext, found: MatchResult) -> None:
-    """When the workspace is full, each creation waits for a deletion; too many creations are certain to fail."""
+    """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
     gone = sorted(one.address for one in found.gone if planning.chosen(one.address) and not planning.policy.additive)
     new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
     over = found.live + len(new) - len(gone) - MOST_FIELDS
@@ -44,13 +44,17 @@ def count_slots(planning: PlanContext, found: MatchResult) -> None:
 
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
-    """The place that a deletion leaves to this creation."""
+    """The slot of the deletion that this creation waits for; empty if it need not wait."""
     gone = cast("dict[Address, Address]", planning.notes.get(_SLOTS, {})).get(creation)
     return frozenset() if gone is None else frozenset({Ref(gone, SLOT)})
 
 
 def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-    """One call to create; one to replace, and one more each where a name or a choice has to make way first."""
+    """Create with one POST, or replace with one to three PUTs.
+
+    One more for a temporary name in a rename cycle, and one more if a smart group moves from a deleted choice to a new
+    one, so that both must exist in between.
+    """
     after, at = sides.after or {}, match.address
     row = cast("FieldRow | None", match.row)
     if row is None:
@@ -60,7 +64,7 @@ def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
     taken = frozenset(Ref(at, name) for name in going.values())
     renamed = normal(row.name) != after["name"]
-    # Where nobody keeps naming it, those who leave do so first, and those who come wait.
+    # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
     is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
@@ -86,7 +90,7 @@ def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list
 
 
 def field_deletion(planning: PlanContext, gone: Deletion) -> list[Step]:
-    """One call, once no smart group names the field any more."""
+    """One DELETE, after the last smart group stops referencing the field."""
     at, row = gone.address, cast(FieldRow, gone.row)
     step = Step(
         operation="custom-fields.delete",
@@ -137,7 +141,7 @@ def _replacement(
 def _body(
     planning: PlanContext, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
 ) -> dict[str, object]:
-    """The whole field: what the manifest says, and the rest as it was read. `known`: new choices have ids by now."""
+    """The whole field: declared values, and live ones for the rest. `known`: new choices have ids by now."""
     said: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
         live = {choice.id: choice.name for choice in row.choices}
@@ -156,7 +160,7 @@ def _body(
 
 
 def _as_read(live: str, wanted: str) -> str:
-    """The live spelling of a name that stays: what the plan does not show as a change is not changed."""
+    """The live spelling of a name that is equal when normalized: the plan shows no change, so none is sent."""
     return live if normal(live) == normal(wanted) else wanted
 
 
@@ -167,13 +171,13 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
 
 
 def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
-    """Choice id, or a stand-in for one, → name."""
+    """Choice id, or NEW + name for a new choice, → name."""
     found = (form or {}).get("choices")
     return dict(found.names) if isinstance(found, Keyed) else {one.id: one.name for one in row.choices}
 
 
 def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
-    """The smart groups because of which the service may refuse to touch the field."""
+    """The smart groups whose references may make the service refuse to change the field."""
     match planning.terms.behaviour("custom-fields.in-use"):
         case "condition":
             return planning.kept.get(Ref(at), [])

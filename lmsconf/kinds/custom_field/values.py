@@ -1,4 +1,4 @@
-"""Custom fields as values: the live row, and what a manifest says."""
+"""Values of custom fields: live rows and declared specs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChoiceRow:
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A live custom field. A flag is None where the answer lacks it."""
+    """A live custom field. A flag is None where the response lacks it."""
 
     id: RemoteId
     name: str
@@ -39,7 +39,7 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice that a manifest wants."""
+    """A declared choice. pins: workspace, "" for any, → choice id. previously: old names. at: its path in the entry."""
 
     name: str
     pins: Mapping[str, str]
@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of a field: all there are, or only those that must be there and those that must not."""
+    """The declared choices of a field: the whole list, or, unless `whole`, those that must and must not exist."""
 
     include: tuple[Choice, ...]
     exclude: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class CustomField:
-    """What a manifest says of a field. `description` is "" where it says null: to be cleared."""
+    """A declared field; None for an undeclared key. `description` is "" where the manifest has null: clear it."""
 
     type: str | None
     choices: Choices | None
@@ -69,7 +69,7 @@ class CustomField:
 
 
 def field_row(data: Mapping[str, Json]) -> FieldRow:
-    """A field as the service describes it; `id` and `customFieldId` are the same."""
+    """Parse a field of a response; `id` and `customFieldId` are the same (API specification, Custom field)."""
     return FieldRow(
         id=RemoteId(text(data, "customFieldId" if data.get("customFieldId") is not None else "id")),
         name=text(data, "name"),

@@ -32,7 +32,7 @@ from lmsconf.planner.matching import identify_named
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A live manual group. The ids of its people are None where they were not read."""
+    """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     id: RemoteId
     name: str
@@ -42,7 +42,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class ManualGroup:
-    """What a manifest says of a manual group."""
+    """A declared manual group; None for an undeclared list."""
 
     members: People | None
     managers: People | None
@@ -69,7 +69,7 @@ class ManualGroups:
     absent_schema: Final = ABSENT_NAMED
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """The group of one manifest entry."""
+        """Yield the group of one manifest entry; report a reserved name."""
         if str(entry.body["name"]).startswith(RESERVED):
             entry.report(
                 Problem(
@@ -83,27 +83,27 @@ class ManualGroups:
         yield named(GROUP, entry, spec)
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """A group to delete."""
+        """Yield the group that an `absent` entry deletes."""
         yield named_absent(GROUP, entry)
 
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """Nothing of a group can be wrong beyond its shape."""
+        """No problems: the schema covers a group."""
         return iter(())
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """Its people, who may be among those to be created."""
+        """Its members and managers, whom the plan may create."""
         return [one for _, people in _lists(cast(ManualGroup, declared.spec)) for one in addresses(people)]
 
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """By name."""
+        """Match by name."""
         return identify_named(planning, GROUP, self.noun, declared, absent)
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Name, members and managers, as far as the manifest speaks of them."""
+        """Compare name, and members and managers where declared; record people who leave a group."""
         declared, row = match.declared, cast("GroupRow | None", match.row)
         before: Form = {} if row is None else {"name": normal(row.name)}
         after: Form = {"name": declared.address.name}
@@ -130,7 +130,7 @@ class ManualGroups:
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """All that the group holds."""
+        """The live name, members and managers; record the members as leaving."""
         row = cast(GroupRow, gone.row)
         form: Form = {"name": normal(row.name)}
         for key in LISTS:
@@ -144,28 +144,28 @@ class ManualGroups:
         return BeforeAfter(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Finds groups that change names in a circle."""
+        """Find rename cycles."""
         find_detours(planning, identified)
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """A group is changed in place."""
+        """Always an update in place."""
         return Action.UPDATE
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Its name and its members."""
+        """Its name, and its members where they were read."""
         members = cast(GroupRow, row).members
         form: Form = {"name": normal(row.name)}
         return form if members is None else {**form, "members": People(shown_people(planning, members))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
-        """Two groups with the same members could be one; archived people are not compared, and one member is chance."""
+        """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
         said = form.get("members")
         members = said.include if isinstance(said, People) else frozenset()
         active = members - roster(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """Create or rename; then people in, then people out."""
+        """Create or rename; then, for managers and for members, add people before removing any."""
         at, row = match.address, match.row
         me = Ref(at)
         id = me if row is None else row.id
@@ -183,15 +183,15 @@ class ManualGroups:
         return steps
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """A deleted group comes back with another id."""
+        """A deleted group that is created again has another id."""
         return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The id of a new group."""
+        """The id of a created group."""
         return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """One call; its assignments go before it, and its members are in their new groups by then."""
+        """One DELETE, after its assignments are deleted and its members are added to their new groups."""
         members = shown_people(planning, cast(GroupRow, gone.row).members or ())
         return [
             Step(
@@ -206,7 +206,7 @@ class ManualGroups:
 
 
 FEWEST_MEMBERS: Final = 2
-"""Groups of fewer are not told apart by who is in them."""
+"""Groups with fewer members are not compared by them."""
 LISTS: Final = ("members", "managers")
 CALLS: Final = (
     ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -215,7 +215,7 @@ CALLS: Final = (
 
 
 def has_members_to_compare(spec: ManualGroup) -> bool:
-    """Whether who is in a group that would be created can tell it from others."""
+    """Whether a group to be created declares enough members to be compared by them."""
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 

@@ -1,8 +1,8 @@
-"""Who is in which manual group, and who manages it: group by group, or all at once from the people's side.
+"""Read members and managers of manual groups: per group, or from the extended listing of people.
 
-Two calls a group, one where only its members count, or one call a hundred people: whichever is fewer. Only what groups
-say themselves is always sure, so what
-the second brings counts only when it covers everybody whom the listing of people knows.
+Two requests per group, one if only its members are needed, or one per page of people: whichever is fewer. Only the
+responses per group are always reliable, so the extended listing is used only if it has the same people as the listing
+of people.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def read_details(
     people: Callable[[], Listing],
     extended: ExtendedInfo,
 ) -> dict[RemoteId, GroupRow]:
-    """The wanted groups with their members and managers, and the compared ones with their members, by id.
+    """The wanted groups with members and managers, and the compared groups with members, by group id.
 
-    total, page: how many people there are, and how many came in one page. people: waits for the listing of people.
+    total, page: the number of people, and of people per page. people: waits for the listing of people.
     """
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         found = _from_people([*wanted, *compared], people, extended)
@@ -62,7 +62,7 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
 
 
 def ids_of(answer: Json) -> frozenset[RemoteId]:
-    """The `userIds` of an answer. Raises BadAnswer where there are none: an empty list would mean nobody."""
+    """The `userIds` of a response. Raises BadAnswer if the key is missing, which would read as an empty group."""
     if not isinstance(answer, dict) or answer.get("userIds") is None:
         raise BadAnswer("an answer came without its list of userIds")
     return ids(answer, "userIds")
@@ -71,11 +71,11 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 def _from_people(
     wanted: Sequence[GroupRow], people: Callable[[], Listing], extended: ExtendedInfo
 ) -> dict[RemoteId, GroupRow] | None:
-    """The same, turned round from what each person belongs to; None where somebody is missing there."""
+    """The same from the groups of each person; None if that listing fails or does not match the others."""
     try:
         rows = extended.rows()
     except ApiError:
-        # This listing is a short cut. Where it is barred or broken, the long way tells whether all is.
+        # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
     known = people()
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
@@ -85,7 +85,7 @@ def _from_people(
         return None
     members, managers, called = found
     if any(called[row.id] - {row.name, ""} for row in wanted):
-        # A smart group may have the same id; only its name tells, as the types of groups are not documented.
+        # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
         return None
     return {
         row.id: GroupRow(row.id, row.name, frozenset(members[row.id]), frozenset(managers[row.id])) for row in wanted
@@ -95,7 +95,7 @@ def _from_people(
 def _turned_round(
     people: Sequence[Mapping[str, Json]],
 ) -> tuple[_Held, _Held, defaultdict[str, set[str]]] | None:
-    """Members, managers and names of groups by id; None where an answer does not say all of a person."""
+    """Members, managers and names by group id; None if the row of a person lacks its groups or a group its id."""
     members: _Held = defaultdict(set)
     managers: _Held = defaultdict(set)
     called: defaultdict[str, set[str]] = defaultdict(set)

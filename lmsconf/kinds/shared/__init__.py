@@ -1,1 +1,1 @@
-"""What several kinds use: lists of people, names and renames, listings, the reading of a workspace."""
+"""Code shared by several kinds: lists of people, names and renames, listings, reading a workspace."""

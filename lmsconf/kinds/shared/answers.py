@@ -1,4 +1,4 @@
-"""Parts of answers, read at the border: what is not as described is BadAnswer, never a guess or a crash."""
+"""Typed access to parts of a JSON response: each function raises BadAnswer for a value of an unexpected type."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ Object = Mapping[str, Json]
 
 
 def an_object(value: Json, what: str) -> Object:
-    """The value as a JSON object."""
+    """Return the value as a JSON object. Raises BadAnswer; `what` names the value in the message."""
     if not isinstance(value, dict):
         raise BadAnswer(f"an answer holds {value!r:.60} where {what} should be")
     return value
 
 
 def objects(data: Object, key: str) -> list[Object]:
-    """The objects in the list under `key`; null and nothing are an empty list, as some services write it."""
+    """Return the objects in the list under `key`; null or a missing key is an empty list, as some services write it."""
     return [an_object(item, f"an item of {key}") for item in _listed(data, key)]
 
 
 def text(data: Object, key: str) -> str:
-    """The text under `key`; a number, as some services write ids, is its digits."""
+    """Return the text under `key`; an integer, as some services write ids, becomes its digits."""
     return _text(data.get(key), key)
 
 
 def label(data: Object, key: str) -> str:
-    """The text under `key`; null and nothing are an empty one."""
+    """Return the text under `key`; null or a missing key is the empty string."""
     return "" if data.get(key) is None else text(data, key)
 
 
 def ids(data: Object, key: str) -> frozenset[RemoteId]:
-    """The ids in the list under `key`; null and nothing are an empty list."""
+    """Return the ids in the list under `key`; null or a missing key is an empty set."""
     return frozenset(RemoteId(_text(item, f"an item of {key}")) for item in _listed(data, key))
 
 

@@ -1,4 +1,4 @@
-"""What every kind's manifest entry may say beside its own keys, and how entries become declarations."""
+"""Keys that manifest entries of every kind share, and the parsing of entries into DesiredResource and DeleteEntry."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ UNTIL: dict[str, Json] = {
 }
 
 NAMED: dict[str, Json] = {"name": NAME, "id": PIN, "previously": PREVIOUSLY, "only_in": ONLY_IN, "about": ABOUT}
-"""The keys of every kind that goes by a name."""
+"""The shared keys of kinds whose resources are identified by `name`."""
 
 
 def entry_schema(properties: Mapping[str, Json], required: list[str], description: str) -> dict[str, Json]:
-    """The schema of one entry."""
+    """Return the JSON Schema of one entry; unknown keys are rejected."""
     return {
         "type": "object",
         "description": description,
@@ -63,7 +63,7 @@ ABSENT_NAMED: dict[str, Json] = entry_schema(
 
 
 def pins(value: Json) -> dict[str, str]:
-    """Workspace name → id; the key "" holds for every workspace."""
+    """Return the pins of an entry: workspace name → id; the key "" applies to every workspace."""
     if value is None:
         return {}
     if isinstance(value, str):
@@ -72,12 +72,12 @@ def pins(value: Json) -> dict[str, str]:
 
 
 def texts(value: Json) -> tuple[str, ...]:
-    """A list of names, each in the form that is compared."""
+    """Return a list of names, each normalized for comparison; empty for a value that is no list."""
     return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
 
 
 def named(kind: str, entry: Entry, spec: object) -> DesiredResource:
-    """The declaration of a resource that goes by its name."""
+    """Return the declaration of a resource identified by `name`."""
     body = entry.body
     only_in = body.get("only_in")
     return DesiredResource(
@@ -92,12 +92,12 @@ def named(kind: str, entry: Entry, spec: object) -> DesiredResource:
 
 
 def named_absent(kind: str, entry: Entry) -> DeleteEntry:
-    """A resource that goes by its name and shall be gone."""
+    """Return the deletion entry of a resource identified by `name`."""
     return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
 
 
 def absent(entry: Entry, address: Address, spec: object) -> DeleteEntry:
-    """A resource that shall be gone."""
+    """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
     only_in = entry.body.get("only_in")
     return DeleteEntry(
         address=address,
@@ -128,7 +128,7 @@ def _date(entry: Entry) -> date | None:
 
 
 def needed(planning: PlanContext, declared: DesiredResource, key: str) -> None:
-    """Something to be created lacks what the service cannot do without."""
+    """Report that a resource to be created lacks a key that the service requires."""
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
         f"{declared.address}: it is not live, and without `{key}` it cannot be created",
@@ -139,11 +139,11 @@ def needed(planning: PlanContext, declared: DesiredResource, key: str) -> None:
 
 
 def partial_undo(reason: str) -> Undo:
-    """What a change is that can be taken back in part only."""
+    """Return the Undo of a change that can be reverted only in part."""
     return Undo(level=UndoLevel.PARTIAL, reason=reason)
 
 
 def learnt_id(at: Address, answer: Json, key: str) -> dict[Ref, str]:
-    """The id that an answer carries under `key`, for whoever waits for it; nothing where it carries none."""
+    """Return the id under `key` of a response, by the Ref that later calls use; empty if the response has no id."""
     id = answer.get(key) if isinstance(answer, dict) else None
     return {} if id is None else {Ref(at): str(id)}

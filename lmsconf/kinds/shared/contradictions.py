@@ -1,4 +1,4 @@
-"""Listings that cannot be whole, since another one names what they lack."""
+"""Detect incomplete listings: another listing references an id that they do not contain."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lmsconf.model.snapshot import Listing
 
 
 def contradictions(listings: Mapping[str, Listing]) -> dict[str, str]:
-    """By kind, why its listing is not whole although nothing in it says so."""
+    """Return, by kind, why a listing that looks complete is not; listings already marked incomplete are left out."""
     found = (*_fields(listings), *_groups(listings))
     return {kind: reason for kind, reason in found if listings[kind].incomplete is None}
 
 
 def _fields(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
-    """A field in use cannot be deleted (API specification, Custom Fields), so what a condition names is there."""
+    """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
     if CUSTOM_FIELD not in listings or SMART_GROUP not in listings:
         return
     known = {row.id for row in listings[CUSTOM_FIELD].rows}
@@ -30,7 +30,10 @@ def _fields(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
 
 
 def _groups(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
-    """No groups at all, and assignments to some. One that is missing among others may have been deleted by hand."""
+    """Find an empty listing of groups to which content is assigned.
+
+    A single missing group is no contradiction: it may have been deleted by hand.
+    """
     rows = cast("tuple[TargetRow, ...]", listings[CONTENT_TARGET].rows) if CONTENT_TARGET in listings else ()
     for kind in (GROUP, SMART_GROUP):
         if kind in listings and not listings[kind].rows:

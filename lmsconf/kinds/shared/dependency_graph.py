@@ -1,6 +1,6 @@
-"""What leans on what among the declarations: fields, groups, smart groups and the content that is assigned to them.
+"""Dependency graph of the declarations: fields, groups, smart groups and the content assigned to them.
 
-People are left out: a picture with everybody in it shows nothing.
+People are left out, because a graph with a node per person is unreadable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from lmsconf.planner.kind import Kind
 
 
 def network(kinds: Mapping[str, Kind], declared: Iterable[DesiredResource]) -> Network:
-    """The picture of these declarations, in one order whatever theirs is."""
+    """Return the graph of these declarations, sorted, so that their order does not matter.
+
+    Assignments to single people are only counted.
+    """
     edges: set[Edge] = set()
     own: set[Address] = set()
     to_people = 0

@@ -1,4 +1,7 @@
-"""Who changed an assignment last, and when: the one kind of resource of which the service says so."""
+"""Last editor and edit time of content targets, the only kind for which the service returns both.
+
+See API specification, Content target: `updatedBy`, `updatedAt`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from lmsconf.model.values import Json
 
 @dataclass(frozen=True, slots=True)
 class EditRow:
-    """What the service says of the last edit of the target with that id, in its own texts."""
+    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
 
     id: RemoteId
     by: str | None
@@ -28,12 +31,12 @@ class EditRow:
 
     @property
     def name(self) -> str:
-        """An edit goes by what was edited."""
+        """Return the id of the edited target."""
         return self.id
 
 
 def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
-    """The last edits of the targets in one answer, as far as it tells of them."""
+    """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
     for one in objects(cast("Mapping[str, Json]", answer), "targets"):
         by, at = _editor(one.get("updatedBy")), _text(one.get("updatedAt"))
         if by or at:
@@ -41,14 +44,14 @@ def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
 
 
 def edits_of(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
-    """Who changed what, by the id of what was changed: people by their e-mail, times in the project's zone."""
+    """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
     emails = {row.id: row.name for row in snapshot.of(USER).rows}
     rows = cast("tuple[EditRow, ...]", snapshot.of(EDITS).rows)
     return {row.id: Edit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
 
 
 def _editor(value: Json) -> str | None:
-    """Who it was; where that is an object, what in it names somebody best."""
+    """Return the editor; of an object, its first value among userId, id, email and name."""
     if isinstance(value, dict):
         return next((_text(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
     return _text(value)
@@ -59,7 +62,7 @@ def _text(value: Json) -> str | None:
 
 
 def _moment(text: str | None, zone: tzinfo | None) -> str | None:
-    """The time as plans show it; one that cannot be read is shown as the service has it."""
+    """Return the time as plans show it, or unchanged if it cannot be parsed."""
     try:
         return None if text is None else shown_time(live_time(text), zone)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where everything of a kind is listed (API specification, the listing endpoint of each kind)."""
+"""The list operation of each kind (API specification, the listing endpoint of each kind)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LISTINGS: Final[Mapping[str, ListOperation]] = {
     CONTENT: ListOperation("content.list", "courses", "courseId", "total"),
 }
 EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
-"""People, with their groups and rights."""
+"""GET /users/extended-info: users with their groups and rights."""
 
 
 def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
-    """Rows with nothing but these keys, as far as they have them."""
+    """Return a filter that keeps only these keys of a row; missing ones are skipped."""
     return lambda row: {key: row[key] for key in keys if key in row}

@@ -1,4 +1,4 @@
-"""Calls that several kinds share: taking a name, and moving people in and out."""
+"""Calls that several kinds share: renames, and adding people to lists and removing them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _DETOURS: Final = "detours"
 
 
 def vacancy(address: Address) -> frozenset[Ref]:
-    """The name of that address, free to be taken."""
+    """Return the Ref for that address's name being free: used by the call that takes it."""
     return frozenset({Ref(address, VACANT)})
 
 
 def vacated(kind: str, row: HasName) -> frozenset[Ref]:
-    """The name that a live resource gives up."""
+    """Return the Ref for the name of a live resource being free: made by the call that gives it up."""
     return vacancy(Address.of(kind, normal(row.name)))
 
 
 def temporary(id: str) -> str:
-    """The name under which one of a circle waits. It says whose it is, should the run be cut short."""
+    """Return a temporary name in a cycle of renames; its id identifies the resource if the run is interrupted."""
     return f"lmsconf renames {id}"
 
 
 def find_detours(planning: PlanContext, identified: MatchResult) -> None:
-    """In each circle of new names one resource has to step aside: the one with the lowest id."""
+    """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
         normal(match.row.name): match
         for match in identified.matches
@@ -58,14 +58,14 @@ def _row_id(match: Match) -> str:
 
 
 def steps_aside(planning: PlanContext, address: Address) -> bool:
-    """Whether it takes a temporary name first."""
+    """Return whether the resource takes a temporary name first; requires `find_detours`."""
     return address in cast("set[Address]", planning.notes.get(_DETOURS, set()))
 
 
 def rename_steps(
     planning: PlanContext, operation: str, path: Mapping[str, str], match: Match, sides: BeforeAfter
 ) -> Iterator[Step]:
-    """One rename, or two by way of a temporary name; none when the name stays."""
+    """Yield one rename, or two via a temporary name; none if the name is unchanged."""
     row, at = match.row, match.address
     if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
         return
@@ -87,9 +87,10 @@ def people_steps(
     before: People | None,
     after: People,
 ) -> Iterator[Step]:
-    """Everybody who comes, some to a call; then everybody who goes, a call each.
+    """Yield the additions to a list of people, in batches, then the removals, one call each.
 
-    Who leaves one group and enters another enters first, so that access is not lost for a moment.
+    adds, removes: the operations. A person who changes groups is added to the new group before being removed from the
+    old one, so that access is never interrupted.
     """
     old = before.include if before else frozenset()
     coming, going = sorted(after.include - old), sorted(old - after.include)
@@ -118,7 +119,7 @@ def people_steps(
 
 
 def awaited(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
-    """What a call that names people waits for: that they exist, and that managers have the rights that they will."""
+    """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
     found: set[Ref] = set()
     for one in people:
         id = roster(planning).id(one)
@@ -130,12 +131,12 @@ def awaited(planning: PlanContext, people: Iterable[str], *, manages: bool) -> f
 
 
 def rights_of(one: str) -> frozenset[Ref]:
-    """That a person has the rights that this plan grants."""
+    """Return the Ref made by the calls that grant rights to a person."""
     return frozenset({Ref(Address.of(USER, one), "(rights)")})
 
 
 def entered(one: str) -> Ref:
-    """What leaving a group waits for: that the person is in the new ones."""
+    """Return the Ref made by adding a person to new groups; removal from a group depends on it."""
     return Ref(Address.of(USER, one), GRANTED)
 
 

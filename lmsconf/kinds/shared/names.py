@@ -1,4 +1,4 @@
-"""What the kinds are called in addresses. A kind names another kind only inside an Address."""
+"""Kind names, as used in addresses. A kind refers to another kind only inside an Address."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ CONTENT: Final = "content"
 CONTENT_TARGET: Final = "content_target"
 USER: Final = "user"
 ADMIN: Final = "admin"
-"""No kind of its own: a listing of who has administrator rights, read only when somebody may lose them."""
+"""Not a kind: the listing of people with administrator rights, read when a plan may revoke some."""
 HOLDERS: Final = "choice_holders"
-"""No kind either: how many people hold each choice, in snapshots."""
+"""Not a kind: the number of people who hold each choice, in whole snapshots."""
 ANSWERS: Final = "answers"
-"""Nor this: everybody's answers, kept only where a field or a choice goes."""
+"""Not a kind: the answers of all people, kept only if a field or a choice is deleted."""
 UNNAMED_TARGETS: Final = "unnamed_targets"
-"""Nor this: assignments of content that no manifest names, counted only as far as a guard needs to know how many."""
+"""Not a kind: assignments of undeclared content, read only as far as a guard needs their number."""
 UNNAMED: Final = "unnamed_people"
-"""Nor this: the number of undeclared people in each list of a redacted snapshot."""
+"""Not a kind: the number of undeclared people in each list of a redacted snapshot."""
 EDITS: Final = "target_edits"
-"""Nor this: who changed each assignment last and when. No part of what it is, so it is kept apart from the rows."""
+"""Not a kind: last editor and time of each assignment. Kept apart from the rows because it is not compared."""
 
 RESERVED: Final = "lmsconf-lock "
-"""How the name of the lock object begins, which is a group only because the API has nothing else to lock with."""
+"""Name prefix of the lock object, which is a manual group because the API has no lock."""
 
 EVERYONE: Final = Address(EVERYBODY, "")
-"""The audience that is everybody. It prints as `everyone`."""
+"""The audience of all people. It prints as `everyone`."""
 
 
 def choice_scope(field: str) -> str:
-    """Under what the book keeps the choices of a field."""
+    """Return the kind under which the NameRegistry holds the choices of a field."""
     return f"choice of {field}"

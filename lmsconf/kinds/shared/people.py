@@ -1,4 +1,4 @@
-"""Lists of people in a manifest: the whole list, or only who must be in and who must be out."""
+"""Lists of people in a manifest: the whole list, or `include` and `exclude`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILE: dict[str, Json] = {
 
 
 def people_schema(description: str) -> dict[str, Json]:
-    """The schema of a list of people: e-mails, a CSV file, or include and exclude."""
+    """Return the JSON Schema of a list of people: e-mails, a CSV file, or include and exclude."""
     part: Json = {"x-people": True, "oneOf": [EMAILS, FILE]}
     return {
         "x-people": True,
@@ -55,9 +55,9 @@ def people_schema(description: str) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Who must be in and, when the list is not whole, who must be out. E-mails in the form that is compared.
+    """A list of people, as normalized e-mails: the whole list, or who must be in it and who must not.
 
-    Two values are equal exactly when nothing has to be done to get from one to the other.
+    Two values are equal exactly when no call is needed to get from one to the other.
     """
 
     include: frozenset[str]
@@ -74,13 +74,13 @@ class People:
         return self.include | self.exclude
 
     def seen(self, live: frozenset[str]) -> People:
-        """The live list in this list's own words: whole, or who of those named is in and who is out."""
+        """Return the live list in the form of this one: whole, or limited to the people named here."""
         if self.whole:
             return People(live)
         return People(live & self.named, self.named - live, whole=False)
 
     def joined(self, more: People) -> People:
-        """This list with all that another of the same words adds, and nothing taken away."""
+        """Return this list plus the additions of another of the same form, without its removals."""
         include = self.include | more.include
         return People(include, self.exclude - include, self.whole)
 
@@ -89,7 +89,7 @@ NOBODY = People(frozenset())
 
 
 def parse_people(entry: Entry, key: str) -> People | None:
-    """The list of people under `key`, None when the entry does not say."""
+    """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     value = entry.body.get(key)
     if value is None:
         return None

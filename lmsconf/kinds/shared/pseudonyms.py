@@ -1,7 +1,7 @@
-"""Redacted snapshots, read: whom the manifests name is recognised, and everybody else is counted.
+"""Reading of redacted snapshots: people named by the manifests are identified by pseudonym, all others only counted.
 
-The manifests' own people are all that such a snapshot can be asked about. Of somebody whom they did not name when it
-was taken, it cannot tell whether they are in the workspace, so nothing that needs to know that is compared.
+Such a snapshot does not show whether a person not named by the manifests when it was taken is in the workspace, so
+declarations about that person are not compared.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
 LABEL: Final = "person-"
-"""How a hash or a label begins. There is no @ in it, so it can be nobody's e-mail."""
+"""Prefix of pseudonyms and random labels. Without an @, none can equal an e-mail."""
 _LENGTH: Final = 16
 _Entry = TypeVar("_Entry", DesiredResource, DeleteEntry)
 
 
 def pseudonym(salt: str, address: str) -> str:
-    """What stands for an e-mail that the manifests name in a snapshot with that salt."""
+    """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
     digest = hmac.new(salt.encode(), email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
     return LABEL + digest[:_LENGTH]
 
 
 def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
-    """Everybody whom the manifests speak of, by compared e-mail."""
+    """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
     return frozenset(_named(manifests, kinds))
 
 
@@ -61,9 +61,9 @@ def _audience(one: DesiredResource | DeleteEntry) -> Iterator[Address]:
 
 
 def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
-    """The snapshot with the e-mails of those whom the manifests name, and a stand-in for each of the others in a list.
+    """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
-    The same snapshot where it is not redacted.
+    A snapshot that is not redacted is returned unchanged.
     """
     if snapshot.redaction is None:
         return snapshot
@@ -90,7 +90,7 @@ def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kin
         ),
         CONTENT_TARGET: [*snapshot.of(CONTENT_TARGET).rows, *counted.assignments()],
     }
-    # The last, when everybody has been counted who stands in some list.
+    # Last, because `counted.people` is filled while the other lists are built.
     people = cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)
     shown = (replace(row, email=known.get(row.email, row.email)) for row in people)
     found: dict[str, tuple[HasName, ...]] = {kind: tuple(some) for kind, some in rows.items()}
@@ -108,7 +108,7 @@ def _with(listing: Listing, rows: tuple[HasName, ...] | None) -> Listing:
 
 
 class _StandIns:
-    """A person for each that a list only counts: no two lists share one, since nobody knows who is in both."""
+    """A placeholder per counted person. Lists share none, since a redacted snapshot does not show who is in both."""
 
     def __init__(self, rows: Iterable[UnnamedRow]) -> None:
         self._rows: defaultdict[tuple[str, str, str], list[UnnamedRow]] = defaultdict(list)
@@ -118,7 +118,7 @@ class _StandIns:
         self.people: list[PersonRow] = []
 
     def of(self, kind: str, of: str, list: str) -> Iterator[str]:
-        """The ids of those in a list; of each that is not unknown, `people` holds a row from then on."""
+        """Yield placeholder ids for one list, and add a row to `people` for each but the unknown ones."""
         for row in self._rows.get((kind, of, list), ()):
             for archived, number in ((False, row.active), (True, row.archived)):
                 for _ in range(number):
@@ -129,7 +129,7 @@ class _StandIns:
                 yield f"unnamed {next(self._numbers)}"
 
     def assignments(self) -> Iterator[TargetRow]:
-        """Those of content to one person each; how and when is not told."""
+        """Yield the counted assignments to single people; their settings and times are not in the snapshot."""
         for kind, of, type in self._rows:
             if kind == CONTENT_TARGET:
                 for id in self.of(kind, of, type):
@@ -137,9 +137,9 @@ class _StandIns:
 
 
 def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
-    """The manifests without people whom a redacted snapshot does not know; each is reported, and none is an error.
+    """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
-    The same manifests where the snapshot is not redacted.
+    For a snapshot that is not redacted the manifests are returned unchanged.
     """
     if snapshot.redaction is None:
         return manifests
@@ -158,12 +158,12 @@ def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kin
 
 
 def _newcomers(redaction: Redaction, named: frozenset[str]) -> frozenset[str]:
-    """Those whom the manifests did not name when the snapshot was taken."""
+    """Return the people named by the manifests now, and not when the snapshot was taken."""
     return frozenset(one for one in named if pseudonym(redaction.salt, one) not in redaction.named)
 
 
 def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem]) -> DesiredResource | None:
-    """The entry without people who are new; None where it is about one of them."""
+    """Return the entry without newcomers, or None if it is about one of them."""
     spec = one.spec
     if isinstance(spec, ManualGroup):
         members = _known(one, "members", spec.members, new, problems)
@@ -172,7 +172,7 @@ def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem])
     if isinstance(spec, SmartGroup):
         return replace(one, spec=replace(spec, managers=_known(one, "managers", spec.managers, new, problems)))
     if one.address.kind == USER:
-        # An earlier e-mail counts only where the present one is known not to be live.
+        # Matching by an earlier e-mail requires knowing that the present one is not live.
         strangers = sorted(new & {one.address.name, *one.previously})
         if strangers:
             problems.append(_told(one.address, strangers[0], "", one.source))
@@ -181,7 +181,7 @@ def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem])
 
 
 def _compared(one: _Entry, new: frozenset[str], problems: list[Problem]) -> _Entry | None:
-    """The entry; None where it is an assignment to somebody who is new."""
+    """Return the entry, or None if it is an assignment to a newcomer."""
     for audience in _audience(one):
         if audience.kind == USER and audience.name in new:
             problems.append(_told(one.address, audience.name, "", one.source))
@@ -192,7 +192,7 @@ def _compared(one: _Entry, new: frozenset[str], problems: list[Problem]) -> _Ent
 def _known(
     one: DesiredResource, key: str, said: People | None, new: frozenset[str], problems: list[Problem]
 ) -> People | None:
-    """A list without those who are new."""
+    """Return a list without newcomers, reporting each."""
     if said is None:
         return None
     problems.extend(_told(one.address, who, f"{key}: ", one.places.find(who, key)) for who in sorted(said.named & new))

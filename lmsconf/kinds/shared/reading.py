@@ -1,7 +1,7 @@
-"""Reading a workspace: only what manifests and ownership need, side by side, the cheaper way where there are two.
+"""Read a workspace: only what manifests and ownership need, concurrently, with the cheaper requests of two options.
 
-Listings are short chains of pages; what they name is then read in a fan-out. A chain that others wait for is started
-at once, and nobody waits for more than he needs: details of groups wait for the listing of groups, not of people.
+Listings are read page by page, then the details of their rows in parallel. Listings that other jobs wait for start at
+once, and each job waits only for those it needs: details of groups wait for the listing of groups, not of people.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ from lmsconf.planner.selection import Selection, sought
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """For whom a workspace is read. `everything`: for everybody, also for those who declare nothing of it.
+    """What to read of a workspace.
 
-    edits: also who changed what last. beside: the part of it that is planned by itself, for a base, on what is read.
+    everything: also what is neither declared nor owned. edits: also the last editor of each assignment. beside: the
+    declarations of a base, which are planned separately on the same snapshot.
     """
 
     declared: tuple[DesiredResource, ...] = ()
@@ -74,7 +75,10 @@ class Wanted:
 def read_workspace(
     api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
 ) -> Snapshot:
-    """What the workspace holds of what is wanted. Raises ApiError where an answer is no listing."""
+    """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
+
+    url, taken_at: recorded in the snapshot as given.
+    """
     return _Reading(api, kinds, wanted, terms).run(url, taken_at)
 
 
@@ -84,13 +88,13 @@ class _Reading:
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         mine = Said(wanted.declared, wanted.absent).within(policy.workspace)
-        # What is declared here and deleted there must be read for both.
+        # A resource declared in one version and deleted in the other must be read for both.
         self.versions = [mine] if wanted.beside is None else [mine, wanted.beside.within(policy.workspace)]
         self.said = mine if wanted.beside is None else mine.joined(self.versions[1])
         self.declared, self.absent = self.said
         self.chosen = Selection(kinds, self.declared, policy)
         self.sought = sought(policy, (one.address for one in self._entries()), kinds)
-        # What others wait for is the service's count and the size of a page, as soon as the first page is here.
+        # Number of people (None if not counted) and rows of the first page, set once that page has arrived.
         self.total: Future[tuple[int | None, int]] = Future()
         self.people: int | None = None
         self.listed: dict[str, Future[Listing]] = {}
@@ -122,7 +126,7 @@ class _Reading:
         return Snapshot(workspace=name, url=url, taken_at=taken_at, people=self.people, listings=listings)
 
     def _guarded(self, name: str, job: Callable[[], object]) -> Callable[[], object]:
-        """A job whose failure is also told to those that wait for its listing."""
+        """Wrap a job so that its failure also fails the jobs that wait for its listing."""
 
         def run() -> object:
             try:
@@ -142,20 +146,20 @@ class _Reading:
         return [*self.declared, *self.absent]
 
     def _speaks(self, kind: str) -> bool:
-        """Whether the manifests or the ownership speak of a kind."""
+        """Return whether manifests, ownership or the selection cover a kind."""
         if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
             return True
         mine = (one.address for one in self._entries() if one.address.kind == kind)
         return any(self.chosen(address) for address in mine)
 
     def _deletes_groups(self) -> bool:
-        """Whether a group may go, and with it assignments anywhere in the catalog."""
+        """Return whether a group may be deleted, and with it assignments of any content."""
         gone = any(one.address.kind in (GROUP, SMART_GROUP) and self.chosen(one.address) for one in self.absent)
         owned = self.policy.ownership
         return gone or (not self.policy.only and bool(owned.get(GROUP) or owned.get(SMART_GROUP)))
 
     def _needs(self, kind: str) -> bool:
-        """Whether the listing of a kind is needed, for itself or for what names it."""
+        """Return whether the listing of a kind is needed, for itself or for resources that reference it."""
         if self._speaks(kind):
             return True
         targets = self._speaks(CONTENT_TARGET) or self._deletes_groups()
@@ -170,24 +174,24 @@ class _Reading:
                 return targets
 
     def _answers(self) -> bool:
-        """Whether the manifests answer custom fields for anybody."""
+        """Return whether the manifests declare a person's answers to custom fields."""
         specs = (one.spec for one in self.declared if self.chosen(one.address))
         return any(isinstance(spec, Person) and bool(spec.answers) for spec in specs)
 
     def _needs_people(self) -> bool:
-        """Whether anybody's e-mail decides anything: in lists of people, in assignments, in what goes with a group."""
+        """Return whether e-mails matter: for people, lists of people, assignments, or the deletion of groups."""
         if self._needs(CONTENT_TARGET) or self._deletes_groups() or self._speaks(USER):
             return True
         return any(lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
 
     def _identified(self, kind: str, listing: Listing, said: Said) -> tuple[PlanContext, MatchResult]:
-        """What is what within a kind, as far as its listing tells. Problems are the planner's to tell."""
+        """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings={kind: listing})
         planning = PlanContext(snapshot, self.policy, self.terms, self.chosen)
         return planning, self.kinds[kind].identify(planning, *said.of(kind))
 
     def _each(self, kind: str, listing: Listing | None = None) -> list[tuple[PlanContext, MatchResult]]:
-        """The same for each of the manifests that are planned on what is read."""
+        """Match each version of the manifests with the listing of a kind, by default the one being read."""
         rows = self.listed[kind].result() if listing is None else listing
         return [self._identified(kind, rows, said) for said in self.versions]
 
@@ -202,7 +206,7 @@ class _Reading:
         rows = self.api.rows(LISTINGS[USER], on_first=self._first_people, keep=self._kept_people())
         if not self.total.done():
             self.total.set_result((rows.total, len(rows.rows)))
-        # A service that does not count is counted for it, where the list was read to its end.
+        # Without a total in the response, a listing read to its end gives the number.
         self.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
         listing = self._list(USER, rows, person_row)
         if self._answers_go:
@@ -224,7 +228,7 @@ class _Reading:
 
     @cached_property
     def _answers_go(self) -> bool:
-        """Whether a field goes, or one that stays loses a choice, so that everybody's answers have to be known."""
+        """Whether a field is deleted or loses a choice, so that the answers of all people are needed."""
         if not self._speaks(CUSTOM_FIELD) or self.policy.additive:
             return False
         gone = any(one.address.kind == CUSTOM_FIELD for one in self.absent) or self.policy.ownership.get(CUSTOM_FIELD)
@@ -233,7 +237,7 @@ class _Reading:
         return any(answers_go(*one) for one in self._each(CUSTOM_FIELD))
 
     def _kept_people(self) -> Callable[[dict[str, Json]], dict[str, Json]]:
-        """What of each person is held on to: of 200,000 of them most matter by their e-mail alone."""
+        """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
         if self.everything:
             return lambda row: row
         people = [one for one in self.declared if one.address.kind == USER]
@@ -245,7 +249,7 @@ class _Reading:
 
     @cached_property
     def _manual(self) -> frozenset[str]:
-        """The ids of the manual groups, once they are listed; none where nobody needs them."""
+        """The ids of the manual groups, waiting for their listing; empty if it is not read."""
         rows = self.listed[GROUP].result().rows if GROUP in self.jobs else ()
         return frozenset(row.id for row in rows)
 
@@ -254,7 +258,7 @@ class _Reading:
             self.total.set_result((total, rows))
 
     def _list(self, kind: str, rows: Rows, row: Callable[[Mapping[str, Json]], HasName]) -> Listing:
-        """A listing as it is kept: by id, so that the order of reading does not show."""
+        """Return rows as a sorted listing, and release the jobs that wait for it."""
         listing = sorted_listing(map(row, rows.rows), rows.incomplete)
         self.listed[kind].set_result(listing)
         return listing
@@ -262,21 +266,21 @@ class _Reading:
     def _fields(self) -> Listing:
         rows = self.api.rows(LISTINGS[CUSTOM_FIELD])
         if self._fields_come(rows):
-            # One answer that nothing counts: before a field is made on its word, it must say the same again.
+            # The response carries no total, so a short one looks complete: read it again before creating a field.
             again = self.api.rows(LISTINGS[CUSTOM_FIELD])
             if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
                 rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
         return self._list(CUSTOM_FIELD, rows, field_row)
 
     def _fields_come(self, rows: Rows) -> bool:
-        """Whether a field would be created, as far as its listing tells."""
+        """Return whether a field would be created according to this listing."""
         listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
         found = (match for _, one in self._each(CUSTOM_FIELD, listing) for match in one.matches)
         return any(match.row is None and self.chosen(match.address) for match in found)
 
     def _groups(self) -> Listing:
         rows = self.api.rows(LISTINGS[GROUP], keep=only("groupId", "name"))
-        # A lock of some run is no resource: never listed, owned or exported.
+        # The lock of a run is not a resource: never listed, owned or exported.
         groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
         wanted, compared = self._wanted_groups(listing)
@@ -286,7 +290,7 @@ class _Reading:
         return sorted_listing((details.get(row.id, cast(GroupRow, row)) for row in listing.rows), listing.incomplete)
 
     def _wanted_groups(self, listing: Listing) -> tuple[list[GroupRow], list[GroupRow]]:
-        """Those of which everybody counts, and those whose members are compared with groups that would be created."""
+        """Return the groups to read with members and managers, and those whose members are compared with new groups."""
         if self.everything:
             return list(cast("tuple[GroupRow, ...]", listing.rows)), []
         wanted: dict[RemoteId, HasName] = {}
@@ -305,7 +309,7 @@ class _Reading:
         )
 
     def _compared(self, found: MatchResult, has_content: Callable[[object], bool]) -> list[HasName]:
-        """What no manifest speaks of and may be what would be created, under another name."""
+        """Return undeclared rows that may be a resource to be created, under another name."""
         created = (one.declared.spec for one in found.matches if one.row is None and self.chosen(one.address))
         return [one.row for one in comparable(found.unmanaged, self.policy)] if any(map(has_content, created)) else []
 
@@ -318,7 +322,7 @@ class _Reading:
         return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
     def _wanted_smart_groups(self, listing: Listing) -> list[HasName]:
-        """Those that the manifests speak of; all, when a field changes that any of them may name."""
+        """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
         if self.everything or self._fields_change():
             return list(listing.rows)
         wanted: dict[RemoteId, HasName] = {}
@@ -355,9 +359,9 @@ class _Reading:
         return listing
 
     def _count_others(self, contents: Listing, named: set[RemoteId], listing: Listing) -> None:
-        """Goes on counting assignments while those that change are a larger share of them than a guard lets pass.
+        """Read assignments of further contents while the share that changes exceeds a guard.
 
-        A share is of all that are live, and what is left can only make it smaller.
+        The share is of all live assignments, so each further one can only lower it.
         """
         others = [row for row in cast("tuple[ContentRow, ...]", contents.rows) if row.id not in named]
         guards, live = self.policy.guards, len(listing.rows)
@@ -375,11 +379,11 @@ class _Reading:
 
     @property
     def _recreates(self) -> bool:
-        """Whether an assignment is changed by deleting it first."""
+        """Whether an assignment is changed by deleting and recreating it."""
         return self.terms.behaviour("content-targets.on-existing") == "recreate"
 
     def _assignments_change(self, listing: Listing, said: Said) -> tuple[int, int]:
-        """How many live assignments would be deleted, and how many changed in place, as far as the listings tell."""
+        """Return how many live assignments would be deleted and how many updated in place, according to listings."""
         kinds = (USER, CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
         listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
         snapshot = Snapshot(
@@ -396,7 +400,7 @@ class _Reading:
         return 0, 0
 
     def _lacking(self, contents: list[ContentRow], found: Found) -> set[RemoteId]:
-        """The contents of which an assignment would be created, as far as their answers tell."""
+        """Return the contents for which an assignment would be created, according to their responses."""
         wanted = [
             cast(Assignment, one.spec)
             for one in self.declared
@@ -410,7 +414,7 @@ class _Reading:
         return Known(listings, everyone).lacking(wanted, contents, found)
 
     def _wanted_contents(self, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
-        """The contents that the manifests name; all of the catalog, when it is owned or a group goes."""
+        """Return the contents that the manifests name; the whole catalog if all is owned or a group is deleted."""
         owned = () if self.policy.only else self.policy.ownership.get(CONTENT_TARGET, ())
         everything = self.everything or CONTENT_TARGET in self.sought or "all" in owned
         if everything or (self._deletes_groups() and self._groups_go()):
@@ -425,7 +429,7 @@ class _Reading:
         return [row for row in rows if row.id in ids or normal(row.name) in names]
 
     def _groups_go(self) -> bool:
-        """Whether a live group will be deleted."""
+        """Return whether a live group will be deleted."""
         for kind in (GROUP, SMART_GROUP):
             if any(self.chosen(gone.address) for _, found in self._each(kind) for gone in found.gone):
                 return True
@@ -437,7 +441,7 @@ def _differs(sides: BeforeAfter | None) -> bool:
 
 
 def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
-    """Rows by id: whatever order they were read in, the snapshot is the same."""
+    """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
 
 

@@ -1,8 +1,8 @@
-"""Redaction of snapshots: nobody who is not in the manifests can be identified.
+"""Redaction of snapshots: people not named by the manifests cannot be identified.
 
-Whoever has a list of all people, and knows who is in which group, learns from it only what it says of people whom the
-manifests name. Of everybody else there is a label and an id drawn at random and anew in each snapshot, and whether
-the account is archived; lists of people, administrator rights and assignments say how many they are.
+This holds even for a reader who has a list of all people and their groups. Of each undeclared person the snapshot has
+a label and an id, both random and new in each snapshot, and whether the account is archived; lists of people,
+administrator rights and assignments give only their number.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from lmsconf.planner.plan import Manifests
 
 _ADDRESS: Final = re.compile(r"[\w.!#$%&*+=?^`{}~'-]+@[\w.-]*\w")
 _NOT_WHOLE: Final = "it was not read whole"
-"""All that is said of an incomplete listing: the reason may quote an answer of the service, with people in it."""
+"""Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 _UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 
 
 def without_people(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
-    """The snapshot of that planning, with only those people in it whom the manifests name."""
+    """Return the context's snapshot, redacted to the people named by the manifests."""
     return _Redacting(planning, manifests, kinds).run()
 
 
@@ -90,14 +90,14 @@ class _Redacting:
         return replace(self._snapshot, listings=listings, redaction=Redaction(salt=self._salt, named=named))
 
     def _person(self, row: PersonRow) -> PersonRow:
-        """What the manifests compare of a person; of those whom they do not name, nothing."""
+        """Return the declared attributes of a person, with a pseudonym; of an undeclared one only whether archived."""
         label = pseudonym(self._salt, row.email) if row.name in self._named else LABEL + token_hex(8)
         if row.id not in self._shown:
             return PersonRow(RemoteId(token_hex(16)), label, row.archived)
         return replace(self._specs.kept(row), id=row.id, email=label, archived=row.archived)
 
     def _admins(self, rows: Iterable[HasName]) -> Iterator[AdminRow]:
-        """Those whose rights the manifests speak of; how many others there are."""
+        """Yield the admins whose rights are declared, and count the others."""
         for row in rows:
             if self._specs.rights(row.id):
                 yield AdminRow(row.id, pseudonym(self._salt, row.name) if row.name in self._named else LABEL)
@@ -105,7 +105,7 @@ class _Redacting:
                 self._count(ADMIN, "", "admins", row.id)
 
     def _holders(self, rows: Iterable[HasName]) -> Iterator[HasName]:
-        """The choices of fields: where a service shows a text as a list of one, it is somebody's answer."""
+        """Keep only choices of fields: a service may show a text answer as a list of one, which looks like a choice."""
         choices = (choice for field in _fields(self._snapshot) for choice in field.choices)
         known = {text for choice in choices for text in (choice.id, choice.name)}
         return (row for row in rows if row.id in known)
@@ -132,13 +132,13 @@ class _Redacting:
         return SmartRow(row.id, self._text(row.name), conditions, managers)
 
     def _list(self, kind: str, of: str, key: str, ids: frozenset[RemoteId] | None) -> frozenset[RemoteId] | None:
-        """Those of a list whom the manifests name; how many others there are."""
+        """Return the ids of shown people in a list, and count the others."""
         for id in () if ids is None else ids - self._shown:
             self._count(kind, of, key, id)
         return None if ids is None else ids & self._shown
 
     def _targets(self, rows: Iterable[TargetRow]) -> Iterator[TargetRow]:
-        """Assignments to groups and to people whom the manifests name; how many others there are to each content."""
+        """Yield assignments to groups and to named people, and count the others of each content."""
         names: dict[str, dict[str, str]] = {}
         for kind in (GROUP, SMART_GROUP, USER):
             names[kind] = {row.id: row.name for row in self._snapshot.of(kind).rows}
@@ -147,7 +147,7 @@ class _Redacting:
         for row in rows:
             audience = audience_of(self._planning, row)
             kinds = {one.kind for one in candidates(self._planning, row)} if audience is None else {audience.kind}
-            # The service labels an assignment with its audience, which may be a person.
+            # The `name` of a target is that of its audience, which may be a person.
             groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
             if kinds and USER not in kinds:
                 yield replace(row, label=self._text(row.label) if row.label in groups else "")
@@ -158,7 +158,7 @@ class _Redacting:
                 self._count(CONTENT_TARGET, row.content, row.type, row.target)
 
     def _count(self, kind: str, of: str, list: str, id: str) -> None:
-        """One more in a list. Who shares an e-mail with somebody is neither compared nor removed, like the archived."""
+        """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         name = self._roster.emails.get(id)
         known = "archived" if id in self._roster.ids else "unknown"
         self._counts[kind, of, list, known if name is None or name in self._roster.archived else "active"] += 1
@@ -169,14 +169,14 @@ class _Redacting:
             yield UnnamedRow(kind, RemoteId(of), list, *numbers)
 
     def _text(self, text: str) -> str:
-        """A text without e-mails of people whom the manifests do not name."""
+        """Replace the e-mails of undeclared people in a text with random labels."""
         if "@" not in text:
             return text
         return _ADDRESS.sub(lambda at: LABEL + token_hex(8) if email(at[0]) in self._hidden else at[0], text)
 
 
 class _Specs:
-    """What the manifests say under `users:` of the people of one workspace."""
+    """The declarations under `users:` that apply in one workspace, by e-mail and by pinned id."""
 
     def __init__(self, manifests: Manifests, snapshot: Snapshot) -> None:
         self._by_email: dict[str, Person] = {}
@@ -192,15 +192,15 @@ class _Specs:
         self._called = _called(manifests, snapshot)
 
     def of(self, row: PersonRow) -> Person | None:
-        """What is said of somebody; None where they are at most named in a list."""
+        """Return a person's declaration, or None for one named at most in a list."""
         return self._by_id.get(row.id) or self._by_email.get(row.name)
 
     def rights(self, id: str) -> bool:
-        """Whether it matters who is admin or manager."""
+        """Return whether the person's declaration depends on admin or manager rights."""
         return id in self._rights
 
     def kept(self, row: PersonRow) -> PersonRow:
-        """The person with nothing but what the manifests speak of."""
+        """Return the row with only the attributes that are declared."""
         spec = self.of(row)
         if spec is None:
             return PersonRow(row.id, row.email, row.archived)
@@ -217,7 +217,7 @@ class _Specs:
 
 
 def _called(manifests: Manifests, snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
-    """By the name that a manifest gives a field, other names that it may have now."""
+    """Return, by declared field name, the other names that the live field may have."""
     live = {row.id: normal(row.name) for row in snapshot.of(CUSTOM_FIELD).rows}
     return {
         one.address.name: frozenset([*one.previously, live.get(RemoteId(one.pin(snapshot.workspace) or ""), "")])
@@ -235,7 +235,7 @@ def _contents(rows: Iterable[HasName]) -> Iterable[ContentRow]:
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:
-    """Every text of the manifests' entries."""
+    """Yield every string in the manifests' entries."""
     for one in manifests.declared:
         yield from _strings((one.address.name, one.spec, one.previously, one.about))
     for gone in manifests.absent:

@@ -1,6 +1,6 @@
-"""A plan's changes as declarations again: what a run re-reads before it starts, and looks for when it has ended.
+"""Turn a plan's changes back into declarations, to re-plan before a run and to verify after it.
 
-So a plan file is applied without a manifest, and the fresh plan that checks it speaks of the same resources.
+Thus a plan file is applied without its manifests, and the fresh plan that checks it covers the same resources.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmsconf.planner.plan import Manifests
 
 
 class _Source:
-    """The place of everything in an entry that comes from a plan: where the manifest said it."""
+    """SourceMap of an entry made from a change: every part has the change's source location."""
 
     def __init__(self, change: Change) -> None:
         self._where = change.source or SourceLocation(str(change.address))
@@ -30,13 +30,16 @@ class _Source:
 
 
 def as_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
-    """What the plan wants of the resources that it changes. Raises LmsconfError for forms that no kind can read."""
+    """Return the desired state of the resources that the plan changes.
+
+    Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
+    """
     declared: list[DesiredResource] = []
     absent: list[DeleteEntry] = []
     choices = dict(_choice_ids(plan))
     for change in plan.changes:
         if change.is_effect:
-            # Nobody wants it: it comes of another change, or does not.
+            # Not declared: a side effect of another change.
             continue
         kind = kinds[change.address.kind]
         body = _body(change, choices.get(change.address, {}))
@@ -58,7 +61,7 @@ def _refuse(problem: Problem) -> None:
 
 
 def _choice_ids(plan: Plan) -> Iterator[tuple[Address, dict[str, str]]]:
-    """The ids of the choices that a field keeps, by the names that they will have: its last replacement tells."""
+    """Yield the kept choices of fields, new name → id, from each custom-fields.replace call; a later one overrides."""
     for call in plan.calls:
         if call.operation == "custom-fields.replace":
             choices = cast("Mapping[str, object]", call.body).get("choices", [])
@@ -67,7 +70,7 @@ def _choice_ids(plan: Plan) -> Iterator[tuple[Address, dict[str, str]]]:
 
 
 def _body(change: Change, ids: Mapping[str, str]) -> dict[str, Json]:
-    """The manifest entry of a change, in which everything live is pinned by its id."""
+    """Return the manifest entry of a change, with every live resource and choice pinned by its id."""
     gone = change.action is Action.DELETE
     side = change.before if gone else change.after
     named = {"content", "assign_to"} if change.address.kind == CONTENT_TARGET else {"name"} if gone else set()

@@ -1,4 +1,4 @@
-"""The people of a workspace, and what the lists of a manifest mean among them."""
+"""Directory of the people of a workspace, and resolution of the e-mails in declared lists."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from lmsconf.planner.matching import hint_on_missing
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Everybody of the workspace, both ways: compared e-mail → person, and id → compared e-mail, as they will be.
+    """All people of a workspace, indexed as they will be after the plan.
 
-    twice: the ids of active people who share an e-mail, so that it names none of them.
-    new: who will be created, and has no id yet.
+    by_email: normalized e-mail → row.
+    emails: id → normalized e-mail, only of people whom their e-mail identifies.
+    ids: all ids.
+    archived: e-mails of archived people.
+    twice: ambiguous e-mail → the ids of the active people who share it.
+    new: e-mails of people to be created, who have no id yet.
     """
 
     by_email: Mapping[str, PersonRow]
@@ -34,7 +38,7 @@ class Directory:
 
     @staticmethod
     def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Directory:
-        """An archived person gives way to an active one of the same e-mail; of two active ones neither can be named."""
+        """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
         by_email: dict[str, PersonRow] = {}
         twice: dict[str, tuple[str, ...]] = {}
         ids = []
@@ -50,16 +54,16 @@ class Directory:
         return Directory(by_email, emails, frozenset(ids), archived, twice, new)
 
     def seen(self, ids: Iterable[str], said: People) -> People:
-        """A live list in the words of a declared one: without people unknown, and without archived ones not named."""
+        """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
         live = frozenset(self.emails[id] for id in ids if id in self.emails)
         return said.seen(live - (self.archived - said.named) if self.archived else live)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
-        """Live ids that no list of people explains."""
+        """Return, sorted, the ids that are not in the listing of people."""
         return sorted(frozenset(ids) - self.ids)
 
     def id(self, one: str) -> RemoteId | Ref:
-        """The id of a person whom `check_people` has found; what stands for it until the person is created."""
+        """Return the id of a person accepted by `check_people`, or a Ref for one to be created."""
         return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
 
 
@@ -68,12 +72,12 @@ WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or arch
 
 
 def several(ids: Iterable[str]) -> str:
-    """What is wrong with an e-mail that several people have."""
+    """Return the message for an e-mail that several people share."""
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
 def roster(planning: PlanContext) -> Directory:
-    """The people of the snapshot; built once a planning."""
+    """Return the directory of the snapshot's people, built once per PlanContext."""
     if USER not in planning.notes:
         planning.notes[USER] = Directory.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
     return cast(Directory, planning.notes[USER])
@@ -84,13 +88,16 @@ _MANAGING: Final = "who will have a right by which somebody can manage"
 
 
 def foretell_managers(planning: PlanContext, declared: DesiredResource, coming: Iterable[str]) -> None:
-    """Tells who cannot be made manager, where the service asks for a right that they will not have."""
+    """Report people who cannot be made manager because they will lack the right that the service requires.
+
+    Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
+    """
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
     people, later = roster(planning), cast("Mapping[str, bool]", planning.notes.get(_MANAGING, {}))
     for one in sorted(coming):
         row = people.by_email.get(one)
-        # Of whom nothing was read, as in an old snapshot, nothing is said.
+        # Without rights in the row, as in an old snapshot, nothing is reported.
         able = one not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
         if not later.get(one, able):
             planning.problem(
@@ -104,7 +111,7 @@ def foretell_managers(planning: PlanContext, declared: DesiredResource, coming: 
 
 
 def _able_later(found: MatchResult, planning: PlanContext) -> dict[str, bool]:
-    """Of those whose rights this plan may change, who can manage once it is carried out."""
+    """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
     able: dict[str, bool] = {}
     for match in found.matches:
         said = {right: cast(Person, match.declared.spec).flag(right) for right in RIGHTS}
@@ -115,7 +122,7 @@ def _able_later(found: MatchResult, planning: PlanContext) -> dict[str, bool]:
 
 
 def register_people(planning: PlanContext, found: MatchResult) -> None:
-    """Everybody as they will be, when manifests speak of people too: new, under another e-mail, archived or back."""
+    """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
     later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
     planning.notes[_MANAGING] = _able_later(found, planning)
@@ -125,7 +132,7 @@ def register_people(planning: PlanContext, found: MatchResult) -> None:
 
 
 def _later(planning: PlanContext, match: Match) -> PersonRow:
-    """A live person under the e-mail that a manifest gives, and archived or not as this plan leaves it."""
+    """Return a live row with the declared e-mail, and archived or not as after this plan."""
     row, said = cast(PersonRow, match.row), cast(Person, match.declared.spec).flag("archived")
     row = replace(row, email=match.address.name)
     changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
@@ -133,12 +140,16 @@ def _later(planning: PlanContext, match: Match) -> PersonRow:
 
 
 def addresses(people: People) -> list[Address]:
-    """The addresses of everybody whom a list names."""
+    """Return the sorted addresses of all people that a list names."""
     return [Address.of(USER, one) for one in sorted(people.named)]
 
 
 def check_people(planning: PlanContext, declared: DesiredResource, key: str, said: People) -> People:
-    """The list with only people that are live; the others are problems, or warnings where the project says skip."""
+    """Return the list without unknown people, and report them.
+
+    Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
+    that several active people share is an error, an archived person a warning.
+    """
     people = roster(planning)
     missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
     for one in sorted(said.named & people.twice.keys()):
@@ -186,7 +197,7 @@ def _person(
 
 
 def note_unknown(planning: PlanContext, declared: DesiredResource, key: str, ids: Iterable[str]) -> None:
-    """Live ids that nobody explains are shown, and never removed."""
+    """Note live ids that are not in the listing of people; they are never removed."""
     for id in roster(planning).unknown(ids):
         planning.problem(
             "person/unexplained",
@@ -198,13 +209,13 @@ def note_unknown(planning: PlanContext, declared: DesiredResource, key: str, ids
 
 
 def shown_people(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
-    """People as they are shown: by e-mail, or by id where nobody knows them."""
+    """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
     emails = roster(planning).emails
     return frozenset(emails.get(id, f"user id {id}") for id in ids)
 
 
 def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
-    """A list that a snapshot lacks cannot be compared or counted; taking it for empty would harm unseen."""
+    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
     planning.problem(
         "read/missing",
         f"{address}: the snapshot does not hold its {key}",

@@ -1,4 +1,4 @@
-"""What manifests say, as a value that can be joined with that of another version and cut down to a part."""
+"""The declarations of a set of manifests, as a value that can be merged with another version and filtered."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from lmsconf.model.values import DeleteEntry, DesiredResource
 
 
 class Said(NamedTuple):
-    """What manifests declare, and what they want gone."""
+    """Declared resources, and resources to delete."""
 
     declared: Sequence[DesiredResource]
     absent: Sequence[DeleteEntry]
 
     def of(self, kind: str) -> tuple[list[DesiredResource], list[DeleteEntry]]:
-        """The part of it that is about one kind."""
+        """Return the entries of one kind."""
         declared = [one for one in self.declared if one.address.kind == kind]
         return declared, [one for one in self.absent if one.address.kind == kind]
 
     def joined(self, other: Said) -> Said:
-        """All that either says. Of a person, what this one wants to know."""
+        """Return the entries of both; of a person declared in both, only the entry of this one."""
         people = {one.address for one in self.declared if one.address.kind == USER}
         more = [one for one in other.declared if one.address not in people]
         return Said([*self.declared, *more], [*self.absent, *other.absent])
 
     def within(self, workspace: str) -> Said:
-        """The part of it that speaks of a workspace."""
+        """Return the entries that apply in a workspace (`only_in`)."""
         declared = [one for one in self.declared if one.applies_in(workspace)]
         return Said(declared, [one for one in self.absent if one.applies_in(workspace)])
 
 
 def lists_people(spec: object) -> bool:
-    """Whether an entry names people in a list."""
+    """Return whether the spec declares a list of members or managers."""
     if isinstance(spec, ManualGroup):
         return spec.members is not None or spec.managers is not None
     return isinstance(spec, SmartGroup) and spec.managers is not None

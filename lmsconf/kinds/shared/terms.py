@@ -1,4 +1,4 @@
-"""The service's words, for the kinds: bodies in the names of the dialect, paths in which an id may be to come."""
+"""The API description as kinds need it: bodies with the dialect's names, paths with ids that may not be known yet."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class ServiceTerms:
-    """What `lmsconf.planner.context.Terms` asks for, over the API description."""
+    """Implement `lmsconf.planner.context.Terms` with an ApiSpec."""
 
     def __init__(self, wire: ApiSpec) -> None:
         self.wire = wire
 
     def body(self, operation: str, **values: object) -> dict[str, object]:
-        """A request body, canonical names replaced by those on the wire."""
+        """Return a request body, canonical names replaced by those on the wire."""
         return self.wire.body(operation, **values)
 
     def behaviour(self, key: str) -> str:
-        """How the service behaves where its specification is silent."""
+        """Return the dialect's value for a behaviour that the API specification leaves open."""
         return self.wire.behaviour(key)
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
-        """Method and path; an id to come stands as `{group/New name}`, with braces and percent signs encoded."""
+        """Return method and path; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
         described = self.wire[operation]
         return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
 
@@ -42,12 +42,12 @@ def _segment(value: str | Ref) -> str:
 
 
 def filled(path: str, ids: Mapping[Ref, str]) -> str:
-    """The path with every id to come put in its place. Raises KeyError for one that did not come."""
+    """Return the path with each Ref replaced by its id. Raises KeyError for a Ref without an id."""
     return _TO_COME.sub(lambda place: segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
 
 
 def filled_body(body: object, ids: Mapping[Ref, str]) -> object:
-    """The body with every id to come put in its place. Raises KeyError for one that did not come."""
+    """Return the body with each Ref, key or value, replaced by its id. Raises KeyError for a Ref without an id."""
     if isinstance(body, Ref):
         return ids[body]
     if isinstance(body, Mapping):

@@ -1,4 +1,4 @@
-"""Moments as manifests and plans spell them. Compared as instants, to the second."""
+"""Times as manifests and plans write them. Compared as instants, to the second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
 
 
 class BadTime(ValueError):
-    """A text that names no moment: its text says why, `hint` what to write instead."""
+    """A text is not a valid, unambiguous time; `hint` suggests what to write instead."""
 
     def __init__(self, message: str, hint: str = _WRITE) -> None:
         super().__init__(message)
@@ -21,9 +21,11 @@ class BadTime(ValueError):
 
 
 def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
-    """The instant that a manifest means. Raises BadTime.
+    """Parse a manifest's date or ISO 8601 time to an aware datetime.
 
-    A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`.
+    A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`. Raises
+    BadTime for a malformed or out-of-range time, one without offset or zone, and a local time that the zone skips or
+    repeats.
     """
     found = ISO.fullmatch(text.strip())
     if found is None:
@@ -45,7 +47,7 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
     except ValueError:
         raise BadTime(f'"{shown(text)}" has an offset of a day or more, and there is none') from None
     except OverflowError:
-        # At both ends of the calendar a moment may lie in a year that UTC does not have.
+        # Near year 1 or 9999 the instant in UTC may fall outside the years that datetime supports.
         raise BadTime(
             f'"{shown(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
         ) from None
@@ -62,17 +64,17 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
 
 
 def shown_time(moment: datetime, zone: tzinfo | None) -> str:
-    """A moment as plans and exports show it: in the project's zone, with its offset."""
+    """Return an instant as plans and exports show it: ISO 8601 in `zone` (or UTC), with its offset, to the second."""
     try:
         local = moment.astimezone(zone or UTC)
     except OverflowError:
-        # The last evening of the year 9999, a common word for "never", is over in zones east of Greenwich.
+        # The end of the year 9999, a common value for "never", is in the year 10000 in zones east of Greenwich.
         local = moment.astimezone(UTC)
     return local.isoformat(timespec="seconds")
 
 
 def shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
-    """The shortest text that means the moment in a manifest: a date, a local time, or a time with its offset."""
+    """Return the shortest text that `manifest_time` parses to this instant: date, local time, or time with offset."""
     whole = shown_time(moment, zone)
     local = whole[:19]
     for text in (whole[:10], local.removesuffix(":00"), local):

@@ -1,7 +1,7 @@
-"""Conditions that go with a field or a choice, where the service deletes what is in use and rewrites smart groups.
+"""Conditions that the service removes from smart groups when it deletes a field or choice in use.
 
-By default it refuses instead (API specification, Custom Fields): this is what the dialect `custom-fields.in-use: never`
-brings about.
+Only under the dialect `custom-fields.in-use: never`: by default the service refuses the deletion instead (API
+specification, Custom Fields).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from lmsconf.planner.context import BeforeAfter, Effect, MatchResult, PlanContex
 
 
 def note_condition_losses(planning: PlanContext, found: MatchResult, gone: frozenset[str]) -> None:
-    """Tells which smart groups the service would rewrite, and refuses where a group's conditions would say nothing.
+    """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
 
-    gone: the ids of the smart groups that the plan deletes. A group whose conditions are declared gets those.
+    gone: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
+    skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in losses_of(planning)}
     if not losses or planning.terms.behaviour("custom-fields.in-use") != "never":
@@ -49,7 +50,7 @@ def note_condition_losses(planning: PlanContext, found: MatchResult, gone: froze
 
 
 def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -> tuple[ConditionRow, ...]:
-    """The conditions that stay, without the choices that go."""
+    """The remaining conditions, without the deleted fields and choices."""
     out = []
     for one in conditions:
         loss = losses.get(one.field)

@@ -1,4 +1,4 @@
-"""Conditions of smart groups: in ids as the service has them, in names as people read them, and who leans on what."""
+"""Conditions of smart groups: by id as in the API, by name as in manifests, and the references between them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _FINAL: Final = "final conditions"
 
 
 class Repeated(NamedTuple):
-    """A condition and how many of its like stand before it, so that a multiset is a set."""
+    """A condition and the number of equal ones before it, so that a set can hold a multiset."""
 
     condition: Condition
     before: int
 
     def plain(self) -> Json:
-        """The condition as it stands in a manifest."""
+        """The condition as written in a manifest."""
         return self.condition.plain()
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """The conditions of a smart group, equal to those of another when one could be taken for the other.
+    """The conditions of a smart group, equal to those of another if both may be the same group.
 
-    A service may fill in a system condition that nobody said, so one counts only where both sides have one. That is
-    no relation to build groups by: two that equal a third may differ.
+    The service may fill in an undeclared system condition, so these are compared only where both sides have one.
+    Equality is therefore not transitive: do not partition by it.
     """
 
     conditions: frozenset[Repeated]
@@ -52,7 +52,7 @@ class Like:
         return mine.keys() == theirs.keys() and all(_fit(said, theirs[one]) for one, said in mine.items())
 
     def _systems(self) -> dict[tuple[str, frozenset[str]], list[str | None]]:
-        """Field and choices → the system conditions beside them, None where none is said."""
+        """(field, choices) → their system conditions, None where undeclared."""
         found: dict[tuple[str, frozenset[str]], list[str | None]] = {}
         for one in self.conditions:
             condition = one.condition
@@ -61,7 +61,7 @@ class Like:
 
 
 def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
-    """Whether each system condition finds its like on the other side, or one that is not said."""
+    """Whether the system conditions can be paired one to one, None matching any."""
     if len(mine) != len(theirs):
         return False
     one, other = Counter(mine), Counter(theirs)
@@ -70,7 +70,7 @@ def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
 
 
 def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
-    """Conditions as a set that still knows repeats."""
+    """Conditions as a set that keeps duplicates."""
     seen: Counter[Condition] = Counter()
     out = []
     for condition in conditions:
@@ -80,15 +80,15 @@ def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
 
 
 def conditions_of(form: Form) -> list[Condition]:
-    """The conditions of a form, in the order in which they are sent."""
+    """The conditions of a form in a fixed order, in which they are sent."""
     found = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
     return [one.condition for one in sorted(found, key=lambda one: (str(one.plain()), one.before))]
 
 
 def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple[Condition, ...]:
-    """The declared conditions, where one that says no system condition keeps that of the live condition beside it."""
+    """The declared conditions; without a system condition, one keeps that of a live one with its field and choices."""
     kept: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-    # Which of several is kept must not hang on the order in which they came.
+    # Sorted, so that which of several is kept does not depend on the order of the response.
     for condition in sorted(live, key=lambda one: one.system_condition or ""):
         kept.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
     said = Counter(condition for condition in declared if condition.system_condition is not None)
@@ -107,7 +107,7 @@ def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple
 
 
 def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[Condition, ...]:
-    """Live conditions in names as they will be; an id that nobody explains stays an id."""
+    """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
     book, out = planning.book, []
     for condition in conditions:
         field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
@@ -118,7 +118,7 @@ def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple
 
 
 def in_ids(planning: PlanContext, conditions: Iterable[Condition]) -> list[dict[str, object]]:
-    """Conditions as the service wants them; ids to come are Refs."""
+    """Conditions as in a request body; ids not known yet are Refs."""
     return [_in_ids(planning, condition) for condition in conditions]
 
 
@@ -134,7 +134,7 @@ def _in_ids(planning: PlanContext, condition: Condition) -> dict[str, object]:
 
 
 def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
-    """The fields and choices that conditions name."""
+    """The fields and choices that conditions reference."""
     refs = set()
     for condition in conditions:
         at = Address.of(CUSTOM_FIELD, condition.field)
@@ -144,7 +144,7 @@ def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
 
 
 def check_conditions(planning: PlanContext, declared: DesiredResource, conditions: Sequence[Condition]) -> bool:
-    """Whether every field and choice that is named will be there once the plan is carried out; else, problems."""
+    """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
     whole = True
     for position, condition in enumerate(conditions):
         at = Address.of(CUSTOM_FIELD, condition.field)
@@ -186,7 +186,7 @@ def _unknown_choice(planning: PlanContext, declared: DesiredResource, position: 
 
 
 def note_likely_choices(planning: PlanContext, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
-    """Which choices that come may be others under a new name: a live condition names one where its declaration does."""
+    """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""
     for condition in set(declared) - set(live):
         parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
         for other in set(live) - set(declared) if parts else ():
@@ -201,12 +201,12 @@ def note_likely_choices(planning: PlanContext, declared: Sequence[Condition], li
 
 
 def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[Condition]) -> None:
-    """Remembers what the conditions of a live smart group will be."""
+    """Record the conditions of a live smart group after the plan."""
     cast("dict[str, Sequence[Condition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
 
 
 def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
-    """For every field and choice, which live smart groups name it now and still will; and who turns elsewhere."""
+    """Record the references of live smart groups: those that stay in `kept`, those dropped and added in `shifts`."""
     final = cast("dict[str, Sequence[Condition]]", planning.notes.get(_FINAL, {}))
     for row in cast("tuple[SmartRow, ...]", planning.snapshot.of(SMART_GROUP).rows):
         now = in_names(planning, row.conditions or ())

@@ -1,7 +1,7 @@
 """Smart groups: membership computed from custom-field conditions.
 
-Conditions are replaced as a whole, never patched, and at least one must be left. Members cannot be set
-(API specification, Smart Groups).
+Conditions are replaced as a whole, never patched, and at least one is required. Members cannot be set (API
+specification, Smart Groups).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class SmartGroups:
     absent_schema: Final = ABSENT_NAMED
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """The smart group of one manifest entry."""
+        """Yield the smart group of one manifest entry."""
         conditions = entry.body.get("conditions")
         spec = SmartGroup(
             conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
@@ -118,13 +118,13 @@ class SmartGroups:
         yield named(SMART_GROUP, entry, spec)
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """A smart group to delete."""
+        """Yield the smart group that an `absent` entry deletes."""
         yield named_absent(SMART_GROUP, entry)
 
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """A condition may only name choices that its field lists, when the field is declared with all its choices."""
+        """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
         fields = {one.address: cast(CustomField, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
         for one in declared:
             for position, condition in enumerate(cast(SmartGroup, one.spec).conditions or ()):
@@ -133,7 +133,7 @@ class SmartGroups:
                     yield from _unknown_choices(one, position, condition, field)
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """The fields that its conditions name, and its managers, who may be among those to be created."""
+        """The fields in its conditions, and its managers, whom the plan may create."""
         spec = cast(SmartGroup, declared.spec)
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *addresses(spec.managers or NOBODY)]
@@ -141,11 +141,11 @@ class SmartGroups:
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """By name."""
+        """Match by name."""
         return identify_named(planning, SMART_GROUP, self.noun, declared, absent)
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Name, conditions and managers, as far as the manifest speaks of them."""
+        """Compare name, and conditions and managers where declared."""
         declared, row = match.declared, cast("SmartRow | None", match.row)
         spec = cast(SmartGroup, declared.spec)
         if row is None and spec.conditions is None:
@@ -188,7 +188,7 @@ class SmartGroups:
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """All that the smart group holds; its members are computed, and go nowhere."""
+        """The live name, conditions and managers; members are computed, so they are no part of it."""
         row = cast(SmartRow, gone.row)
         form: Form = {"name": normal(row.name)}
         if row.conditions is None or row.managers is None:
@@ -199,7 +199,7 @@ class SmartGroups:
         return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Notes which fields and choices each live smart group keeps naming, and which it leaves."""
+        """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
         find_detours(planning, identified)
         deleted = () if planning.policy.additive else identified.gone
         gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
@@ -207,24 +207,24 @@ class SmartGroups:
         note_condition_losses(planning, identified, gone)
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """A smart group is changed in place."""
+        """Always an update in place."""
         return Action.UPDATE
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Its name and its conditions."""
+        """Its name, and its conditions where they were read."""
         conditions = cast(SmartRow, row).conditions
         form: Form = {"name": normal(row.name)}
         return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
-        """Two smart groups with the same conditions could be one."""
+        """Compare smart groups by their conditions."""
         conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
         asked = (condition for condition, _ in conditions)
         items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
         return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """Create whole, or rename, replace the conditions, and move managers in and out."""
+        """One create, or rename, replace the conditions, add managers, then remove managers."""
         at, row = match.address, match.row
         after, before = sides.after or {}, sides.before
         if row is None or before is None:
@@ -256,7 +256,7 @@ class SmartGroups:
         )
 
     def _replace(self, planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
-        # The service forgets all earlier conditions, so all of them are sent each time.
+        # The service discards all previous conditions, so all of them are sent each time.
         conditions = conditions_of(after)
         body = planning.terms.body("smart-groups.replace-conditions", conditions=in_ids(planning, conditions))
         now = named_refs(conditions)
@@ -269,17 +269,17 @@ class SmartGroups:
         )
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """A deleted smart group comes back with another id, and a condition that went with its field by hand."""
+        """A smart group created again has another id; a condition removed with its field must be restored by hand."""
         if isinstance(subject, Effect):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The id of a new smart group."""
+        """The id of a created smart group."""
         return learnt_id(at, answer, "smartGroupId") if operation == "smart-groups.create" else {}
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """One call; the group's assignments go before it."""
+        """One DELETE, after the assignments of the group are deleted."""
         conditions = in_names(planning, cast(SmartRow, gone.row).conditions or ())
         return [
             Step(

@@ -1,4 +1,4 @@
-"""Smart groups as values: the live row, and what a manifest says."""
+"""Values of smart groups: live rows and declared specs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmsconf.model.values import Json
 
 
 class ConditionRow(NamedTuple):
-    """A live condition, in ids."""
+    """A live condition, by ids."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
@@ -33,14 +33,14 @@ class SmartRow:
 
 
 class Condition(NamedTuple):
-    """A condition in names. `system_condition` None: not said."""
+    """A condition, by names. `system_condition` is None if undeclared."""
 
     field: str
     choices: frozenset[str]
     system_condition: str | None
 
     def plain(self) -> Json:
-        """The condition as it stands in a manifest."""
+        """The condition as written in a manifest."""
         body: dict[str, Json] = {"field": self.field}
         if self.choices:
             body["choices"] = cast(Json, sorted(self.choices))
@@ -51,14 +51,14 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmartGroup:
-    """What a manifest says of a smart group."""
+    """A declared smart group; None for an undeclared key."""
 
     conditions: tuple[Condition, ...] | None
     managers: People | None
 
 
 def condition_row(data: Mapping[str, Json]) -> ConditionRow:
-    """A condition as the service describes it."""
+    """Parse a condition of a response."""
     system = data.get("systemCondition")
     return ConditionRow(
         RemoteId(text(data, "customFieldId")),
@@ -68,10 +68,13 @@ def condition_row(data: Mapping[str, Json]) -> ConditionRow:
 
 
 def smart_row(stub: HasName, answer: Json) -> SmartRow:
-    """A smart group as the service describes it, with conditions and managers."""
+    """Parse a smart group of a detail response, with conditions and managers.
+
+    stub: its row in the listing. Raises BadAnswer for a response without conditions.
+    """
     data = an_object(answer, "a smart group")
     conditions = objects(data, "conditions")
     if not conditions:
-        # There is none without; taken for true, its fields would seem free to be changed or deleted.
+        # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
         raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
     return SmartRow(stub.id, stub.name, tuple(condition_row(one) for one in conditions), ids(data, "managers"))

@@ -1,4 +1,4 @@
-"""People's answers to custom fields: in names as they will be, in ids as they are sent, and what they leave."""
+"""People's answers to custom fields: compared by the names fields and choices will have, sent by id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEVERAL: Final = "MULTI_SELECT"
 
 
 def wanted_answers(planning: PlanContext, declared: DesiredResource) -> dict[str, Said] | None:
-    """The declared answers in the shape that each field has; None, and problems, where one cannot be given."""
+    """Return the declared answers in the shape of their fields' types; None, with problems, if one is invalid."""
     wanted: dict[str, Said] = {}
     whole = True
     for field, said in cast(Person, declared.spec).answers.items():
@@ -46,7 +46,7 @@ def wanted_answers(planning: PlanContext, declared: DesiredResource) -> dict[str
 
 
 def _misfit(type: str, said: Said) -> str | None:
-    """Why a field of that type cannot hold the answer."""
+    """Return why a field of that type cannot hold the answer, or None."""
     if isinstance(said, frozenset):
         if type == "TEXT":
             return "is a TEXT field and takes a text, not a list"
@@ -56,14 +56,14 @@ def _misfit(type: str, said: Said) -> str | None:
 
 
 def _shaped(type: str, said: Said) -> Said:
-    """An answer as plans show it: a list for a MULTI_SELECT field, one text for any other."""
+    """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
     if type == _SEVERAL:
         return said if isinstance(said, frozenset) else frozenset({said} if said else ())
     return next(iter(said), None) if isinstance(said, frozenset) else said
 
 
 def _picked(said: Said) -> frozenset[str]:
-    """The choices of an answer to a field that has choices."""
+    """Return the choices of an answer to a CHOICE or MULTI_SELECT field."""
     return said if isinstance(said, frozenset) else frozenset({said} if said else ())
 
 
@@ -101,7 +101,7 @@ def _problem(
 
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Said]) -> dict[str, Said]:
-    """What the person answers now to the fields of `wanted`, in names as they will be."""
+    """Return the live answers to the fields of `wanted`, with fields and choices by their names after the plan."""
     held = {_field_name(planning, one): one for one in row.answers or ()}
     return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
 
@@ -115,7 +115,7 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Sai
 
 
 def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
-    """What the field of a live answer will be called."""
+    """Return the name that the field of a live answer will have after the plan."""
     id = _field_ids(planning).get(answer.field)
     return (planning.book.name(CUSTOM_FIELD, id) if id else None) or answer.field
 
@@ -126,7 +126,7 @@ def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
 
 
 def answer_refs(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
-    """The choices that answers name."""
+    """Return Refs to the choices that answers name."""
     return frozenset(
         Ref(Address.of(CUSTOM_FIELD, field), name)
         for field, said in answers.items()
@@ -136,7 +136,7 @@ def answer_refs(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset
 
 
 def note_answers(planning: PlanContext, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
-    """Tells the fields which choices somebody turns from and to, so that neither is missing when it is needed."""
+    """Record in `planning.shifts` the choices dropped and picked: fields create the new before deleting the old."""
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     if old != new:
         planning.shifts.append((old - new, new - old))
@@ -149,7 +149,7 @@ def answers_step(
     before: Mapping[str, Said],
     after: Mapping[str, Said],
 ) -> Step:
-    """One call with the answers that change; with all of them, where the service forgets what is left out."""
+    """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: said for field, said in after.items() if (before.get(field) or None) != (said or None)}
     body: dict[str | RemoteId | Ref, object] = {}
     if row is not None and planning.terms.behaviour(f"{ANSWERS}.omitted") == "clear":
@@ -169,7 +169,7 @@ def answers_step(
 
 
 def _to_come(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
-    """The fields and choices among the answers that this plan makes."""
+    """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
     found = {one for one in fields if isinstance(planning.book.ref(CUSTOM_FIELD, one.address.name, one), Ref)}
     for one in answer_refs(planning, answers):
@@ -180,14 +180,14 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Re
 
 
 def _value(planning: PlanContext, field: str, said: Said) -> object:
-    """An answer as it is sent; an empty one takes the answer away."""
+    """Return an answer as it is sent; an empty one removes the answer."""
     type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
     ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))] if type != "TEXT" else said
     return answer_value(planning.terms.behaviour, type, ids)
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
-    """All live answers of a person by field id, as they would be sent again."""
+    """Return all live answers of a person by field id, in the form of a request."""
     out: dict[str, object] = {}
     for answer in row.answers or ():
         id = _field_ids(planning).get(answer.field)
@@ -201,7 +201,7 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
 
 
 def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:
-    """The id of a choice that a live answer shows by its id or by its name."""
+    """Return the id of a choice that a live answer gives by id or by name."""
     scope = choice_scope(field)
     if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):
         return planning.book.ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))

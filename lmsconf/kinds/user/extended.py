@@ -1,4 +1,4 @@
-"""People as their extended listing has them, with rights and groups: read once, whoever asks for it first."""
+"""GET /users/extended-info: people with rights and groups, read at most once per reading of a workspace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ MANAGER_OF: Final = "managerOfGroups"
 
 
 class ExtendedInfo:
-    """The extended listing of one reading. manual: waits for the ids of the groups that matter in it.
+    """The extended listing, shared by the jobs of one reading (API specification, Users).
 
-    Most groups in it are smart groups, of which one person can be in hundreds; they are let go as they come.
+    manual: returns the ids of the manual groups, waiting for their listing. Only these groups are kept: most are smart
+    groups, of which one person can be in hundreds.
     """
 
     def __init__(self, api: Api, manual: Callable[[], Collection[str]]) -> None:
@@ -28,7 +29,7 @@ class ExtendedInfo:
         self._groups: dict[tuple[str, str], Json] = {}
 
     def rows(self) -> Rows:
-        """All of it. Raises ApiError where the service refuses or cannot be reached."""
+        """Return the whole listing. Raises ApiError if the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:
                 self._rows = self._api.rows(EXTENDED_INFO, keep=self._kept)
@@ -47,7 +48,7 @@ class ExtendedInfo:
         }
 
     def _of_these(self, groups: list[Json], manual: Collection[str]) -> Iterator[Json]:
-        """Those of these groups, each one object however many people are in it; and what says no id, for later."""
+        """Yield the manual groups, one shared object each to save memory, and items without an id, unchanged."""
         for group in groups:
             if not isinstance(group, dict) or group.get("groupId") is None:
                 yield group

@@ -1,4 +1,4 @@
-"""A person from both sides, in the words of a manifest: only what the entry speaks of."""
+"""Desired and live state of a person under manifest keys, limited to the keys that the entry declares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmsconf.planner.context import PlanContext
 
 
 def wanted_form(planning: PlanContext, declared: DesiredResource, answers: Mapping[str, Said]) -> Form:
-    """The person as the manifest wants them."""
+    """Return the desired state; `answers` are those of `wanted_answers`."""
     spec = cast(Person, declared.spec)
     form: Form = {"email": declared.address.name}
     form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
@@ -34,7 +34,7 @@ def wanted_form(planning: PlanContext, declared: DesiredResource, answers: Mappi
 
 
 def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapping[str, Said]) -> Form:
-    """The live person under the same keys, in the same order."""
+    """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
     form: Form = {"email": row.name}
     form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
     form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
@@ -58,7 +58,7 @@ def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
 
 
 def unread(spec: Person, row: PersonRow) -> str | None:
-    """A manifest key whose live value was not read; None where all are there."""
+    """Return a declared key whose live value was not read, or None if all were."""
     wanted = spec.said & {*TEXTS, "applications", "metadata", "answers"}
     keys = sorted(wanted | (set(RIGHTS) if spec.needs_rights else set()))
     return next((key for key in keys if getattr(row, key) is None), None)

@@ -1,10 +1,10 @@
-"""People, by e-mail: who they are, what they may do, what they answered, and whether they are still here.
+"""People, identified by e-mail: profile, rights, applications, metadata, answers to custom fields, archiving.
 
-What a manifest leaves out is not managed. A person is created only where the project file says `people: {create:
-true}`, and never deleted: an account that is not needed any more is archived.
+Keys that a manifest omits are not managed. A person is created only if the project file has `people: {create: true}`,
+and never deleted: an account that is no longer needed is archived.
 
-Three things that are taken from people count as removals for the guards, beside the applications and the choices of
-several that a list loses: administrator rights, manager rights, and access as a whole, by archiving.
+The guards count as removals: applications, choices of a MULTI_SELECT answer, administrator rights, manager rights, and
+all access, lost by archiving now or at a date.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Users:
     absent_schema: Final = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
 
     def parse(self, entry: Entry) -> Iterator[DesiredResource]:
-        """The person of one manifest entry."""
+        """Yield the person of one manifest entry, and report contradictions in it."""
         only_in = entry.body.get("only_in")
         address = Address.of(USER, email(str(entry.body["email"])))
         spec = parse_person(entry)
@@ -93,7 +93,7 @@ class Users:
         )
 
     def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
-        """Always an error: an account holds certificates and results, and those are not for a manifest to destroy."""
+        """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
         address = Address.of(USER, email(str(entry.body["email"])))
         entry.report(
             Problem(
@@ -109,17 +109,17 @@ class Users:
     def check(
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
-        """Choices of declared fields are looked at when the workspace is known, as the others are."""
+        """Yield nothing: answers are checked at plan time, for declared fields and live ones alike."""
         return iter(())
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """The fields that the person answers."""
+        """Return the custom fields that the person answers."""
         return [Address.of(CUSTOM_FIELD, field) for field in cast(Person, declared.spec).answers]
 
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
     ) -> MatchResult:
-        """By e-mail, without case. Whom no manifest declares is the usual case, and not listed as unmanaged."""
+        """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
         if not declared:
             return MatchResult()
         rows = _nameable(planning, declared)
@@ -130,7 +130,7 @@ class Users:
         return found
 
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Everything that the manifest says of the person."""
+        """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
         declared, row = match.declared, cast("PersonRow | None", match.row)
         spec = cast(Person, declared.spec)
         if row is None and not self._may_come(planning, declared, spec):
@@ -155,7 +155,7 @@ class Users:
         return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
 
     def _may_come(self, planning: PlanContext, declared: DesiredResource, spec: Person) -> bool:
-        """Whether a person who is not live can be created; what is missing is told."""
+        """Return whether a person who is not live can be created, and report why not."""
         if not planning.policy.create_people or spec.flag("archived"):
             near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
             way = "Only the project file can allow to create people, with `people: {create: true}`."
@@ -175,7 +175,7 @@ class Users:
         return not missing
 
     def _refuse_merge(self, planning: PlanContext, declared: DesiredResource, row: PersonRow) -> None:
-        """Where the service merges metadata, nothing can be taken out of it."""
+        """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
         if planning.terms.behaviour("users.update-metadata.mode") != "merge":
             return
         said = cast(Person, declared.spec).metadata
@@ -189,40 +189,40 @@ class Users:
             )
 
     def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """Nobody is deleted."""
+        """Return the e-mail only: people are never deleted."""
         return BeforeAfter(before={"email": gone.row.name}, after=None)
 
     def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Looks whether enough admins are left, and counts the people who lose answers."""
+        """Refuse a plan that leaves too few admins, and count the people who lose answers."""
         refuse_lock_out(planning, identified)
         count_lost_answers(planning, identified)
 
     def action(self, planning: PlanContext, match: Match) -> Action:
-        """A person is changed in place."""
+        """Return UPDATE: a person is changed in place."""
         return Action.UPDATE
 
     def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Nothing: it is never compared with others."""
+        """Return an empty form: people are never compared to find renames."""
         return {}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """Two people are never one."""
+        """Return None: people are never compared to find renames."""
         return None
 
     def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """Create or change; give before taking; archive last."""
+        """Return the calls that create or change the person."""
         return person_steps(planning, match, sides)
 
     def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """An account that was created stays; it can be archived."""
+        """Return how far the change can be reverted: a created account can only be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The id of a new account."""
+        """Return the id of a created account."""
         return learnt_id(at, answer, "userId") if operation == "users.create" else {}
 
     def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """Nobody is deleted."""
+        """Return no calls: people are never deleted."""
         return []
 
 
@@ -230,7 +230,10 @@ _BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource]) -> tuple[PersonRow, ...]:
-    """The live people, without archived accounts whose e-mail somebody active has, unless one is pinned."""
+    """Return live people without placeholders and without archived accounts whose e-mail an active one has.
+
+    A pinned archived account is kept.
+    """
     everybody = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
     rows = [row for row in everybody if not row.stand_in]
     pinned = {one.pin(planning.policy.workspace) for one in declared}
@@ -239,11 +242,11 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource]) -> tup
 
 
 def _taken(before: Form, after: Form) -> frozenset[str]:
-    """What the change takes from the person as a whole: a right, or all access."""
+    """Return the keys whose change takes a right or all access from the person."""
     lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
     if after.get("archived") and not before["archived"]:
         lost.add("archived")
-    # All access ends on that day, be it yesterday; a day that is named anew may be an earlier one.
+    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
     if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
         lost.add(_DATE)
     return frozenset(lost)

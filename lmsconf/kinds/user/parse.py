@@ -1,4 +1,4 @@
-"""What a manifest may say of a person, and how it becomes a value."""
+"""Schema and parsing of a person's manifest entry."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ PROPERTIES: Final[Mapping[str, Json]] = {
         "description": "When the account will be archived; a date means its first second. null: not at all.",
     },
 }
-"""The keys of a person beside those that every kind has."""
+"""JSON Schema of a person's keys, without those common to all kinds."""
 
 
 def parse_person(entry: Entry) -> Person:
-    """What the entry says of the person."""
+    """Parse the entry to a Person; an invalid date is reported and becomes None."""
     body = entry.body
     return Person(
         said=frozenset(body.keys() & PROPERTIES.keys()),
@@ -107,7 +107,7 @@ def _moment(entry: Entry) -> datetime | None:
 
 
 def person_problems(entry: Entry, address: Address, spec: Person) -> Iterator[Problem]:
-    """What the entry says against itself."""
+    """Yield contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for one in sorted(both):
         source = entry.places.find(one, "applications", "exclude")

@@ -1,7 +1,7 @@
-"""What manifests say of people, read the cheaper way.
+"""Read the declared attributes of people with as few requests as possible (API specification, Users).
 
-The listing has names, metadata, answers and dates of everybody. Language and applications stand only in the answer
-about one person; rights do too, and also in the extended listing, a hundred people a call.
+GET /users has names, metadata, answers and dates. Only GET /users/{userId} has language and applications; rights are
+there and in GET /users/extended-info, a page of people per request.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ Data = Mapping[str, Json]
 def read_declared(
     api: Api, planning: PlanContext, found: MatchResult, listing: Listing, rows: Rows, page: int, extended: ExtendedInfo
 ) -> tuple[Listing, Listing | None]:
-    """The listing with what the declarations manage, and who is admin where that had to be counted.
+    """Return the listing with declared attributes, and the listing of admins if the extended listing was read.
 
-    Each person gets what the entry speaks of and nothing else, however it was read, so that reading again for fewer
-    people gives equal rows. page: how many people came in one page.
+    The extended listing is read if its pages are fewer than single requests for rights, or if the declarations alone
+    do not keep enough admins. Rows hold only declared attributes, however they were read, so that reading again for
+    fewer people gives equal rows. page: number of people per page.
     """
     specs = {
         match.row.id: cast(Person, match.declared.spec)
@@ -77,7 +78,10 @@ def read_declared(
 
 
 def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listing, Listing]:
-    """The listing with all that two listings tell; what takes a call a person is left to those who need it."""
+    """Return the listing with all attributes from both listings, and the listing of admins.
+
+    Attributes that take a request per person are left to `read_singly`.
+    """
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = cast("tuple[PersonRow, ...]", listing.rows)
@@ -86,7 +90,7 @@ def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listi
 
 
 def read_singly(api: Api, found: MatchResult, listing: Listing) -> Listing:
-    """The listing with what no listing tells, for those who are declared with it: a call a person."""
+    """Return the listing with declared languages and applications, which take one request per person."""
     specs = {str(one.row.id): cast(Person, one.declared.spec) for one in found.matches if one.row is not None}
     wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
@@ -101,7 +105,7 @@ def read_singly(api: Api, found: MatchResult, listing: Listing) -> Listing:
 def read_manager_rights(
     listing: Listing, declared: Sequence[DesiredResource], workspace: str, extended: ExtendedInfo
 ) -> Listing:
-    """The listing with the rights of everybody whom a list of managers names, under an old e-mail too."""
+    """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroup | SmartGroup))
     named = {one for people in lists if people is not None for one in people.include}
     if not named:
@@ -120,7 +124,7 @@ def _all_listed(data: Data) -> dict[str, object]:
 
 
 def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
-    """The active people with administrator rights."""
+    """Return the listing of active people with administrator rights, by id."""
     active = {row.id: row for row in people if not row.archived}
     found = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
     rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(found) if id in active)
@@ -128,13 +132,13 @@ def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
 
 
 def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
-    """How many people hold each choice."""
+    """Return the number of people who hold each choice, by choice id."""
     held = Counter(choice for row in rows for answer in readable_answers(row) or () for choice in answer.choices)
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
 def _again(found: MatchResult, listing: Listing) -> MatchResult:
-    """The same matches, with rows that hold more."""
+    """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
     matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]
     return MatchResult(matches=matches)

@@ -1,7 +1,7 @@
-"""What the service refuses to people with rights, and what must never happen: that nobody is left who can administer.
+"""Administrator and manager rights: refusals that are certain at plan time, and the minimum number of admins.
 
 An admin cannot be archived, and neither an admin nor a manager can have a custom archive date (API specification,
-States and transitions). Both can be foretold.
+States and transitions).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class _Moves:
 
 
 def later(spec: Person, row: PersonRow | None, key: str) -> bool:
-    """Whether the person will be `admin`, `manager` or `archived`: as the manifest says, else as it is."""
+    """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
     said = spec.flag(key)
     return said if said is not None else bool(getattr(row, key, False))
 
 
 def foretell_rights(planning: PlanContext, match: Match) -> None:
-    """Tells what the service is certain to refuse about a person's rights, and notes who gains or loses them."""
+    """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
     spec, row = cast(Person, match.declared.spec), cast("PersonRow | None", match.row)
     is_admin = later(spec, row, "admin")
     if spec.flag("archived") and row is not None and not row.archived and is_admin:
@@ -57,10 +57,10 @@ def foretell_rights(planning: PlanContext, match: Match) -> None:
 
 
 def refuse_lock_out(planning: PlanContext, identified: MatchResult) -> None:
-    """Stops a plan that takes rights away and leaves fewer admins than the project wants; the last one always stays.
+    """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
 
-    Admins that a manifest keeps or makes count without a look at anybody else. When they are too few, everybody is
-    counted; where that could not be done, nobody loses the rights.
+    Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
+    not count, so that an incomplete listing may block a revocation.
     """
     moves = cast("_Moves | None", planning.notes.get(_MOVES))
     if moves is None or not moves.losses or planning.policy.additive:
@@ -88,13 +88,13 @@ def refuse_lock_out(planning: PlanContext, identified: MatchResult) -> None:
 
 
 def _is_archived(planning: PlanContext, match: Match) -> bool:
-    """Whether the person will be archived once the plan is carried out."""
+    """Return whether the person will be archived after the plan."""
     spec, row = cast(Person, match.declared.spec), cast(PersonRow, match.row)
     return planning.chosen(match.address) and later(spec, row, "archived")
 
 
 def enough_admins(planning: PlanContext, identified: MatchResult) -> bool:
-    """Whether nobody has to be counted: nobody loses the rights, or enough people that are declared keep them."""
+    """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
     matches = [match for match in identified.matches if planning.chosen(match.address)]
     loses = any(
         cast(Person, match.declared.spec).flag("admin") is False and cast(PersonRow, match.row).admin

@@ -1,7 +1,7 @@
-"""The calls that change a person, in the order in which the service and the person can bear them.
+"""The calls that create or change a person, and their order.
 
-Rights are taken away before an archive date is set and before the account is archived. Administrator rights are taken
-from anybody only when everybody who is to have them has them.
+Rights are revoked before an archive date is set and before the account is archived. No administrator right is revoked
+before all of the plan's grants of it are done.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Path = Mapping[str, "str | Ref"]
 
 
 def person_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-    """Create or bring back, say who it is, give, take, and last of all archive."""
+    """Return the calls: create or unarchive, profile, metadata, answers, rights, applications, archive date, archive.
+
+    An archive date is cleared before rights are granted, and set after they are revoked.
+    """
     at, row = match.address, cast("PersonRow | None", match.row)
     spec = cast(Person, match.declared.spec)
     before, after = sides.before or {}, sides.after or {}
@@ -55,7 +58,7 @@ def person_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> lis
         steps.append(_archive_date(planning, path, spec.archive_date, here | _revoked(at)))
     if row is not None and after.get("archived") and not before["archived"]:
         made = frozenset(ref for step in steps for ref in step.makes)
-        # Whoever goes may be an administrator, so those who come are there first.
+        # The person may be an administrator, so new administrators are granted first.
         steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at) | {_ADMINS}, revokes=True))
     return steps
 
@@ -65,7 +68,7 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    """A new account. Nobody is written to: a welcome is for people to give."""
+    """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
     said = {wire: after[key] for key, wire in TEXTS.items()}
     body = planning.terms.body("users.create", email=at.name, **said, sendWelcomeEmail=False)
     return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=vacancy(at))
@@ -74,7 +77,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
 def _profile(
     planning: PlanContext, at: Address, row: PersonRow, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
-    """E-mail, names and language, of an account that is there."""
+    """Yield the changes of e-mail, names and language of an existing account."""
     if before["email"] != after["email"]:
         body = planning.terms.body("users.update-email", email=at.name)
         makes, uses = vacated(USER, row), vacancy(at) | here
@@ -91,7 +94,7 @@ def _profile(
 def _metadata(
     planning: PlanContext, row: PersonRow | None, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
-    """The whole map as it was read, with what the manifest says of it: the service forgets what is left out."""
+    """Yield one call with the live map and the declared keys: the service may replace the whole map."""
     if not _differs(before, after, "metadata"):
         return
     said = cast("Mapping[str, str | None]", after["metadata"])
@@ -103,7 +106,7 @@ def _metadata(
 
 
 def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:
-    """Grants, which a group that the person shall manage waits for, and then what is taken away."""
+    """Yield grants and revocations; adding the person to a list of managers waits for the grants."""
     for key in RIGHTS:
         if not _differs(before, after, key) or (key not in before and not after[key]):
             continue
@@ -120,7 +123,10 @@ def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: 
 def _applications(
     planning: PlanContext, at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
-    """One call for each application that comes or goes. What a new account begins with is not known, so all is said."""
+    """Yield one call per application to add or remove.
+
+    The initial applications of a new account are not specified, so for it all additions and removals are sent.
+    """
     wanted = after.get("applications")
     if not isinstance(wanted, People):
         return
@@ -149,15 +155,15 @@ def _archive_date(
     moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
     makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
     body = planning.terms.body(operation, date=moment)
-    # A date takes access away when it comes; taking one back gives nothing that was lost.
+    # A date revokes access when it is reached; clearing it does not restore access already lost.
     return Step(operation=operation, path=path, body=body, makes=makes, uses=uses, revokes=date is not None)
 
 
 def _cleared(at: Address) -> Ref:
-    """That no archive date stands in the way of rights."""
+    """Return the Ref made by clearing the archive date; grants of rights depend on it."""
     return Ref(at, "(no archive date)")
 
 
 def _revoked(at: Address) -> frozenset[Ref]:
-    """That the person has lost what the plan takes away."""
+    """Return the Ref made by revocations; setting an archive date and archiving depend on it."""
     return frozenset({Ref(at, "(revoked)")})

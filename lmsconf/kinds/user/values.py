@@ -1,4 +1,4 @@
-"""People as values: the live row, what a manifest says of somebody, and what the service says of an administrator."""
+"""Values for people: live rows, declared persons, and the parsing of user objects in responses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up"
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
 _TOLD_BY: Final = ("choices", "choiceIds", "values", "choiceId", "text", "value")
-"""Where an answer may stand within the object that it is; whatever else is there only describes it."""
+"""Keys under which an answer object may hold its value; its other keys are descriptive."""
 Said: TypeAlias = "str | frozenset[str] | None"
-"""What a manifest answers to a field: a choice or a text, several choices, or nothing."""
+"""A declared answer to a field: a choice or a text, several choices, or None for no answer."""
 
 
 class AnswerRow(NamedTuple):
-    """A live answer: the choices, or a text, which may be the name of a choice."""
+    """A live answer: choices, or a text, which may be the name of a choice. `field` is the field's normalized name."""
 
     field: str
     choices: frozenset[str]
@@ -32,18 +32,21 @@ class AnswerRow(NamedTuple):
 
     @property
     def picked(self) -> frozenset[str]:
-        """What was chosen, in a field that has choices: ids, or names where the service shows no more than that."""
+        """The choices, for a field that has choices: ids, or names if the service returns only names."""
         return self.choices or frozenset({self.text} if self.text else ())
 
     @property
     def said(self) -> str:
-        """What was said, in a field of text, which some services show as a list of one."""
+        """The text, for a TEXT field, which some services return as a list of one; "" without an answer."""
         return self.text or (next(iter(self.choices)) if len(self.choices) == 1 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class PersonRow:
-    """A live person. Beyond the first three, a field is None where it was not read or is not set."""
+    """A live person. Beyond the first three, a field is None if it was not read or is not set.
+
+    archive_date: the custom archive date, in epoch milliseconds.
+    """
 
     id: RemoteId
     email: str
@@ -58,17 +61,20 @@ class PersonRow:
     answers: tuple[AnswerRow, ...] | None = None
     archive_date: int | None = None
     stand_in: bool | None = None
-    """True: one of those whom a redacted snapshot only counts in some list. One person may stand behind several."""
+    """True for a placeholder of a person who is only counted in some list of a redacted snapshot.
+
+    Several placeholders may be the same person.
+    """
 
     @property
     def name(self) -> str:
-        """The e-mail in the form in which people are compared."""
+        """The e-mail, normalized for comparison."""
         return email(self.email)
 
 
 @dataclass(frozen=True, slots=True)
 class AdminRow:
-    """Somebody with administrator rights, as a list of everybody shows them."""
+    """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
     id: RemoteId
     name: str
@@ -76,22 +82,22 @@ class AdminRow:
 
 @dataclass(frozen=True, slots=True)
 class HolderRow:
-    """How many people picked a choice; `id` is that of the choice."""
+    """The number of people who hold a choice; `id` is that of the choice."""
 
     id: RemoteId
     people: int
 
     @property
     def name(self) -> str:
-        """A choice goes by its field's name and its own; here only the id counts."""
+        """The id: these rows are found by choice id only."""
         return self.id
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersRow:
-    """What somebody answered, by the names of the fields: None for what cannot be read, an answer or all of them.
+    """A person's answers, as pairs of field name and answer; None for an answer, or all, that cannot be parsed.
 
-    told: whether the list of people said anything about answers.
+    told: whether the row of the listing had `customFields`.
     """
 
     id: RemoteId
@@ -100,7 +106,7 @@ class AnswersRow:
 
     @property
     def name(self) -> str:
-        """A person goes by the id here."""
+        """The id of the person."""
         return self.id
 
 
@@ -108,9 +114,9 @@ class AnswersRow:
 class UnnamedRow:
     """The number of undeclared people in one list of a redacted snapshot.
 
-    kind, of: whose list it is: a group's, a smart group's, a content's, or that of all admins, where `of` is empty.
-    list: which one: members, managers, admins; for assignments of a content, the targetType. unknown: ids that no
-    list of people explains.
+    kind, of: kind and id of the list's owner, a group, smart group or content; `of` is empty for the list of admins.
+    list: members, managers or admins; for assignments of a content, the targetType. unknown: number of ids that are
+    not in the listing of people.
     """
 
     kind: str
@@ -122,18 +128,18 @@ class UnnamedRow:
 
     @property
     def id(self) -> RemoteId:
-        """What the list is told apart by."""
+        """`kind/of/list`, unique per list."""
         return RemoteId(f"{self.kind}/{self.of}/{self.list}")
 
     @property
     def name(self) -> str:
-        """A list has no other name."""
+        """The id: a list has no other name."""
         return self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """What a manifest says of a person. `said` holds its keys; a value that is not said is None."""
+    """A declared person. `said` holds the declared keys of the entry; an undeclared single value is None."""
 
     said: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -144,22 +150,25 @@ class Person:
     archive_date: datetime | None = None
 
     def flag(self, key: str) -> bool | None:
-        """`admin`, `manager` or `archived`; None where it is not said."""
+        """Return `admin`, `manager` or `archived` as declared, or None if it is not."""
         return self.flags.get(key)
 
     @property
     def needs_rights(self) -> bool:
-        """Whether it matters who is admin or manager: to change that, and because either can forbid to archive."""
+        """Whether the live rights must be read: they are declared, or may forbid archiving or an archive date."""
         return not self.said.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
 
 
 def person_row(data: Mapping[str, Json]) -> PersonRow:
-    """A person as the listing shows them; only that listing says who is archived."""
+    """Parse an entry of GET /users (API specification, User list entry): id, e-mail and whether archived.
+
+    GET /users/extended-info does not show who is archived.
+    """
     return PersonRow(RemoteId(text(data, "userId")), label(data, "email"), bool(data.get("archivedAt")))
 
 
 def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
-    """What an entry of the listing says under these manifest keys; it has no language and no rights."""
+    """Parse the values of these manifest keys from an entry of GET /users, which has no language and no rights."""
     found: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
     if "metadata" in keys:
         held = an_object(data.get("metadata") or {}, "the metadata of a user")
@@ -172,9 +181,9 @@ def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, 
 
 
 def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
-    """The answers of a person; None where their inner shape, which is not documented, cannot be read.
+    """Parse a person's answers; None if their shape, which the API specification leaves open, is not recognized.
 
-    Nobody's answers may keep everybody from being read: only who declares them has to know them.
+    Unreadable answers must not fail the reading of all people: only declared ones are needed.
     """
     try:
         return live_answers_of(data)
@@ -183,38 +192,41 @@ def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 
 
 def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
-    """The answers of a person, by the names of the fields. Raises BadAnswer where they cannot be read."""
+    """Parse a person's answers, sorted by field name. Raises BadAnswer for an unrecognized shape."""
     held = an_object(data.get("customFields") or {}, "the answers of a user")
     found = (live_answer(name, held[name]) for name in sorted(held))
     return tuple(answer for answer in found if answer is not None)
 
 
 def live_answer(name: str, value: Json) -> AnswerRow | None:
-    """The answer to one field; None where there is none. Raises BadAnswer where it cannot be read."""
+    """Parse the answer to one field; None for null. Raises BadAnswer for an unrecognized shape."""
     return None if value is None else _answer(name, value)
 
 
 def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
-    """What the answer about one person says under the keys that no listing has."""
+    """Parse language and applications, if among `keys`, from GET /users/{userId}.
+
+    Raises BadAnswer without a list of applicationIds.
+    """
     found: dict[str, object] = {}
     if "language" in keys:
         found["language"] = label(data, "language")
     if "applications" in keys:
         held = data.get("applicationIds")
         if not isinstance(held, list):
-            # Taken for none, all of them would be granted or seem gone.
+            # Read as empty, it would plan a grant of every application, or hide removals.
             raise BadAnswer("an answer about a user came without its list of applicationIds")
         found["applications"] = frozenset(map(str, held))
     return found
 
 
 def rights(data: Mapping[str, Json]) -> dict[str, object]:
-    """Who is admin and who is manager; a flag that is not there is false."""
+    """Parse the flags `admin` and `manager`; a missing one is false."""
     return {key: bool(data.get(key)) for key in RIGHTS}
 
 
 def _answer(name: str, value: Json) -> AnswerRow:
-    """An answer, whose inner shape is not documented: choices as objects, ids or names, one choice, or a text."""
+    """Parse an answer, whose shape the API leaves open: choices as objects, ids or names, one choice, or a text."""
     if isinstance(value, str):
         return AnswerRow(normal(name), frozenset(), value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Notes on lists and mappings that stand line by line → pieces of text."""
+"""Pending edits of block lists and block mappings → text edits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from lmsconf.model.values import Json
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One item of a list with its dash: whole lines from `start` to `end`, with its comment from `comment` on."""
+    """One item of a list: the offset of its dash, and its whole lines from `start` to `end`.
+
+    comment: where the comment lines right above it begin; `start` if there are none.
+    """
 
     dash: int
     comment: int
@@ -23,7 +26,7 @@ class _Row:
 
 
 def list_splices(page: TextBuffer, node: Sequence) -> list[TextEdit]:
-    """Takes items out of a list, and adds some below the last one that stays."""
+    """Return the edits that remove items of a list, and add new ones below the last that remains. Raises Unsafe."""
     rows = list(_rows(page, node))
     if not node.gone and not node.more:
         return []
@@ -48,7 +51,7 @@ def _rows(page: TextBuffer, node: Sequence) -> Iterator[_Row]:
 
 
 def _comment_above(page: TextBuffer, start: int, indent: int) -> int:
-    """Where the comment lines begin that stand right above, as far to the right."""
+    """Return the start of the comment lines right above, if they have the same indent; else `start`."""
     while start:
         above = page.line_start(start - 1)
         line = page.text[above:start]
@@ -59,19 +62,19 @@ def _comment_above(page: TextBuffer, start: int, indent: int) -> int:
 
 
 def _removal(page: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> TextEdit:
-    """Takes one item out: with the comment above it, if comments are about items and this one is about that item."""
+    """Remove one item, with the comment above it if comments in this list are about single items."""
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
     end = row.end
     if _is_blank_above(page, start) or (at == 0 and len(node.gone) < len(rows)):
-        # Of the blank lines around what goes, those above stay; no list begins with one.
+        # Of the blank lines around a removed item those above are kept; a list does not begin with one.
         while end < len(page.text) and not page.text[end : page.line_end(end)].strip() and page.next_line(end) > end:
             end = page.next_line(end)
     return TextEdit(start, end)
 
 
 def _is_about_item(rows: Some[_Row], at: int) -> bool:
-    """A comment above the first of several may be about them all: it is, where no other has one."""
+    """Whether the comment above an item is about it: one above the first item alone may be about the whole list."""
     return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
 
 
@@ -80,7 +83,7 @@ def _is_blank_above(page: TextBuffer, start: int) -> bool:
 
 
 def _emptied(page: TextBuffer, node: Sequence) -> TextEdit:
-    """A list of which nothing is left says so: `[]`, where its key stands."""
+    """Write `[]` after the key of a list that has no items left. Raises Unsafe."""
     pair = _pair_of(node)
     colon = page.skip(pair.key.end, lines=False)
     if page.text[colon : colon + 1] != ":":
@@ -99,7 +102,7 @@ def _pair_of(node: Node) -> Pair:
 
 
 def _new_items(page: TextBuffer, node: Sequence, beside: _Row) -> Iterator[str]:
-    """New items, written the way in which the mappings among the others are."""
+    """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
     indent = page.text[beside.start : beside.dash]
     gap = page.text[beside.dash + 1 : beside.end]
     gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
@@ -118,7 +121,7 @@ def _mapping(raw: Json) -> dict[str, Json]:
 
 
 def mapping_splices(page: TextBuffer, node: Mapping) -> list[TextEdit]:
-    """Takes keys out of a mapping, and adds some below its last one."""
+    """Return the edits that remove keys of a mapping, and add new ones below the last. Raises Unsafe."""
     splices = [_key_removal(page, node, at) for at in sorted(node.gone)]
     if node.more:
         indent = " " * (node.pairs[0].key.outer - page.line_start(node.pairs[0].key.outer))
@@ -133,7 +136,7 @@ def _key_removal(page: TextBuffer, node: Mapping, at: int) -> TextEdit:
     if page.begins_line(start):
         end = max(pair.value.extent, pair.key.end)
         return TextEdit(page.line_start(start), page.next_line(end))
-    # It stands beside a dash: what comes next takes its place there.
+    # The key is on the line of a dash: the next key moves there.
     if at + 1 >= len(node.pairs) or at + 1 in node.gone:
         raise Unsafe(pair.key, "it stands beside a dash")
     return TextEdit(start, node.pairs[at + 1].key.outer)

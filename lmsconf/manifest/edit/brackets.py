@@ -1,4 +1,4 @@
-"""Notes on `[…]` and `{…}` → pieces of text."""
+"""Pending edits of flow style, `[…]` and `{…}` → text edits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmsconf.manifest.edit.tree_builder import Node
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One item, or one key with its value: its text, and where the comma after it stands, if there is one."""
+    """The span of one item, or of one key with its value. comma: the offset of the comma after it, if any."""
 
     start: int
     end: int
@@ -21,7 +21,10 @@ class Part:
 def bracket_splices(
     page: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], gone: Collection[int], more: Sequence[str]
 ) -> list[TextEdit]:
-    """Takes parts out of brackets and adds some at the end, each the way in which the others stand there."""
+    """Return the edits that remove parts within brackets and append new ones, in the layout of the others.
+
+    spans: start and end of each part. gone: indexes of the parts to remove. Raises Unsafe.
+    """
     if page.text[node.start : node.start + 1] not in ("[", "{"):
         raise Unsafe(node, "it has no brackets of its own")
     parts = [_part(page, start, end) for start, end in spans]
@@ -40,7 +43,7 @@ def _part(page: TextBuffer, start: int, end: int) -> Part:
 
 
 def _alone(page: TextBuffer, part: Part) -> bool:
-    """Whether a part has its lines for itself."""
+    """Whether a part shares no line with another."""
     after = page.skip((part.comma or part.end - 1) + 1, lines=False)
     return page.begins_line(part.start) and page.text[after : after + 1] in ("", "\r", "\n", "#")
 
@@ -49,7 +52,7 @@ def _removals(page: TextBuffer, parts: Sequence[Part], gone: Collection[int]) ->
     splices: list[TextEdit] = []
     last = max((at for at in range(len(parts)) if at not in gone), default=-1)
     tail = parts[last + 1 :]
-    # At the end of a line, the comma before goes along: `[a, b]` becomes `[a]`.
+    # At the end of a line the comma before is removed too: `[a, b]` becomes `[a]`.
     if last >= 0 and tail and "\n" not in page.text[parts[last].end : tail[-1].end]:
         end = tail[-1].end if tail[-1].comma is None else tail[-1].comma
         splices.append(TextEdit(parts[last].end, end))
@@ -66,7 +69,7 @@ def _removals(page: TextBuffer, parts: Sequence[Part], gone: Collection[int]) ->
 
 
 def _out_of_line(page: TextBuffer, part: Part) -> TextEdit:
-    """Takes a part out of a line that goes on, or that others began."""
+    """Remove a part from a line that has other parts."""
     end = part.end if part.comma is None else part.comma + 1
     after = page.skip(end, lines=False)
     if page.text[after : after + 1] in ("", "\r", "\n", "#"):
@@ -76,7 +79,7 @@ def _out_of_line(page: TextBuffer, part: Part) -> TextEdit:
 
 
 def _additions(page: TextBuffer, parts: Sequence[Part], last: Part | None, more: Sequence[str]) -> list[TextEdit]:
-    """Adds after the last part that stays. `last` is None where each part had a line, and none of them stays."""
+    """Append parts after `last`, the last remaining one; None if each part had its own line and none remains."""
     if last is None:
         indent = page.text[page.line_start(parts[0].start) : parts[0].start]
         return [page.insertion(page.line_start(parts[0].start), [f"{indent}{text}," for text in more])]

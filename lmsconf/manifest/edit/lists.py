@@ -1,4 +1,4 @@
-"""Lists of people, choices and conditions: what the workspace has more goes in, what it lacks goes out."""
+"""Edits of lists of people, choices and conditions, so that they match the live lists."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from lmsconf.model.names import email, normal
 from lmsconf.model.values import Json
 
 Same = Callable[[Json], Hashable]
-"""Two items are one where this says the same of both; None of what cannot be told."""
+"""Comparison key of an item: items with equal keys are the same; None if it cannot be determined."""
 
 ELSEWHERE: Final = "Change it there by hand, or write the list out here."
 MAY_NOT_BE_EMPTY: Final = ("choices", "conditions")
-"""Lists that a manifest leaves out rather than empty."""
+"""Keys that a manifest leaves out rather than giving an empty list."""
 
 
 def person(item: Json) -> Hashable:
-    """Who is meant: an e-mail without case."""
+    """Compare people by e-mail, ignoring case."""
     return email(item) if isinstance(item, str) else None
 
 
 def choice(item: Json) -> Hashable:
-    """Which choice is meant, whatever else is said of it."""
+    """Compare choices by name, ignoring other keys."""
     name = item.get("name") if isinstance(item, dict) else item
     return normal(name) if isinstance(name, str) else None
 
 
 def condition(item: Json) -> Hashable:
-    """What a condition asks for, its system condition aside; None where it does not write out its choices."""
+    """Compare conditions by field and choices, ignoring the system condition; None if choices are not written out."""
     if not isinstance(item, dict) or not item.keys() <= {"field", "choices", "system_condition"}:
         return None
     choices = item.get("choices", [])
@@ -43,13 +43,18 @@ SAME: Final[dict[str, Same]] = {"members": person, "managers": person, "choices"
 
 
 def change_list(page: YamlEditor, entry: Mapping, key: str, missing: Some[Json], extra: Some[Json]) -> None:
-    """Takes out of the list under a key what is missing in the workspace, and adds what that has beyond it."""
+    """Make the list under a key match the live one. Raises Refused.
+
+    missing: declared items that the live list lacks, which are removed. extra: live items that are not declared, which
+    are added. Of a list with `include` and `exclude`, missing items are removed from `include`, extra ones from
+    `exclude`; the key is removed if nothing remains in either.
+    """
     node = literal(page, entry.get(key), entry)
     if isinstance(node, Mapping) and node.get("include") is None and node.get("exclude") is None:
         raise Refused(f"{key} come from elsewhere", page.where(node), ELSEWHERE)
     if isinstance(node, Mapping):
         _take(page, node.get("include"), node, missing, SAME[key])
-        # What the workspace has, and must not: it is no longer said that it must not.
+        # A live item under `exclude` is no longer excluded.
         _take(page, node.get("exclude"), node, extra, SAME[key])
         if not any(_is_left(node.get(part)) for part in ("include", "exclude")):
             remove_key(page, entry, key)
@@ -60,12 +65,12 @@ def change_list(page: YamlEditor, entry: Mapping, key: str, missing: Some[Json],
 
 
 def _is_left(node: Node | None) -> bool:
-    """Whether a list still names anybody."""
+    """Whether a list has items that are not removed."""
     return node is not None and not (isinstance(node, Sequence) and len(node.gone) == len(node.items))
 
 
 def change_items(page: YamlEditor, node: Node, missing: Some[Json], extra: Some[Json], same: Same) -> None:
-    """The same for a list that names all there is."""
+    """Remove and add items of a list that is complete, without `include` and `exclude`. Raises Refused."""
     _take(page, node, node, missing, same)
     if extra and not isinstance(node, Sequence):
         raise Refused("this list comes from elsewhere", page.where(node), ELSEWHERE)
@@ -75,7 +80,7 @@ def change_items(page: YamlEditor, node: Node, missing: Some[Json], extra: Some[
 
 
 def leave_out_empty(page: YamlEditor, entry: Mapping, key: str, node: Sequence) -> None:
-    """A list that may not be empty is left out where nothing is left in it: then it is not managed."""
+    """Remove the key of an emptied list that must not be empty: it is then not managed."""
     if len(node.gone) == len(node.items) and not node.more:
         remove_key(page, entry, key)
 
@@ -101,7 +106,7 @@ def _take(page: YamlEditor, node: Node | None, above: Node, items: Iterable[Json
 
 
 def literal(page: YamlEditor, node: Node | None, above: Node) -> Node:
-    """The node, if the file says its value right there. Raises Refused."""
+    """Return the node if its value is written there literally. Raises Refused for None, an alias or a variable."""
     if node is None:
         raise Refused("what differs is not written out here", page.where(above), ELSEWHERE)
     if isinstance(node, Alias):
@@ -114,7 +119,7 @@ def literal(page: YamlEditor, node: Node | None, above: Node) -> Node:
 
 
 def set_key(page: YamlEditor, entry: Mapping, key: str, raw: Json) -> None:
-    """A single value under a key, which is added where it is not there."""
+    """Set the value under a key, adding the key if needed. Raises Refused."""
     at = entry.position(key)
     if at is None:
         page.check(entry)
@@ -129,7 +134,7 @@ def set_key(page: YamlEditor, entry: Mapping, key: str, raw: Json) -> None:
 
 
 def remove_key(page: YamlEditor, entry: Mapping, key: str) -> None:
-    """Takes a key out, with its value."""
+    """Remove a key and its value. Raises Refused."""
     at = entry.position(key)
     if at is not None:
         page.check(entry.pairs[at].value)
@@ -140,7 +145,7 @@ Said = dict[str, Json]
 
 
 def change_conditions(page: YamlEditor, entry: Mapping, missing: Some[Json], extra: Some[Json]) -> None:
-    """Conditions on the same field are changed where they stand; others come and go as a whole."""
+    """Edit conditions on a field that has both a declared and a live one; add and remove others. Raises Refused."""
     node = literal(page, entry.get("conditions"), entry)
     if not isinstance(node, Sequence):
         raise Refused("the conditions come from elsewhere", page.where(node), ELSEWHERE)
@@ -160,7 +165,7 @@ def change_conditions(page: YamlEditor, entry: Mapping, missing: Some[Json], ext
 
 
 def _find(page: YamlEditor, node: Sequence, wanted: Said) -> int:
-    """Which item says that condition: with its system condition, else with none."""
+    """Return the index of the item with that condition: with its system condition, else with none. Raises Refused."""
     fit = [
         at
         for at, item in enumerate(node.items)
@@ -179,7 +184,7 @@ def _find(page: YamlEditor, node: Sequence, wanted: Said) -> int:
 
 
 def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
-    """Makes a condition say what another one on the same field says."""
+    """Change a condition to another one on the same field. Raises Refused."""
     old = cast(Said, item.value())
     before, after = _choices(plain_text(old)), _choices(wanted)
     known = {choice(one) for one in before}
@@ -192,7 +197,7 @@ def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
         item.more["choices"] = raw_text(after)
     else:
         remove_key(page, item, "choices")
-    # A condition that says no system condition keeps the one that is live, as long as it says any choice.
+    # A condition without a system condition keeps the live one, if it lists any choice.
     if "system_condition" in old or not after:
         if "system_condition" in wanted:
             set_key(page, item, "system_condition", raw_text(wanted["system_condition"]))

@@ -1,4 +1,4 @@
-"""New texts → files: all of them, or none."""
+"""Write several files: all of them, or none."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 
 
 def save(root: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Writes every file, each in its own mode. Raises LmsconfError and leaves all as they were where one cannot be.
+    """Write every file, keeping its mode. If a write fails, files already written are restored.
 
-    before: what each file held when it was read. One that somebody else has changed since is not written over.
+    before: the content of each file when it was read. Raises LmsconfError, writing nothing, if one was changed since.
     """
-    # A link stays a link: what it leads to is written.
+    # Symbolic links are kept: their targets are written.
     paths = {name: (root / name).resolve() for name in sorted(after)}
     for name, path in paths.items():
         if read_text(path).encode() != before[name]:

@@ -1,4 +1,4 @@
-"""One file as text: its lines, and pieces of text that take the place of others."""
+"""The text of one file, and edits of spans of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmsconf.model.values import Json
 
 
 class Unsafe(Exception):
-    """The notes on a node cannot be carried out without touching more than it. The text says why."""
+    """Raised if the pending edits of a node would affect other text too; `why` gives the reason."""
 
     def __init__(self, node: Node, why: str) -> None:
         super().__init__(why)
@@ -21,7 +21,7 @@ class Unsafe(Exception):
 
 
 class TextEdit(NamedTuple):
-    """What stands from `start` to `end` becomes `text`."""
+    """Replace the text from `start` to `end` by `text`."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class TextEdit(NamedTuple):
 
 
 class TextBuffer:
-    """The text of one file, as if its last line ended as all others do; where it does not, it stays so."""
+    """The text of one file. A missing line break at its end is added for editing, and removed from the result."""
 
     def __init__(self, text: str) -> None:
         self.newline = "\r\n" if "\r\n" in text else "\n"
@@ -37,26 +37,26 @@ class TextBuffer:
         self.text = text if self._is_ended else text + self.newline
 
     def line_start(self, at: int) -> int:
-        """Where the line begins that holds this place."""
+        """Return the start of the line that contains the offset."""
         return self.text.rfind("\n", 0, at) + 1
 
     def line_end(self, at: int) -> int:
-        """Where that line ends, before its line break."""
+        """Return the end of that line, before its line break."""
         end = self.text.find("\n", at)
         end = len(self.text) if end < 0 else end
         return end - 1 if end > at and self.text[end - 1 : end] == "\r" else end
 
     def next_line(self, at: int) -> int:
-        """Where the line after that one begins; the end of the text where there is none."""
+        """Return the start of the next line; the end of the text if there is none."""
         end = self.text.find("\n", at)
         return len(self.text) if end < 0 else end + 1
 
     def begins_line(self, at: int) -> bool:
-        """Whether nothing but space stands before this place in its line."""
+        """Whether only spaces precede the offset in its line."""
         return not self.text[self.line_start(at) : at].strip(" ")
 
     def skip(self, at: int, *, lines: bool = True) -> int:
-        """The next place that is neither space nor comment; in the same line, unless `lines`."""
+        """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
         blank = " \t\r\n" if lines else " \t"
         while at < len(self.text):
             if self.text[at] == "#" and self.text[at - 1 : at] in ("", *" \t\r\n"):
@@ -70,11 +70,11 @@ class TextBuffer:
         return at
 
     def insertion(self, at: int, lines: Iterable[str]) -> TextEdit:
-        """New lines at the beginning of a line."""
+        """Insert lines at the start of a line."""
         return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
 
     def spliced(self, splices: Iterable[TextEdit]) -> str:
-        """The text with all pieces in place. What is taken out twice is taken out once."""
+        """Apply the edits and return the text. Overlapping removals are merged."""
         out, done = [], 0
         for start, end, new in sorted(splices):
             out.append(self.text[done : max(done, start)])
@@ -85,7 +85,7 @@ class TextBuffer:
 
 
 def plain_text(raw: Json) -> Json:
-    """A value that is written as it is, in the shape that the writer escapes itself."""
+    """Unescape `$$(` in raw manifest values, since the YAML writer escapes `$(` itself."""
     if isinstance(raw, str):
         return raw.replace("$$(", "$(")
     if isinstance(raw, list):
@@ -94,7 +94,7 @@ def plain_text(raw: Json) -> Json:
 
 
 def raw_text(value: Json) -> Json:
-    """A value as manifests write it, where `$(` begins a variable."""
+    """Escape `$(`, the start of a variable, in a value."""
     if isinstance(value, str):
         return value.replace("$(", "$$(")
     if isinstance(value, list):
@@ -103,13 +103,13 @@ def raw_text(value: Json) -> Json:
 
 
 def rendered(raw: Json, *, inside: bool) -> str:
-    """A new value in one line. inside: it stands inside brackets."""
+    """Format a raw value on one line. inside: within brackets."""
     value = plain_text(raw)
     return inline(value) if isinstance(value, list | dict) else scalar(value, flow=inside)
 
 
 def replacement(page: TextBuffer, node: Node, raw: Json) -> TextEdit:
-    """What takes the place of a node. A text that was quoted stays quoted the same way."""
+    """Return the edit that replaces a node, keeping its quoting style. Raises Unsafe for a block list or mapping."""
     if not isinstance(node, Scalar) and not getattr(node, "flow", False):
         raise Unsafe(node, "it stands over several lines")
     text = rendered(raw, inside=node.inside)

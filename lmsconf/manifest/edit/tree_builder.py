@@ -1,4 +1,4 @@
-"""YAML → nodes that know where they begin and end, and take notes of what is to change. A door to yaml."""
+"""YAML text → nodes with their start and end offsets, and their pending edits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lmsconf.model.values import Json
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
 """An anchor or a tag, with the space after it."""
 UNCHANGED: Final = object()
-"""Says of a node that nothing else stands in its place."""
+"""Value of `Node.becomes` for a node that is not replaced."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Node:
-    """One value of a file: text from `start` to `end`, without the anchor and tag before it.
+    """One value of a file: the text from `start` to `end`, without the anchor and tag before it.
 
-    outer: where the anchor or tag begins; `start` where there is none. inside: it stands inside brackets. shared: an
-    alias repeats it, or something around it. becomes: what stands in its place once the file is edited.
+    outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. shared:
+    whether an alias repeats it. becomes: its raw replacement, if any.
     """
 
     start: int
@@ -39,26 +39,26 @@ class Node:
     becomes: object = UNCHANGED
 
     def value(self) -> Json:
-        """What it says once the file is edited; texts as they are written, variables included."""
+        """Return the raw value after all pending edits: texts as written, variables included."""
         return self.said() if self.becomes is UNCHANGED else cast(Json, self.becomes)
 
     def said(self) -> Json:
-        """What it says, with the notes on its parts."""
+        """Return the raw value with the pending edits of its parts, ignoring `becomes`."""
         raise NotImplementedError
 
     def parts(self) -> list[Node]:
-        """The nodes right below."""
+        """Return the child nodes."""
         return []
 
     @property
     def extent(self) -> int:
-        """Where its last word ends. The parser lets a block end only where something else begins."""
+        """Return the end of its last scalar: the parser ends a block only where the next token begins."""
         return self.end
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Scalar(Node):
-    """A single value. style: how it is quoted, "" for a plain word."""
+    """A scalar. style: its quote or block sign, empty for a plain scalar."""
 
     text: str
     style: str
@@ -70,7 +70,7 @@ class Scalar(Node):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Alias(Node):
-    """`*name`: another node's value once more."""
+    """An alias, `*name`: the value of another node."""
 
     target: Node
 
@@ -88,7 +88,7 @@ class Pair:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Mapping(Node):
-    """Keys and values. gone: the positions of pairs to take out; more: what to add."""
+    """A mapping. gone: indexes of pairs to remove; more: raw pairs to add."""
 
     flow: bool
     pairs: list[Pair] = field(default_factory=list)
@@ -103,11 +103,11 @@ class Mapping(Node):
         return [part for pair in self.pairs for part in (pair.key, pair.value)]
 
     def get(self, key: str) -> Node | None:
-        """The value under a key, None where there is none."""
+        """Return the value under a key; None if there is none."""
         return next((pair.value for pair in self.pairs if pair.key.text == key), None)
 
     def position(self, key: str) -> int | None:
-        """Which pair has that key."""
+        """Return the index of the pair with that key; None if there is none."""
         return next((at for at, pair in enumerate(self.pairs) if pair.key.text == key), None)
 
     @property
@@ -117,9 +117,9 @@ class Mapping(Node):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Sequence(Node):
-    """Items. gone: the positions of those to take out; more: what to add at the end.
+    """A list. gone: indexes of items to remove; more: raw items to append.
 
-    commented: comments above an item that goes are about that item, and go with it.
+    commented: whether a comment above a removed item is removed with it.
     """
 
     flow: bool
@@ -152,12 +152,12 @@ class _Place(TypedDict):
 
 
 def parse(text: str) -> list[Node]:
-    """The root of each document of a YAML text that the strict reader has accepted."""
+    """Return the root of each document of a YAML text that the strict reader has accepted. Raises LmsconfError."""
     return TreeBuilder(text).run()
 
 
 class TreeBuilder:
-    """Turns the parser's events into nodes."""
+    """Build nodes from parser events."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -206,7 +206,7 @@ class TreeBuilder:
         node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.extent
 
     def _place(self, event: yaml.NodeEvent) -> _Place:
-        """Where a node stands. Anchor and tag belong to its event, but not to what can be replaced."""
+        """Return the position of a node; `start` is after its anchor and tag, which a replacement must keep."""
         begins = cast(yaml.Mark, event.start_mark)
         outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
         start = outer
@@ -241,14 +241,14 @@ class TreeBuilder:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it; what an alias repeats is not below the alias."""
+    """Yield a node and its descendants; the target of an alias is not a descendant of it."""
     yield node
     for part in node.parts():
         yield from walk(part)
 
 
 def around(node: Node) -> Iterator[Node]:
-    """A node and all that it stands in, from the inside out."""
+    """Yield a node and its ancestors, innermost first."""
     at: Node | None = node
     while at is not None:
         yield at

@@ -1,4 +1,4 @@
-"""One manifest: notes on its nodes → its new text, which is read again before anybody gets it."""
+"""Edit one manifest: pending edits on its nodes → its new text, which is parsed again for verification."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BY_HAND = "Change this place by hand, and run it again."
 
 
 class Refused(Exception):
-    """An edit that cannot be made safely; `problem` says where, why, and what to do instead."""
+    """Raised for an edit that cannot be made safely; `problem` has location, reason and hint."""
 
     def __init__(self, message: str, where: SourceLocation, hint: str = BY_HAND, address: str | None = None) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class YamlEditor:
-    """A manifest that takes notes of what is to change in it. name: its path in the project."""
+    """A manifest with pending edits. name: its path in the project."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
@@ -36,20 +36,20 @@ class YamlEditor:
 
     @property
     def text(self) -> str:
-        """The text as it was read."""
+        """The original text."""
         return self._page.text
 
     @cached_property
     def roots(self) -> list[Node]:
-        """The root of each document."""
+        """The root node of each document."""
         return parse(self.text)
 
     def where(self, node: Node) -> SourceLocation:
-        """The place of a node."""
+        """Return the source location of a node."""
         return SourceLocation(self.name, node.line, node.column)
 
     def at(self, where: SourceLocation) -> Node | None:
-        """The value that begins at a place. A mapping begins where its first key does, and is the one that is meant."""
+        """Return the node that begins at a location: the mapping, where its first key begins there too."""
         return self._places.get((where.line, where.column))
 
     @cached_property
@@ -61,7 +61,7 @@ class YamlEditor:
         return places
 
     def check(self, node: Node) -> None:
-        """Raises Refused where a change at the node would change more than that place."""
+        """Check that the node is not shared through an alias. Raises Refused."""
         shared = next((one for one in around(node) if one.shared), None)
         if shared is not None:
             hint = "Write the value out at each place, or change it here by hand for all of them."
@@ -69,11 +69,15 @@ class YamlEditor:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there are any notes."""
+        """Whether there are pending edits."""
         return any(_is_noted(node) for root in self.roots for node in walk(root))
 
     def edited(self) -> bytes:
-        """The file as the notes want it. Raises Refused, or ProblemsFound where that would say something else."""
+        """Return the edited file.
+
+        Raises Refused for an edit that cannot be made in place, and ProblemsFound if the new text does not parse to the
+        expected value.
+        """
         try:
             text = self._page.spliced(piece for root in self.roots for piece in self._pieces(root))
         except Unsafe as unsafe:
@@ -87,7 +91,7 @@ class YamlEditor:
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
-        """The pieces of text that carry the notes out, on the node and below it."""
+        """Yield the text edits of a node and its descendants."""
         if node.becomes is not UNCHANGED:
             yield replacement(self._page, node, node.value())
             return
@@ -128,7 +132,7 @@ def _is_noted(node: Node) -> bool:
 
 
 def become(page: YamlEditor, node: Node, raw: Json) -> None:
-    """Notes that something else is to stand in a node's place."""
+    """Replace the value of a node. Raises Refused."""
     page.check(node)
     if node.value() != raw:
         node.becomes = raw

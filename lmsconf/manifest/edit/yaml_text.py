@@ -1,4 +1,4 @@
-"""Values → the YAML of manifests: short lists in one line, long ones item by item, quotes only where needed."""
+"""Format values as YAML for manifests: short lists on one line, long ones by item, quotes only where needed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lmsconf.manifest.yaml.scalars import FORBIDDEN, meaning
 from lmsconf.model.values import Json
 
 WIDTH: Final = 110
-"""How long a line may be before what it holds is written over several."""
+"""Maximum line length before a list or mapping is written over several lines."""
 _SHORT: Final = 60
 _LONGEST_KEY: Final = 500
-"""YAML finds no key that is much longer."""
+"""YAML does not recognize much longer keys."""
 
-# Plain words that mean nothing to YAML, wherever they stand. Inside brackets commas and brackets end a word.
+# Texts that are safe as plain scalars. Within brackets, commas and brackets end a plain scalar.
 _PLAIN: Final = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s\-]))[^\r\n\t]*")
 _BREAKS: Final = re.compile(r"[\r\n\t\x85\u2028\u2029]|: |:\Z| #|\s\Z")
 _BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
@@ -25,7 +25,7 @@ _UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
 
 
 def is_sayable(value: Json) -> bool:
-    """Whether a manifest can hold the value: no character that has no place in it, no endless text."""
+    """Whether a manifest can contain the value: no forbidden characters, no overlong text."""
     if isinstance(value, dict):
         return all(len(key) <= _LONGEST_KEY and is_sayable(key) and is_sayable(item) for key, item in value.items())
     if isinstance(value, list):
@@ -37,26 +37,26 @@ def is_sayable(value: Json) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether a manifest can call something so: in one line, without tabs."""
+    """Whether the text can be a name in a manifest: not empty, on one line, without tabs."""
     return bool(text) and is_sayable(text) and not any(char in text for char in "\t\r\n")
 
 
 def in_comment(text: str) -> str:
-    """The text as it can stand in a comment, whatever it holds."""
+    """Replace characters that a comment cannot contain by Unicode escapes."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def scalar(value: Json, *, flow: bool) -> str:
-    """One value that is no list and no mapping. `flow`: it stands inside brackets."""
+    """Format a scalar. flow: within brackets."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
-    # A sign that begins a variable stands for itself when it is doubled.
+    # A doubled `$` escapes the start of a variable.
     word = str(value).replace("$(", "$$(")
     return word if _is_plain(word, flow) else json.dumps(word, ensure_ascii=False)
 
 
 def _key(word: str) -> str:
-    """A key; variables have no meaning in it."""
+    """Format a key, in which variables are not substituted."""
     return word if _is_plain(word, flow=True) and word != "<<" else json.dumps(word, ensure_ascii=False)
 
 
@@ -67,7 +67,7 @@ def _is_plain(word: str, flow: bool) -> bool:
 
 
 def inline(value: Json) -> str:
-    """The value in one line, however long."""
+    """Format a value on one line, however long."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)}: {inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -76,7 +76,7 @@ def inline(value: Json) -> str:
 
 
 def entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
-    """One entry of a list: a dash, and its keys below each other."""
+    """Yield the lines of one entry of a list: a dash, and one key below the other."""
     lead = f"{indent}- "
     for key, value in entry.items():
         yield from _member(key, value, lead)
@@ -84,7 +84,7 @@ def entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
 
 
 def _member(key: str, value: Json, lead: str) -> Iterator[str]:
-    """One key with its value: in its own line if that is short and plain to see, else below."""
+    """Yield the lines of one key and its value: on one line if it fits and is easy to read, else below the key."""
     here = " " * len(lead)
     if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{_key(key)}: ", value)):
         yield f"{lead}{_key(key)}:"
@@ -107,7 +107,7 @@ def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
 
 
 def _is_table(items: Sequence[Json]) -> bool:
-    """Whether people would write a line for each item: several mappings, or one that is long."""
+    """Whether to write one item per line: several items with a mapping among them, or a single long mapping."""
     mappings = any(isinstance(item, dict) for item in items)
     return mappings and (len(items) > 1 or len(inline(items[0])) > _SHORT)
 

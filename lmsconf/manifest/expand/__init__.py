@@ -1,1 +1,1 @@
-"""Variables, `for_each`, sets, `except` and CSV files written out, so that entries are plain."""
+"""Expansion of variables, `for_each`, sets, `use`, `except` and CSV files into plain entries."""

@@ -1,4 +1,4 @@
-"""Conditions that are written shorter: those of a set (`use`), and all choices but some (`except`)."""
+"""Short forms of conditions: those of a set (`use`), and all choices but some (`except`)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _Said: TypeAlias = "tuple[str, ...] | None"
 
 @dataclass(slots=True)
 class DeclaredChoices:
-    """The choices of each declared field. A field may be declared differently for different workspaces."""
+    """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
 
     _known: dict[str, set[_Said]] = field(default_factory=dict)
 
     def take(self, body: Map) -> None:
-        """Takes in one field as its entry declares it."""
+        """Add the choices of one field declaration."""
         said = body.get(CHOICES)
         listed = tuple(_name(item) for item in said) if isinstance(said, list) else None
         self._known.setdefault(normal(str(body["name"])), set()).add(listed)
 
     def all_of(self, name: str) -> tuple[str, ...] | str:
-        """All choices of a field, or why they are not known."""
+        """Return all choices of a field, or the reason why they are unknown, as text."""
         found = self._known.get(normal(name))
         if found is None:
             return "is not declared here"
@@ -48,7 +48,7 @@ def _name(item: Json) -> str:
 
 
 class Conditions:
-    """Writes the conditions of an entry out, once all fields and sets are known."""
+    """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
 
     def __init__(self, sets: Sets, choices: DeclaredChoices, report: Report) -> None:
         self._sets = sets
@@ -57,7 +57,7 @@ class Conditions:
         self._told = 0
 
     def expand(self, body: Map, places: EntryPlaces) -> Map | None:
-        """The entry with its conditions written out; None, which is told, where that cannot be done."""
+        """Return the entry with its conditions expanded; None after reporting a problem."""
         own = body.get(CONDITIONS)
         shortened = isinstance(own, list) and any(EXCEPT in cast("Map", one) for one in own)
         if USE not in body and not shortened:
@@ -72,7 +72,7 @@ class Conditions:
         return _with(body, gathered(found)) if self._told == told else None
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
-        """The conditions of a set, each at its own place in the set."""
+        """Return the conditions of a set, each with its location in the set."""
         found = self._sets.find(name, where)
         if found is None:
             self._told += 1
@@ -84,7 +84,7 @@ class Conditions:
         ]
 
     def _plain(self, condition: Map, places: EntryPlaces, path: Trail) -> Map:
-        """The condition with the choices that it means."""
+        """Return the condition with `except` replaced by `choices`."""
         if EXCEPT not in condition:
             return condition
         name = str(condition["field"])
@@ -102,7 +102,7 @@ class Conditions:
         return condition
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntryPlaces, path: Trail) -> Map:
-        """The condition with all choices but those that it names."""
+        """Return the condition with all choices except those it lists."""
         name = quoted(str(condition["field"]))
         said = [normal(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
         for number, item in enumerate(said):
@@ -125,19 +125,19 @@ class Conditions:
 def _but_those(
     before: list[tuple[Json, SourceLocation]], more: list[tuple[Json, SourceLocation]]
 ) -> list[tuple[Json, SourceLocation]]:
-    """The conditions of a set but for those that stand there already: all must hold, and sets may well share one."""
+    """Return the conditions of a set that `before` lacks: conditions are combined with AND, so repeats add nothing."""
     known = {_sense(cast(Map, condition)) for condition, _ in before}
     return [(condition, where) for condition, where in more if _sense(cast(Map, condition)) not in known]
 
 
 def _sense(condition: Mapping[str, Json]) -> str:
-    """What a condition asks, whatever the order of its words."""
+    """Return a comparison key of a condition, independent of the order of its choices."""
     choices = sorted({normal(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
     return repr((normal(str(condition["field"])), choices, condition.get("system_condition")))
 
 
 def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
-    """The mapping with another key and value in place of one that it has."""
+    """Return the mapping with one key replaced by another key and value, at the same position."""
     found = Map(node.source)
     for key, said in node.items():
         found[new if key == old else key] = value if key == old else said
@@ -146,7 +146,7 @@ def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
 
 
 def _with(body: Map, conditions: Seq) -> Map:
-    """The entry with its conditions whole, and no word of sets."""
+    """Return the entry with the given conditions and without `use`."""
     if CONDITIONS not in body:
         return _replaced(body, USE, CONDITIONS, conditions)
     plain = without(body, USE)

@@ -1,4 +1,4 @@
-"""Entries as a plain manifest would say them: sets, `except` and CSV files written out, once all files are read."""
+"""Expansion of sets, `use`, `except` and CSV files into plain entries, once all files are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
 
 
 class Expander:
-    """Knows the sets of all files and the choices of all fields, and writes entries out with them."""
+    """Expand entries, given the sets of all files and the choices of all declared fields."""
 
     def __init__(self, shelf: FileSet, sets: Mapping[str, Shape], report: Report) -> None:
         self._sets = {section: Sets(section, shape, report) for section, shape in sets.items()}
@@ -26,23 +26,26 @@ class Expander:
         self._conditions = Conditions(self._sets[CONDITION_SETS], self._choices, report)
 
     def gather(self, documents: Iterable[Document], variables: Variables) -> None:
-        """Takes in the sets of all documents, since any of them may be used in any file."""
+        """Collect the sets of all documents, since any of them may be used in any file."""
         for document in documents:
             for sets in self._sets.values():
                 sets.gather(document, variables)
 
     def declare(self, body: Map) -> None:
-        """Takes in a field that lists its choices, before any condition is written out."""
+        """Add the choices of a declared field; to be called for all fields before any `expand`."""
         self._choices.take(body)
 
     def expand(self, body: Map, people: tuple[Trail, ...], places: EntryPlaces, *, conditions: bool) -> Map | None:
-        """The entry written out; None, which is told, where that cannot be done."""
+        """Return the expanded entry; None after reporting a problem.
+
+        people: the paths of its lists of people. conditions: whether it has conditions.
+        """
         named = self._people.expand(body, people, places)
         listed = self._files.expand(body, people, places)
         whole = self._conditions.expand(body, places) if conditions else body
         return whole if named and listed else None
 
     def unused(self) -> Iterator[Problem]:
-        """A note for each set that nothing uses."""
+        """Yield a note for each unused set."""
         for sets in self._sets.values():
             yield from sets.unused()

@@ -1,4 +1,4 @@
-"""`for_each`: one entry written out for each value of a list, before anything else is looked at."""
+"""`for_each`: one copy of an entry for each value of a list, made before the entry's shape is checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmsconf.model.values import Json
 
 FOR_EACH: Final = "for_each"
 COPIES: Final = 10_000
-"""How many entries `for_each` may stand for, in all files together."""
+"""Maximum number of entries that `for_each` may expand to, in all files together."""
 FOR_EACH_SCHEMA: Final[dict[str, Json]] = {
     "type": "object",
     "description": "Writes the entry out for each value, which stands in it as $(name); of several names, for each "
@@ -38,9 +38,9 @@ _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry as a plain manifest would say it. `is_whole`: all its variables are known.
+    """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined.
 
-    copy: how many copies of the same entry came before this one.
+    copy: the index of this copy among those of the same entry.
     """
 
     body: Json
@@ -53,7 +53,7 @@ _SHAPE: Final = Shape({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEM
 
 
 class Writer:
-    """Writes entries out: variables, and `for_each`."""
+    """Expand variables and `for_each` in entries."""
 
     def __init__(self, variables: Variables, report: Callable[[Problem], None]) -> None:
         self._variables = variables
@@ -61,7 +61,7 @@ class Writer:
         self._left = COPIES
 
     def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[Entry]:
-        """What one entry of a manifest stands for. Raises Exhausted where that is more than anybody would write."""
+        """Yield the entries that one entry expands to. Raises Exhausted beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(item, source, at, within)
         else:
@@ -99,7 +99,7 @@ class Writer:
                 return
 
     def _wanted(self, item: Map, places: EntryPlaces, within: str) -> Mapping[str, list[Json]] | None:
-        """The values of each name; None where they cannot be had, which is told, or where there are none."""
+        """Return the values of each name; None if there are none, or after reporting a problem."""
         told = self._variables.told
         said = self._variables.written_out(item[FOR_EACH], *_place(item))
         places = places.of(_with(item, said))
@@ -124,12 +124,12 @@ class Writer:
         return lists
 
     def _values(self, name: str, values: Json, places: EntryPlaces) -> list[Json]:
-        """The values as variables have them: a number is a text, as the file spells it."""
+        """Return the values in the form of variables: a number becomes text, as the file spells it."""
         found: list[Json] = []
         for number, value in enumerate(cast("list[Json]", values)):
             word = json.dumps(value) if isinstance(value, int | float) else ""
             spelt = places.written(FOR_EACH, name, number)
-            # An alias is spelt by its name.
+            # For an alias, the file spells only the alias's name.
             found.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
         return found
 
@@ -150,14 +150,14 @@ _UNUSED: Final = "Without it all entries would be the same. Put it into the name
 
 
 def shown(value: Json) -> str:
-    """A value as it stands beside a place: short, in one line, in quotes where it is no plain word."""
+    """Format a value for display beside a location: short, on one line, quoted unless it is a plain word."""
     text = value if isinstance(value, str) else json.dumps(value)
     clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
 
 
 def without(item: Map, *keys: str) -> Map:
-    """The mapping but for some keys, every other part at its place."""
+    """Return the mapping without some keys; all other parts keep their positions."""
     kept = Map(item.source)
     marks: list[Mark] = []
     for number, (key, value) in enumerate(item.items()):
@@ -170,7 +170,7 @@ def without(item: Map, *keys: str) -> Map:
 
 
 def _with(item: Map, said: Json) -> Map:
-    """The entry with its `for_each` written out."""
+    """Return the entry with `for_each` replaced by its expansion."""
     copy = Map(item.source)
     copy.update(item)
     copy[FOR_EACH] = said
@@ -183,5 +183,5 @@ def _place(item: Map) -> tuple[Source, Mark]:
 
 
 def _size(node: Json) -> int:
-    """How many values a value holds, itself counted."""
+    """Count the values in a value, itself included."""
     return 1 + sum(_size(child) for _, child, _ in parts(node)) if isinstance(node, Map | Seq) else 1

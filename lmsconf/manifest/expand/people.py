@@ -1,4 +1,4 @@
-"""Lists of people from CSV files: `{file, column, where, allow_empty}` wherever a list of people may stand."""
+"""Lists of people from CSV files: `{file, column, where, allow_empty}` in place of a list of people."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _LONGEST_ADDRESS = 320
 
 
 MOST_PEOPLE: Final = 2_000_000
-"""How many rows of CSV files all lists may take together."""
+"""Maximum number of CSV rows that all lists may take together."""
 _Row: TypeAlias = "tuple[int, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A CSV file as read: the line of its header, its columns, and its rows with the line on which each begins.
+    """A CSV file: the line of its header, its columns, and its rows, each with the line on which it begins.
 
-    Cells are trimmed, and NFC.
+    Cells are trimmed and in Unicode NFC.
     """
 
     sheet: Sheet
@@ -45,7 +45,7 @@ class _Table:
 
 
 class _Cells(Source):
-    """Stands for one column of a CSV file: each mark is a line."""
+    """Source of one column of a CSV file: each mark is a line."""
 
     def __init__(self, sheet: Sheet, column: int) -> None:
         super().__init__(sheet.path)
@@ -53,12 +53,12 @@ class _Cells(Source):
         self._column = column
 
     def where(self, at: Mark) -> SourceLocation:
-        """The place of the cell on that line."""
+        """Return the location of the cell on that line."""
         return self._sheet.where(line_of(at), self._column)
 
 
 class _Wrong(Exception):
-    """A list that cannot be made; the problem says why. None: it was told before."""
+    """Raised for a list that cannot be built. problem: the reason; None if it was reported before."""
 
     def __init__(self, problem: Problem | None) -> None:
         super().__init__(problem.message if problem else "")
@@ -67,7 +67,7 @@ class _Wrong(Exception):
 
 @dataclass(slots=True)
 class PeopleFiles:
-    """Reads the CSV files that manifests name, each of them once."""
+    """Read the CSV files that manifests refer to, each once."""
 
     shelf: FileSet
     report: Callable[[Problem], None]
@@ -76,7 +76,7 @@ class PeopleFiles:
     _left: int = MOST_PEOPLE
 
     def expand(self, body: Map, trails: Iterable[Trail], places: EntryPlaces) -> bool:
-        """Puts e-mails in place of every CSV file that the entry names; False if one of them could not be read."""
+        """Replace every CSV reference in the entry by its e-mails, in place; return False if one could not be read."""
         whole = True
         for trail in trails:
             for node, step, path in reached(body, trail, ()):
@@ -91,7 +91,7 @@ class PeopleFiles:
         return whole
 
     def _people(self, said: Map, path: Trail, places: EntryPlaces) -> Seq:
-        """The addresses of the rows that are asked for, each at the line of the CSV file where it stands."""
+        """Return the addresses in the selected rows, each located in its line of the CSV file."""
         table = self._table(said, path, places)
         column = _column(table, str(said["column"]), places.at(*path, "column"))
         asked = [
@@ -115,7 +115,7 @@ class PeopleFiles:
         return people
 
     def _where(self, table: _Table, asked: Sequence[tuple[int, str]]) -> Sequence[_Row]:
-        """The rows with those values. Many lists ask a large file for different values of the same columns."""
+        """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
         if not asked:
             return table.rows
         columns = tuple(number for number, _ in asked)
@@ -128,7 +128,7 @@ class PeopleFiles:
         return self._indexes[key].get(tuple(value for _, value in asked), [])
 
     def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
-        """Whether a cell holds an address; if not, that is told at its place."""
+        """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
         if not address:
             where = table.sheet.where(line, column)
@@ -145,7 +145,7 @@ class PeopleFiles:
         return False
 
     def _table(self, said: Map, path: Trail, places: EntryPlaces) -> _Table:
-        """The CSV file that is named, from inside the project."""
+        """Return the parsed CSV file. Raises _Wrong if it is missing, outside the project or unreadable."""
         name, where = str(said["file"]), places.at(*path, "file")
         target = (self.shelf.root / places.at().file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
@@ -184,7 +184,7 @@ class PeopleFiles:
 
 
 def people_trails(schema: Mapping[str, Json]) -> tuple[Trail, ...]:
-    """The ways from an entry to each list of people in it, as the schema marks them with `x-people`."""
+    """Return the paths from an entry to its lists of people, which its schema marks with `x-people`."""
     return tuple(dict.fromkeys(_trails(schema, ())))
 
 
@@ -201,7 +201,7 @@ def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
 
 
 def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
-    """Every mapping and key that a trail leads to in this entry."""
+    """Yield each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
     if step == ANY_ITEM:
         for number, item in enumerate(node if isinstance(node, list) else ()):
@@ -214,7 +214,7 @@ def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, T
 
 
 def _parsed(path: str, text: str) -> _Table:
-    """The table in a CSV text. Raises _Wrong at the line that cannot be read."""
+    """Parse CSV text. Raises _Wrong with the line that cannot be parsed."""
     sheet = Sheet(path, text)
     if found := FORBIDDEN.search(text):
         message, where = f"the character U+{ord(found[0]):04X} has no place here", sheet.place(found.start())
@@ -229,12 +229,12 @@ def _parsed(path: str, text: str) -> _Table:
 
 
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns but for those without a name at the end, in which nobody would look for a cell."""
+    """Drop trailing columns without a name."""
     return header[: max(number for number, name in enumerate(header, start=1) if name)]
 
 
 def _shifted(table: _Table) -> Iterator[Problem]:
-    """Rows with a cell beyond the last column: a separator inside a cell may have moved all that follow it."""
+    """Report rows with a cell beyond the last column: an unquoted separator may have shifted their cells."""
     for line, cells in table.rows:
         if any(cells[len(table.columns) :]):
             yield Problem(
@@ -246,12 +246,12 @@ def _shifted(table: _Table) -> Iterator[Problem]:
 
 
 def _beyond(table: _Table, cells: tuple[str, ...]) -> int:
-    """The first cell beyond the columns that holds anything."""
+    """Return the index of the first non-empty cell beyond the named columns."""
     return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
 
 
 def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Rows that hold anything, with the line on which each begins."""
+    """Yield the rows that are not empty, each with the line on which it begins. Raises _Wrong."""
     line = 1
     try:
         reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
@@ -267,7 +267,7 @@ def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def _column(table: _Table, name: str, where: SourceLocation) -> int:
-    """Which column has that name. Raises _Wrong when none has, or several have."""
+    """Return the index of the column with that name. Raises _Wrong if none or several have it."""
     name = normal(name)
     if table.columns.count(name) == 1:
         return table.columns.index(name)

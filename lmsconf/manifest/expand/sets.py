@@ -1,4 +1,4 @@
-"""Sets: people and conditions that are written once, under a name, and used wherever such lists may stand."""
+"""Named sets of people and of conditions, defined once and referenced wherever such lists are allowed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ SET: Final = "set"
 ALLOW_EMPTY: Final = "allow_empty"
 Report: TypeAlias = Callable[[Problem], None]
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
-"""What stands where a list is that is empty only because a variable in it is."""
+"""Matches the text of a list that is not empty as written, and so was emptied by its variables."""
 _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set"}
 
 
 @dataclass(slots=True)
 class _Set:
-    """One set: what it holds, None where that cannot be used; where its name stands; whether anything uses it."""
+    """One set. value: its content; None if it is invalid. where: the location of its name.
+
+    source and at: the position of its value. used: whether anything references it.
+    """
 
     value: Json
     where: SourceLocation
@@ -45,7 +48,7 @@ class _Set:
 
 @dataclass(slots=True)
 class Sets:
-    """The sets of one section, over all files."""
+    """The sets of one section, from all files."""
 
     section: str
     shape: Shape
@@ -53,7 +56,7 @@ class Sets:
     _known: dict[str, _Set] = field(default_factory=dict)
 
     def gather(self, document: Document, variables: Variables) -> None:
-        """Takes in the sets of one document. The same name twice is an error, wherever it stands."""
+        """Add the sets of one document. A name defined twice, in any files, is an error."""
         said = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(said, Map):
             return
@@ -82,7 +85,7 @@ class Sets:
         return _Set(None if findings or variables.told != told else whole, where, source, at)
 
     def find(self, name: str, where: SourceLocation) -> _Set | None:
-        """The set of that name; None, which is told, if there is none."""
+        """Return the set with that name; None after reporting that there is none."""
         found = self._known.get(normal(name))
         if found is None:
             hint = did_you_mean(name, self._known) or self._way_out()
@@ -95,7 +98,7 @@ class Sets:
         return f"There is {', '.join(self._known)}." if self._known else f"Write it under {self.section}:."
 
     def unused(self) -> Iterator[Problem]:
-        """A note for each set that nothing uses."""
+        """Yield a note for each unused set."""
         for name, one in self._known.items():
             if not one.used:
                 yield Problem(
@@ -115,7 +118,7 @@ class Sets:
 
 
 class PeopleSets:
-    """Puts the people of a set in place of `{set: NAME}`, as a whole list or as an item of one."""
+    """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
 
     def __init__(self, sets: Sets, files: PeopleFiles) -> None:
         self._sets = sets
@@ -123,7 +126,7 @@ class PeopleSets:
         self._people: dict[str, Seq | None] = {}
 
     def expand(self, body: Map, trails: tuple[Trail, ...], places: EntryPlaces) -> bool:
-        """Puts people in place of every set that the entry names; False if one cannot be had, or nobody is left."""
+        """Replace every set reference in the entry, in place; return False if a set is unknown, invalid or empty."""
         whole = True
         for trail in trails:
             for node, step, path in reached(body, trail, ()):
@@ -142,11 +145,11 @@ class PeopleSets:
         return whole
 
     def _tell_nobody(self, what: str, where: SourceLocation, hint: str) -> None:
-        """A list that comes out empty where nobody sees it is an error, as it is for a CSV file."""
+        """Report a list that expansion made empty: an error unless allowed, as it is for a CSV file."""
         self._sets.report(Problem(code="people/nobody", message=f"{what} nobody", hint=hint, source=where))
 
     def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
-        """A list in which sets stand beside people, each person at the place where the e-mail is written."""
+        """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
         listed: list[tuple[Json, SourceLocation]] = []
         whole = True
         for number, item in enumerate(items):
@@ -159,7 +162,7 @@ class PeopleSets:
         return gathered(listed) if whole else None
 
     def _named(self, said: Map, places: EntryPlaces, path: Trail) -> Seq | None:
-        """The people of a set. It names somebody, or it is said at its file or here that this may not be."""
+        """Return the people of a set. An empty one is an error without `allow_empty` at the reference or its file."""
         name = normal(str(said[SET]))
         found = self._sets.find(name, places.at(*path, SET))
         if found is None:
@@ -175,7 +178,7 @@ class PeopleSets:
         return people
 
     def _read(self, found: _Set) -> Seq | None:
-        """The people of a set, read from its file if it names one."""
+        """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
         if isinstance(found.value, Map):
             holder = Map(found.source)
             holder[SET] = found.value
@@ -186,7 +189,7 @@ class PeopleSets:
 
 
 def names_of(said: Mapping[str, Json], key: str) -> list[tuple[str, Trail]]:
-    """The names under a key that holds one or a list of them, each with the way to it."""
+    """Return the names under a key that holds one name or a list, each with its path."""
     value = said[key]
     if isinstance(value, list):
         return [(str(item), (key, number)) for number, item in enumerate(value)]

@@ -1,8 +1,8 @@
-"""Variables: what `$(name)` stands for in manifests, written out with every place kept.
+"""Substitution of variables, `$(name)`, with all source positions kept.
 
-A text that is nothing but `$(name)`, without quotes, becomes what the variable is: a text, true or false, or a list,
-whose items become part of the list around them.
-Inside a longer text it is put in as text. `$$(` is a literal `$(`. Numbers are texts, since no key takes a number.
+An unquoted text that is exactly `$(name)` becomes the variable's value: a text, a boolean, or a list, whose items are
+spliced into the list around them. Inside a longer text the value is inserted as text. `$$(` is a literal `$(`.
+Numbers are texts, since no key takes a number.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import Json
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
-"""How many characters texts with variables may come to, in all files together."""
+"""Maximum total length of texts with variables after substitution, in characters, in all files together."""
 VALUES: Final = 1_000_000
-"""How many values lists may come to that variables and `for_each` stand for, in all files together."""
+"""Maximum number of values that variables and `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 _WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
 _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
@@ -30,7 +30,7 @@ _IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
 class Exhausted(Exception):
-    """Variables stand for more than anybody would write; `problem` says where that began to be so."""
+    """Raised when expansion exceeds a limit; `problem` has the location where it was exceeded."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -39,13 +39,13 @@ class Exhausted(Exception):
 
 @dataclass(slots=True)
 class Room:
-    """What variables and `for_each` may still come to, in all files together."""
+    """The remaining limits of expansion, for all files together."""
 
     characters: int = WRITTEN_OUT
     values: int = VALUES
 
     def take(self, values: int, where: SourceLocation) -> None:
-        """Counts values that something stands for. Raises Exhausted where there are too many."""
+        """Subtract from the remaining number of values. Raises Exhausted if there are too many."""
         self.values -= values
         if self.values < 0:
             message = f"variables and for_each stand for more than {VALUES:,} values"
@@ -55,9 +55,9 @@ class Room:
 
 @dataclass(slots=True)
 class Variables:
-    """What each name stands for, and what is told of those that stand for nothing.
+    """The values of variables, by name.
 
-    each: the values of `for_each` for which something is written out; it goes into places. `told` counts problems.
+    each: the values of `for_each` for the current copy, shown in source locations. told: problems reported so far.
     """
 
     values: Mapping[str, Json]
@@ -67,17 +67,20 @@ class Variables:
     told: int = 0
 
     def also(self, more: Mapping[str, Json], each: str) -> Variables:
-        """These variables and some more, which have one value each."""
+        """Return these variables and some more, as used for one copy of a `for_each` entry."""
         return Variables({**self.values, **more}, self.report, each, self.room)
 
     def written_out(self, node: Json, source: Source, at: Mark) -> Json:
-        """The value with its variables put in. What holds none is the very same value, whoever else holds it too."""
+        """Return the value with variables substituted; the same object if it contains none. Raises Exhausted.
+
+        Undefined variables are reported and left as they are.
+        """
         if isinstance(node, str):
             return self._text(node, source, at) if OPENS in node else node
         return self._parts(node) if isinstance(node, Map | Seq) else node
 
     def _parts(self, node: Map | Seq) -> Json:
-        """The same node if nothing in it changes, otherwise another."""
+        """Substitute in a list or mapping; return the same node if nothing changes."""
         if not node.source.opens:
             return node
         changed: dict[str | int, Json] = {}
@@ -101,7 +104,7 @@ class Variables:
         return _listed(value, source, at)
 
     def _inside(self, text: str, source: Source, at: Mark) -> str:
-        """A text with its variables put in, within bounds: a few bytes could stand for gigabytes."""
+        """Insert variables into a text, within limits: a few bytes could expand to gigabytes. Raises Exhausted."""
         found = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
         size = len(text) + sum(len(str(self.values.get(name, ""))) for name in found)
         self.room.characters -= size
@@ -118,7 +121,7 @@ class Variables:
             return str(value).lower()
         if isinstance(value, str):
             return value
-        # What is wrong with a name is so for all values of `for_each`, and is told without them.
+        # Located without the values of `for_each`: the problem is the same for all of them.
         problem = self._undefined(found) if value is None else _a_list(found[0])
         self.told += 1
         self.report(replace(problem, source=source.where(at)))
@@ -136,7 +139,7 @@ class Variables:
 
 
 def names_in(node: Json) -> Iterator[str]:
-    """Every name that stands somewhere in a value as `$(name)`."""
+    """Yield every name that a value refers to as `$(name)`."""
     if isinstance(node, str):
         yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
     elif isinstance(node, Map | Seq):
@@ -145,7 +148,7 @@ def names_in(node: Json) -> Iterator[str]:
 
 
 def parts(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
-    """Each part of a list or mapping: its number or key, its value, and where that stands."""
+    """Yield each part of a list or mapping: its index or key, its value, and the mark of the value."""
     marks, first = node.source.marks, node.first
     if isinstance(node, Map):
         for number, (key, value) in enumerate(list(node.items())):
@@ -161,12 +164,12 @@ def _a_list(shown: str) -> Problem:
 
 
 def _is_plain(source: Source, at: Mark) -> bool:
-    """Whether the text that stands there is written without quotes."""
+    """Whether the text at that position is written without quotes."""
     return not _LEAD.sub("", source.rest(at), count=1).startswith(_IN_QUOTES)
 
 
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
-    """A list that stands as a whole where its variable does."""
+    """Build a list whose items all have the position of its variable."""
     found = Seq(source)
     found.extend(items)
     settle(found, [at] * len(items))
@@ -174,7 +177,7 @@ def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
 
 
 def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
-    """The mapping with other values at the same places."""
+    """Return the mapping with some values replaced, at the same positions."""
     copy = Map(node.source)
     copy.update(node)
     copy.update(cast("Mapping[str, Json]", changed))
@@ -183,7 +186,7 @@ def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
-    """The list with other items. Those of a variable that is a list stand where the variable does."""
+    """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
     copy, marks = Seq(node.source), list[Mark]()
     for number, item, at in parts(node):
         new = changed.get(number, item)

@@ -1,1 +1,1 @@
-"""Schema and cross-reference checks, and what to write instead."""
+"""Schema validation, cross-resource checks, and suggestions of what to write instead."""

@@ -1,6 +1,7 @@
-"""Values against a JSON Schema. The door to jsonschema.
+"""Validation of values against a JSON Schema. The only module that imports jsonschema.
 
-A compiled gate lets sound values through, twelve times as fast; jsonschema looks only at those that did not pass.
+A validator compiled by fastjsonschema accepts valid values, twelve times as fast; jsonschema examines only those that
+it rejects.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 
 _PROSE = frozenset(["description", "title", "examples"])
 _FREE = frozenset(["column", "system_condition", "where"])
-"""Keys whose texts are no names: the service, or the header of a CSV file, may have them on several lines."""
+"""Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
 _NO_NAME: dict[str, Json] = {"not": {"type": "string", "pattern": r"[\t\r\n]"}}
-"""What refuses a text that cannot be a name: it goes over several lines, or holds a tab."""
+"""Schema keywords that reject a text which cannot be a name: one with a line break or a tab."""
 _NAME = r"^[^\t\r\n]*\Z"
-"""The same for the gate, which would raise and catch an error for each sound name if it were told what not to take."""
+"""The same as a pattern for fastjsonschema, whose `not` would raise and catch an error for each valid name."""
 
 
 class Shape:
-    """One schema. Nothing is compiled or imported before the first value comes.
+    """One schema, compiled when the first value is checked.
 
-    Schemas keep to keywords that all drafts share, since the gate knows no newer one than draft 7.
-    names: whether a text that may not be empty, and a free key, is a name: one line, without tabs.
+    Schemas use only keywords that all drafts share, since fastjsonschema supports none newer than draft 7.
+    names: whether a non-empty text, and a free key, must be a name: one line, without tabs.
     """
 
     def __init__(self, schema: Schema, *, names: bool = True) -> None:
@@ -39,7 +40,7 @@ class Shape:
         self._names = names
 
     def findings(self, value: Json) -> list[Finding]:
-        """Everything that is wrong with the value, in the order in which it stands there; nothing for most."""
+        """Return all findings against the value, in its order; empty if it is valid."""
         return [] if self._passes(value) else self._rejected(value)
 
     def _passes(self, value: Json) -> bool:
@@ -50,7 +51,7 @@ class Shape:
         return True
 
     def _rejected(self, value: Json) -> list[Finding]:
-        """What jsonschema has against a value: its word counts, the gate only spares it the sound ones."""
+        """Return jsonschema's findings, which are authoritative: the compiled validator only filters valid values."""
         from jsonschema import Draft202012Validator
 
         errors = Draft202012Validator(self._strict).iter_errors(value)
@@ -77,7 +78,7 @@ class Shape:
 
 
 def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
-    """The same schema, that refuses what cannot be a name, and a line break at the end of what has a pattern."""
+    """Make a schema reject texts that cannot be names, and a line break at the end of a text with a pattern."""
     found: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("oneOf", "anyOf"):
@@ -86,10 +87,10 @@ def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
             below = cast("Mapping[str, Schema]", part).items()
             found[key] = {name: _strict(inner, names=names and name not in _FREE) for name, inner in below}
         elif key in ("items", "additionalProperties") and isinstance(part, dict):
-            # What stands under free keys is what they mean: an answer, an id.
+            # Values under free keys are no names, but answers or ids.
             found[key] = _strict(part, names=names and key == "items")
         elif key == "pattern":
-            # To Python a dollar sign also stands before a line break that ends the text.
+            # In Python `$` also matches before a line break at the end of the text.
             found[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
         else:
             found[key] = part
@@ -101,10 +102,9 @@ def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
 
 
 def _for_gate(schema: Schema) -> dict[str, Json]:
-    """The same schema in words that the gate is quick with.
+    """Rewrite a schema for fast validation by fastjsonschema.
 
-    No value fits two branches of our unions, so the first that fits will do. A constant comes with its type, since
-    to Python 1 and true are equal.
+    `oneOf` becomes `anyOf`: no value fits two branches of our unions. `const` gets a type, since 1 == True in Python.
     """
     quick: dict[str, Json] = {}
     for key, part in schema.items():
@@ -123,7 +123,7 @@ def _for_gate(schema: Schema) -> dict[str, Json]:
 
 
 def _findings(error: ValidationError, root: Schema) -> Iterator[Finding]:
-    """What one error of jsonschema comes down to: for a union, the errors of the branch that was meant."""
+    """Convert one jsonschema error to findings; for a union, to the errors of the branch that was meant."""
     if error.validator not in ("oneOf", "anyOf"):
         yield _finding(error, str(error.validator), error.validator_value, root)
         return
@@ -140,7 +140,7 @@ def _findings(error: ValidationError, root: Schema) -> Iterator[Finding]:
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:
-    """Which branch of a union the value was meant for: the one that has its type, a mapping also a key of it."""
+    """Return the index of the only branch that has the value's type and, for a mapping, one of its keys; else None."""
     typed = [number for number, branch in enumerate(branches) if types_of(value) & types_of_schema(branch)]
     if isinstance(value, dict):
         telling = keys_of if len(typed) == 1 else heads
@@ -163,11 +163,11 @@ def _finding(error: ValidationError, keyword: str, wanted: object, root: Schema)
 
 
 def _is_needed(error: ValidationError, root: Schema) -> bool:
-    """Whether the value stands under a key that its mapping cannot do without."""
+    """Whether the value is under a required key."""
     node, holder, key = cast("dict[str | int, Json]", root), root, ""
     steps = list(error.absolute_schema_path)
     for number, step in enumerate(steps[:-1]):
-        # The path of an error leaves out where it was referred elsewhere.
+        # The schema path of an error omits the `$ref` that it passes through.
         if "$ref" in node:
             name = str(node["$ref"]).removeprefix("#/$defs/")
             node = cast("dict[str | int, Json]", cast(Schema, root["$defs"])[name])

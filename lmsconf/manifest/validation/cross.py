@@ -1,4 +1,4 @@
-"""What only all declarations together can show: the same resource twice, or declared and absent, or nearly so."""
+"""Checks across all declarations: declared twice, both declared and absent, or with names that look alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 def problems(
     declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry], kinds: Mapping[str, Kind]
 ) -> Iterator[Problem]:
-    """Everything that is wrong between declarations, as far as it can be told without the workspace."""
+    """Yield every problem between declarations that can be found without the workspace, kinds' own checks included."""
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared, kinds)
@@ -60,9 +60,9 @@ def _both(declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]) ->
 
 
 def _alike(declared: Sequence[DesiredResource], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
-    """Names that a person takes for the same. An `id:` on either says that they are not.
+    """Report names that look the same to a reader, unless either resource has an `id:`.
 
-    What only ties others together has no name of its own: two contents may well differ by case alone.
+    Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
     named = (one for one in declared if not one.pins and not kinds[one.address.kind].is_relation)
     for group in _by(named, lambda one: (one.address.kind, look(one.address.text))).values():
@@ -79,7 +79,7 @@ def _alike(declared: Sequence[DesiredResource], kinds: Mapping[str, Kind]) -> It
 
 
 def _meet(one: DesiredResource, other: DesiredResource | DeleteEntry) -> bool:
-    """Whether some workspace sees both."""
+    """Whether there is a workspace that both apply to."""
     return one.only_in is None or other.only_in is None or not one.only_in.isdisjoint(other.only_in)
 
 

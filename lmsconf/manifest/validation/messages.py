@@ -1,4 +1,4 @@
-"""One finding of the schema in the manifest's words: what is wrong, and what to write instead."""
+"""Schema findings → problems in the manifest's terms: what is wrong, and what to write instead."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a schema says against a value: the keyword and what it wants, the value, and the way to it.
+    """One schema violation: the keyword and its value, the rejected value, its schema, and its path.
 
-    among: the branches of the union of which the schema is one. needed: whether the key of the value must be there.
+    among: the branches of the union that the schema is one of. needed: whether the key of the value is required.
     """
 
     path: Trail
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A problem without its place in the files."""
+    """A problem before its code gets the area, and its message the prefix."""
 
     code: str
     message: str
@@ -56,7 +56,10 @@ class Fault:
 def problems(
     finding: Finding, places: EntryPlaces, *, within: str | None, area: str, address: str | None
 ) -> Iterator[Problem]:
-    """The problems that a finding comes down to; `within` opens the message, `area` the code."""
+    """Convert a finding to problems.
+
+    within: prefix of the message. area: first part of the code. address: of the resource, if it is known.
+    """
     for fault in _WORDINGS[finding.keyword](finding, places):
         yield Problem(
             code=f"{area}/{fault.code}",
@@ -68,7 +71,7 @@ def problems(
 
 
 def label(path: Trail) -> str:
-    """What a person calls the value at `path`: its keys; the place in the file tells which item of a list it is."""
+    """Name the value at `path` by its keys; the index of an item is left out, since the location shows it."""
     keys = ".".join(str(step) for step in path if isinstance(step, str))
     if path and isinstance(path[-1], int):
         return f"an item of {keys}" if keys else "an item"
@@ -94,7 +97,7 @@ def _strange(value: Json, schema: Mapping[str, Json]) -> list[str]:
 
 
 def _patterned(key: str, schema: Mapping[str, Json]) -> bool:
-    # The only pattern for keys is "begins with": anchors' home `x-`.
+    # The only pattern of keys is a prefix: `x-`, for anchors.
     patterns = cast("Mapping[str, Json]", schema.get("patternProperties", {}))
     return any(key.startswith(pattern.removeprefix("^")) for pattern in patterns)
 
@@ -104,7 +107,7 @@ def _type(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 
 
 def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> Fault:
-    """A value of the wrong type, with what to write instead where that can be told."""
+    """A value of the wrong type, with what to write instead where that can be derived."""
     value, name, where = finding.value, label(finding.path), places.at(*finding.path)
     wanted = f"{name} must be {either(_described(branches))}"
     if value is None:
@@ -130,7 +133,7 @@ def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> 
 
 
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
-    """How to write a number, a boolean or null where any text will do."""
+    """Return the hint for a number, boolean or null where free text is accepted."""
     free = next((branch for branch in branches if is_free_text(branch)), None)
     if free is None or not _UNQUOTED.isdisjoint(types_of_any(branches)):
         return None
@@ -140,7 +143,7 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
 
 
 def _nothing(finding: Finding, branches: list[Schema], places: EntryPlaces) -> Fault:
-    """Null, or nothing after the colon, where that has no meaning."""
+    """Null, or no value after the colon, where null is not accepted."""
     where, name = places.at(*finding.path), label(finding.path)
     word = shown(places.written(*finding.path))
     key = finding.path[-1] if finding.path else None
@@ -163,17 +166,17 @@ def _nothing(finding: Finding, branches: list[Schema], places: EntryPlaces) -> F
 
 
 def _or_none(finding: Finding) -> str:
-    """That the key may be left out, if it may."""
+    """Return the end of a hint: that the key may be left out, if it is optional."""
     return "." if finding.needed else ", or leave the key out."
 
 
 def _filled(schema: Mapping[str, Json]) -> bool:
-    """Whether a list must hold something."""
+    """Whether a list must not be empty."""
     return bool(schema.get("minItems")) or any(_filled(branch) for branch in branches_of(schema))
 
 
 def _union_fault(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
-    """No branch of a union was meant for sure: a type that none has, or keys that point to none or to several."""
+    """A value for which no branch of a union is certain: a type that none has, or keys of no or several branches."""
     branches = cast("list[Schema]", finding.wanted)
     if all(set(branch) == {"required"} for branch in branches):
         keys = either([heads(branch)[0] for branch in branches])
@@ -209,7 +212,7 @@ def _unmeant(branches: list[Schema], finding: Finding, places: EntryPlaces) -> I
 
 
 def _one_of(key: str, known: Mapping[str, Json]) -> str:
-    """The way out where one of several keys is needed: the first of them, with the form of its value."""
+    """Return the hint where one of several keys is required: the first of them, with the form of its value."""
     is_list = types_of_schema(cast("Mapping[str, Json]", known.get(key, {}))) == {"array"}
     return f"Write one of them, such as {key}: {'[…]' if is_list else '…'}."
 
@@ -244,7 +247,10 @@ def _choice(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 
 
 def _only_true(key: Json) -> str:
-    """The way out where a key can say nothing but true. That may reach everybody, so it is not the first advice."""
+    """Return the hint for a key whose only value is true.
+
+    To remove the key is suggested first, since true may reach everybody.
+    """
     return f"Take {key} out: it cannot be false. Only if {key} is what you mean, write true."
 
 
@@ -279,7 +285,7 @@ def _no_key(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 
 
 def _unfit(value: Json, name: str, where: SourceLocation) -> Fault:
-    """A text that cannot be a name: nobody could tell it from another, or read it in one line."""
+    """A text that cannot be a name, since it has a tab or a line break."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
     one = json.dumps(shown(" ".join(words)), ensure_ascii=False)
@@ -300,7 +306,7 @@ def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
 
 
 def _several(finding: Finding) -> str | None:
-    """The way out for an item in which several stand, each of which would do."""
+    """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
     if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
@@ -333,7 +339,7 @@ _WORDINGS: Final[dict[str, Callable[[Finding, EntryPlaces], Iterator[Fault]]]] =
     "maximum": _bound,
 }
 WORDED: Final = frozenset(_WORDINGS)
-"""The keywords that a schema may use to refuse a value; every one of them has its words."""
+"""The keywords that a schema may reject a value by; each has a message."""
 
 
 def _sort(value: Json) -> str:
@@ -343,7 +349,7 @@ def _sort(value: Json) -> str:
 
 
 def _described(branches: list[Schema]) -> list[str]:
-    """What may stand here: the values where only some will do, the types otherwise."""
+    """Describe what is accepted: the values of an enum, the types otherwise."""
     words: list[str] = []
     for branch in branches:
         if "enum" in branch:

@@ -1,4 +1,4 @@
-"""What a JSON Schema lets through, as far as it says: types, keys, branches."""
+"""Queries of a JSON Schema: the types, keys and branches that it accepts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "obj
 
 
 def types_of(value: Json) -> frozenset[str]:
-    """The JSON types that a value has."""
+    """Return the JSON types of a value."""
     if isinstance(value, dict):
         return frozenset(["object"])
     return _TYPES.get(type(value), frozenset(["array"]))
 
 
 def types_of_schema(schema: Schema) -> frozenset[str]:
-    """The JSON types that a schema lets through, as far as it says."""
+    """Return the JSON types that a schema accepts; all if it restricts none."""
     if "type" in schema:
         named = schema["type"]
         return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
@@ -40,7 +40,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
 
 
 def types_of_any(branches: Iterable[Schema]) -> frozenset[str]:
-    """The JSON types that one of several schemas lets through."""
+    """Return the JSON types that at least one of the schemas accepts."""
     return _union(map(types_of_schema, branches))
 
 
@@ -49,53 +49,53 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 def properties(schema: Schema) -> Mapping[str, Json]:
-    """The keys that a mapping may have, with the schema of each."""
+    """Return the keys that a mapping may have, with the schema of each."""
     return cast("Mapping[str, Json]", schema.get("properties", {}))
 
 
 def property_of(schema: Schema, key: str) -> Schema:
-    """The schema of one key; of an unknown one, that says nothing."""
+    """Return the schema of one key; an empty schema for an unknown key."""
     return cast(Schema, properties(schema).get(key, {}))
 
 
 def keys_of(schema: Schema) -> list[str]:
-    """The keys that a mapping may have."""
+    """Return the keys that a mapping may have."""
     return list(properties(schema))
 
 
 def heads(schema: Schema) -> list[str]:
-    """The keys that tell one branch of a union from the others: the first that it needs, or any that it knows."""
+    """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
     return needed_keys(schema)[:1] or keys_of(schema)
 
 
 def needed_keys(schema: Schema) -> list[str]:
-    """The keys that a mapping must have."""
+    """Return the required keys of a mapping."""
     return cast("list[str]", schema.get("required", []))
 
 
 def branches_of(schema: Schema) -> list[Schema]:
-    """The schemas of a union, of which one must fit; none where it is no union."""
+    """Return the branches of a union; empty if the schema is not one."""
     return cast("list[Schema]", schema.get("oneOf") or schema.get("anyOf") or [])
 
 
 def items_of(schema: Schema) -> list[Schema]:
-    """The schemas of which each item of a list must fit one; none where nothing is said."""
+    """Return the alternative schemas of the items of a list; empty if items are not restricted."""
     items = schema.get("items") or schema.get("x-items")
     return alternatives(items) if isinstance(items, dict) else []
 
 
 def alternatives(schema: Schema) -> list[Schema]:
-    """What a value may be: the branches of a union, or the schema alone, be its keys bound together in a union."""
+    """Return the branches of a union, or the schema alone, also where its union only combines required keys."""
     return [schema] if "properties" in schema else branches_of(schema) or [schema]
 
 
 def is_free_text(schema: Schema) -> bool:
-    """Whether texts are let through that the schema does not name."""
+    """Whether a schema accepts texts other than those it lists."""
     return "string" in types_of_schema(schema) and "enum" not in schema
 
 
 def takes(schema: Schema, text: str) -> bool:
-    """Whether a schema lets this text through."""
+    """Whether a schema accepts this text."""
     branches = branches_of(schema)
     if branches:
         return any(takes(branch, text) for branch in branches)

@@ -1,7 +1,6 @@
-"""What to write instead of what a manifest says: text that can be pasted, and that does no more than was meant.
+"""Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
 
-Where two things may have been meant, both are offered; a word that does much harm is only offered to whoever nearly
-wrote it.
+Where two meanings are likely, both are suggested. A key with destructive effect is suggested only for a near match.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ A: Final = {
     "object": "a mapping",
     "null": "null",
 }
-"""What people call the JSON types."""
+"""Names of the JSON types in messages."""
 TIMES: Final = frozenset(["visible_from", "visible_until", "custom_archive_date"])
-"""Keys whose texts are times, which a schema cannot say."""
+"""Keys whose texts are times, which a schema cannot express."""
 _DATE: Final = "Write a date such as 2027-03-31."
 _DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
-"""Words that delete, shut out, or reach the whole company."""
+"""Keys that delete, archive, or reach the whole company."""
 _FEW: Final = 0.65
 _MANY: Final = 0.85
 _ENOUGH: Final = 0.75
@@ -69,15 +68,15 @@ _OTHERWISE: Final = {
     "options": "choices",
     "values": "choices",
 }
-"""Keys that look most like the one that means the contrary, or like none though they mean one."""
+"""Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
 )
 """Keys under which people write what is a plain text here."""
 _PERSON: Final = "user"
-"""The key that stands before an e-mail where groups may stand too."""
+"""The key of an e-mail where groups are accepted too."""
 _OTHER_FILES: Final = frozenset(["file", "set"])
-"""Keys before the name of something that holds people; no text but a file's name points to one."""
+"""Keys of a file or set that holds people; only the name of a file suggests one."""
 _E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
@@ -88,7 +87,7 @@ _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
 
 
 def plain(text: str) -> str:
-    """A text as it may stand within brackets, in quotes only where it needs them."""
+    """Format a text for use within brackets, quoted only where needed."""
     if len(text) > SHOWN:
         return "…"
     bare = _PLAIN.fullmatch(text) and isinstance(meaning(text), str)
@@ -96,19 +95,19 @@ def plain(text: str) -> str:
 
 
 def either(words: list[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """Join words: `a`, `a or b`, `a, b or c`."""
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def way_out(schema: Schema) -> str:
-    """What to write, as far as the schema alone can tell."""
+    """Return the suggestion that follows from the schema alone."""
     branches = alternatives(schema)
     samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
     return f"Write {either(list(dict.fromkeys(samples)))}."
 
 
 def _harmless(branches: list[Schema]) -> list[Schema]:
-    """The branches but for a word, and its mapping, that can mean only one thing: nobody is led to it by mistake."""
+    """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
     words = {key for branch in branches for key in heads(branch)[:1] if "const" in property_of(branch, key)}
     kept = [
         branch
@@ -120,7 +119,7 @@ def _harmless(branches: list[Schema]) -> list[Schema]:
 
 
 def _samples(schema: Schema) -> Iterator[str]:
-    """Values that a schema lets through, in the form in which people write them."""
+    """Yield samples of what a schema accepts, in the form in which people write them."""
     if "enum" in schema or "const" in schema:
         values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
         yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
@@ -143,7 +142,7 @@ def _first_sample(items: list[Schema]) -> str:
 
 
 def mapping_sample(schema: Schema, head: str | None = None) -> str:
-    """A mapping with the keys that it needs, the first of them with the value `head`."""
+    """Return a sample mapping with its required keys, the first of them with the value `head`."""
     below = schema.get("additionalProperties")
     if isinstance(below, dict) and types_of_schema(below) == {"array"}:
         return "{name: […]}"
@@ -158,7 +157,10 @@ def mapping_sample(schema: Schema, head: str | None = None) -> str:
 
 
 def instead(value: Json, branches: list[Schema], word: str = "") -> str | None:
-    """What to write in place of a value of the wrong type. word: a number or a boolean as the file spells it."""
+    """Return what to write in place of a value of the wrong type; None if that is unclear.
+
+    word: a number or boolean as the file spells it.
+    """
     wanted = types_of_any(branches)
     if isinstance(value, dict):
         return _of_mapping(value, branches, wanted) or _described(branches)
@@ -176,13 +178,13 @@ def instead(value: Json, branches: list[Schema], word: str = "") -> str | None:
 
 
 def _described(branches: list[Schema]) -> str | None:
-    """What the text is that is wanted, where not any will do."""
+    """Return the description of the accepted text, where it has a pattern."""
     told = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
     return told[0] if told else None
 
 
 def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    """The remedy for a text, or for a number that was meant to be one."""
+    """Return the suggestion for a text, or for a number that was meant as text."""
     if text.endswith(".csv"):
         for branch in branches:
             if "file" in needed_keys(branch):
@@ -194,7 +196,7 @@ def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str |
 
 
 def _in_a_list(text: str, schema: Schema) -> str:
-    """A text where a list is wanted: as its only item, or taken apart at its commas."""
+    """Suggest a list in place of a text: with the text as its only item, or split at its commas."""
     items = items_of(schema)
     parts = [part.strip() for part in text.split(",") if part.strip()]
     found = [spellings(part, items) for part in parts]
@@ -209,7 +211,7 @@ def _in_a_list(text: str, schema: Schema) -> str:
 
 
 def spellings(text: str, branches: list[Schema]) -> list[str]:
-    """How a text may be spelt so that one of the branches lets it through: what it says, and nothing beyond that."""
+    """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
     if any(takes(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
         return [plain(text)]
     mappings = {heads(branch)[0]: branch for branch in branches if needed_keys(branch)}
@@ -220,7 +222,7 @@ def spellings(text: str, branches: list[Schema]) -> list[str]:
         if key is not None:
             return [mapping_sample(texts[key], plain(said[2]))]
         if said[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
-            return []  # a condition in one text
+            return []  # probably a whole condition written as one text
     fitting = [key for key in texts if key not in _OTHER_FILES and takes(property_of(texts[key], key), text)]
     if len(fitting) > 1 and _PERSON in fitting:
         is_person = _E_MAIL.fullmatch(text) is not None
@@ -260,7 +262,7 @@ def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) 
 
 
 def _of_sections(branches: list[Schema]) -> str | None:
-    """The remedy where something stands outside all sections: which of them it belongs to, nobody can tell."""
+    """Return the suggestion for content outside all sections: the sections, as which one is meant is unclear."""
     keys = _all_keys(branches)
     if not any("x-items" in property_of(branch, key) for branch in branches for key in keys):
         return None
@@ -268,7 +270,7 @@ def _of_sections(branches: list[Schema]) -> str | None:
 
 
 def missing_blank(text: str, keys: Iterable[str]) -> str | None:
-    """The remedy where `name:A` was meant to be a key and its value."""
+    """Return the suggestion for `name:A`, which lacks the space after the colon."""
     glued = _GLUED.match(text)
     key = nearest(glued[1], keys, cutoff=_ENOUGH) if glued else None
     if glued is None or key is None or len(text) > SHOWN:
@@ -278,7 +280,10 @@ def missing_blank(text: str, keys: Iterable[str]) -> str | None:
 
 
 def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
-    """What to write when a mapping was meant to be a text: one with a colon in it, or the value of its only key."""
+    """Return what to write where a mapping was meant as a text.
+
+    That is either a text that contains a colon, or the value of the mapping's only key.
+    """
     inner = value[key]
     texts = [branch for branch in branches if is_free_text(branch)]
     if len(value) > 1 or not isinstance(inner, str | None) or not texts:
@@ -297,7 +302,7 @@ def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str
 
 
 def key_hint(key: str, known: Mapping[str, Json], value: Json = None) -> str | None:
-    """The way out for an unknown key, None where none of the known ones was meant for sure."""
+    """Return the suggestion for an unknown key; None if no known key is close enough."""
     if (value is None or _OPENED.search(key)) and (found := missing_blank(key, known)):
         return found
     key = key.removeprefix("is_")
@@ -311,7 +316,7 @@ def key_hint(key: str, known: Mapping[str, Json], value: Json = None) -> str | N
 
 
 def _is_contrary(key: str, known: Iterable[str]) -> bool:
-    """Whether a key says that something is not so, or shall not be, where no known key says that."""
+    """Whether a key expresses a negation or removal that no similar known key expresses."""
     prefixed = _NOT.fullmatch(key.casefold())
     against = set(_words(key)) & _AGAINST or (prefixed and nearest(prefixed[1], known, cutoff=_FEW) is not None)
     return bool(against) and not any(set(_words(name)) & _AGAINST for name in _near(key, known, _FEW))
@@ -322,7 +327,10 @@ def _words(key: str) -> list[str]:
 
 
 def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
-    """The way out for a key that turns a known one round or adds to it, such as `remove_members`: empty if unknown."""
+    """Return the suggestion for a known key with a word that negates or extends it, such as `remove_members`.
+
+    None for other keys; empty if there is nothing to suggest.
+    """
     words = _words(key)
     prefixed = _NOT.fullmatch(key.casefold())
     if prefixed and prefixed[1] in known:
@@ -350,19 +358,19 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
 
 
 def choice_hint(text: str, known: Iterable[str]) -> str | None:
-    """Which word of a few was meant, None where that is not sure."""
+    """Return the hint which of a few words was meant; None if that is uncertain."""
     words = list(known)
     near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
     return f'Did you mean "{near[0]}"?' if near else None
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float) -> str | None:
-    """The known word that is nearest to this one, if any is near enough."""
+    """Return the closest known word, if any reaches the cutoff."""
     return next(iter(_near(word, known, cutoff)), None)
 
 
 def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
-    """The known words that are about equally near."""
+    """Return the closest known words, several if they are about equally close."""
     if len(word) > _LONG:
         return []
     seen = look(word)
@@ -379,7 +387,7 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
 
 
 def date_hint(schema: Schema, text: str) -> str | None:
-    """How a day is written, where a schema asks for one."""
+    """Return the hint how to write a date, if the schema requires one."""
     if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
         return None
     day = _day(text)
@@ -387,12 +395,12 @@ def date_hint(schema: Schema, text: str) -> str | None:
 
 
 def time_hint(key: str | int | None) -> str | None:
-    """How a moment is written, where the key asks for one."""
+    """Return the hint how to write a time, if the key requires one."""
     return _DATE if key in TIMES else None
 
 
 def _day(text: str) -> date | None:
-    """The day that a text in another order names; None where that could be two."""
+    """Parse a date in another order of its parts; None if it is ambiguous or invalid."""
     first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
     try:
         if first:

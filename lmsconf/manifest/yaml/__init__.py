@@ -1,1 +1,1 @@
-"""YAML and CSV files → nodes that know their places."""
+"""YAML and CSV text → nodes with source positions."""

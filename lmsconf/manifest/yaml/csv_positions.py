@@ -1,4 +1,4 @@
-"""Where the cells of a CSV file stand: the csv module tells lines only. Nothing is looked up before somebody asks."""
+"""Positions of the cells of a CSV file, computed on demand: the csv module reports lines only."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ _BLANKS: Final = re.compile(r" *")
 
 @dataclass(frozen=True)
 class Sheet:
-    """The text of one CSV file, with its path in the project."""
+    """The text of one CSV file, and its path in the project."""
 
     path: str
     text: str
 
     @cached_property
     def separator(self) -> str:
-        """What stands between cells: of comma, semicolon and tab the one that makes most of the header."""
+        """The separator: of comma, semicolon and tab the one that splits the header into the most cells."""
         header = next((line for line in self.text.splitlines() if line.strip()), "")
         return max(_SEPARATORS, key=lambda one: _cells(header, one))
 
     def where(self, line: int, column: int) -> SourceLocation:
-        """The place of a cell of the row that begins on that line, cells counted from 0; a missing one ends its row."""
+        """Return the location of a cell of the row that begins on `line`; columns count from 0.
+
+        A missing cell is located at the end of its row.
+        """
         at = self._starts[line - 1]
         for _ in range(column):
             end = self._end(at)
@@ -42,7 +45,7 @@ class Sheet:
         return self.place(blanks.end() if blanks else at)
 
     def trouble(self, line: int) -> SourceLocation:
-        """The place of the quote that spoils the row which begins on that line; of the line where no quote does."""
+        """Return the location of the malformed quote in the row that begins on `line`; without one, of the line."""
         line = min(line, len(self._starts))
         at = self._starts[line - 1]
         while True:
@@ -55,7 +58,7 @@ class Sheet:
             at = end + 1
 
     def place(self, offset: int) -> SourceLocation:
-        """The line and the column of a character."""
+        """Convert a character offset to a location."""
         line = bisect_right(self._starts, offset)
         return SourceLocation(self.path, line, offset - self._starts[line - 1] + 1)
 
@@ -64,7 +67,7 @@ class Sheet:
         return [0, *(end.end() for end in _END.finditer(self.text))]
 
     def _end(self, at: int) -> int:
-        """Where the cell that begins there ends."""
+        """Return the offset at which the cell that begins at `at` ends."""
         if self.text[at : at + 1] == '"':
             quoted = _QUOTED.match(self.text, at)
             if quoted is None:
@@ -81,5 +84,5 @@ class Sheet:
 def _cells(header: str, separator: str) -> int:
     try:
         return len(next(csv.reader([header], delimiter=separator), []))
-    except csv.Error:  # told when the rows are read
+    except csv.Error:  # reported when the rows are read
         return 0

@@ -1,7 +1,7 @@
-"""YAML text → documents of plain values that know where they stand. The door to yaml.
+"""Strict YAML reader: text → documents of plain values with source positions.
 
-Values are built from the parser's events: four times as fast as composing nodes, with no recursion, and strict where
-YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
+Values are built from the parser's events: four times as fast as composing nodes, without recursion, and strict where
+YAML is lax: duplicate keys, tags, merge keys and alias bombs are reported as problems.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmsconf.model.values import Json
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out
-except ImportError:  # libyaml is missing: the same events, twenty times slower
+except ImportError:  # without libyaml: the same events, twenty times slower
     from yaml.parser import Parser
     from yaml.reader import Reader
     from yaml.scanner import Scanner
@@ -33,13 +33,13 @@ except ImportError:  # libyaml is missing: the same events, twenty times slower
 
 
 DEPTH: Final = 50
-"""How deep lists and mappings may stand in one another."""
+"""Maximum nesting depth of lists and mappings."""
 EXPANDED: Final = 100_000
-"""How many values aliases may stand for, in all files together."""
+"""Maximum number of values that aliases may expand to, in all files together."""
 LONGEST: Final = 100_000
-"""How many characters one text may have."""
+"""Maximum length of one text, in characters."""
 ENOUGH: Final = 100
-"""How many problems of one file are told before it is given up: who reads that many?"""
+"""Reading of a file stops after this many problems."""
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
@@ -49,7 +49,7 @@ _NEW: Final = object()
 
 
 class _Bad:
-    """Stands where a key cannot be used, so that its value is read and dropped."""
+    """Marker for an unusable key: its value is read and dropped."""
 
 
 _BAD: Final = _Bad()
@@ -58,14 +58,14 @@ _Key: TypeAlias = "str | _Bad | None"
 
 @dataclass(slots=True)
 class Budget:
-    """What aliases may still stand for, over all files of one run."""
+    """How many values aliases may still expand to, in all files of one run."""
 
     left: int = EXPANDED
 
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet, with what the one around it was waiting for."""
+    """An open list or mapping. key: the pending key of a mapping. size, height: of the content added so far."""
 
     node: Map | Seq
     marks: list[Mark]
@@ -79,7 +79,7 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """What an alias stands for: a value, how many values that is, and how deep."""
+    """The value of an anchor, with the number of values in it and its depth."""
 
     value: Json
     size: int = 1
@@ -87,7 +87,7 @@ class _Anchored:
 
 
 class _Refused(Exception):
-    """Reading this file goes no further."""
+    """Raised to stop reading the file; `problem` gives the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -95,7 +95,7 @@ class _Refused(Exception):
 
 
 class _Event(Protocol):
-    """What the parser's events have in common with each other, as far as they have it."""
+    """The attributes of parser events that are used here; not every event has all of them."""
 
     start_mark: yaml.Mark
     anchor: str | None
@@ -107,7 +107,7 @@ class _Event(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a stream."""
+    """One document of a YAML stream."""
 
     source: Source
     value: Json
@@ -116,17 +116,17 @@ class Document:
 
 @dataclass(slots=True)
 class Reading:
-    """What one file gave: its documents and what is wrong with its YAML."""
+    """The documents of one file, and the problems of its YAML."""
 
     documents: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
-    """The documents of a YAML text; empty ones are left out."""
+    """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
     source, reading = Source(path, text), Reading()
     try:
-        # After this the parser has no character left to refuse, and every error of it has a place.
+        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
         if not _forbidden(source, reading):
             _Builder(source, reading, budget or Budget()).run()
     except _Refused as refused:
@@ -137,11 +137,11 @@ def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
 
 
 class _Builder:
-    """Turns events into values. `run` sees each event once and holds nothing but what is still open."""
+    """Build values from parser events in one pass, keeping only open nodes and anchors."""
 
     def __init__(self, source: Source, reading: Reading, budget: Budget) -> None:
         self._source = source
-        self._source.opens = False  # until a text does
+        self._source.opens = False  # until a text contains the start of a variable
         self._reading = reading
         self._budget = budget
         self._anchors: dict[str, _Anchored] = {}
@@ -151,7 +151,7 @@ class _Builder:
         self._top = _Open(Seq(source), [], _FIRST, None)
 
     def run(self) -> None:
-        """Reads the whole stream into `reading.documents`."""
+        """Read the whole stream into `reading.documents`. Raises _Refused, or MarkedYAMLError for a syntax error."""
         event = _Parser(self._source.text).get_event
         steps: dict[type, Callable[[_Event], None]] = {
             yaml.ScalarEvent: self._scalar,
@@ -168,7 +168,7 @@ class _Builder:
                 found(cast(_Event, now))
 
     def _document(self, _: _Event) -> None:
-        """The value at the top is whole: it becomes a document, unless it is empty."""
+        """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
         value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
         if value is not None:
             self._reading.documents.append(Document(self._source, value, at))
@@ -185,7 +185,7 @@ class _Builder:
         text = event.value
         value: object
         if event.tag == _BARE:
-            # YAML takes the sign away and reads the rest, which nobody means who begins a name with it.
+            # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
             self._tag(_BARE, at)
             value = text
         elif event.implicit[0]:
@@ -212,7 +212,7 @@ class _Builder:
         return value
 
     def _marked(self, event: _Event, at: Mark) -> Json:
-        """The value of a scalar in quotes, in a block, or behind a tag."""
+        """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= OPENS in text
         if event.style == '"' and (found := FORBIDDEN.search(text)):
@@ -245,7 +245,10 @@ class _Builder:
         self._add(done.node, done.at)
 
     def _alias(self, event: _Event) -> None:
-        """An alias stands for the value of its anchor, within bounds; inside that very value it is unknown."""
+        """Add the value of an anchor, within the limits on size and depth.
+
+        An alias inside the value of its own anchor is unknown, so there are no cycles.
+        """
         name, start = cast(str, event.anchor), event.start_mark
         at = (start.line << 32 | start.column) + _FIRST
         found = self._anchors.get(name)
@@ -261,12 +264,12 @@ class _Builder:
             raise _Refused(self._bomb(at))
         if len(self._stack) + found.height > DEPTH:
             raise _Refused(self._deep(at))
-        self._top.size += found.size - 1  # the value itself is counted where it is put in
+        self._top.size += found.size - 1  # _add counts the value itself
         self._top.height = max(self._top.height, found.height + 1)
         self._add(found.value, at)
 
     def _add(self, value: Json, at: Mark) -> None:
-        """Puts a finished value where it belongs: a list's next item, a mapping's next key, or that key's value."""
+        """Add a finished value to the open node: as the next item, the next key, or the value of that key."""
         top = self._top
         node = top.node
         if node.__class__ is Seq:
@@ -282,7 +285,7 @@ class _Builder:
         top.size += 1
 
     def _usable(self, key: Json, at: Mark) -> str | _Bad:
-        """The key if it is text, new in its mapping and no merge; otherwise the problem is told."""
+        """Return the key if it is text, unique in its mapping and no merge key; otherwise report it and return _BAD."""
         node = cast(Map, self._top.node)
         if not isinstance(key, str):
             self._bad_key(key, at)
@@ -307,7 +310,7 @@ class _Builder:
 
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")
-        # Behind the bare sign stands a plain word, that may have meant the sign, or what can do without it.
+        # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
         self._report("yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quoted(self._line(at)))
 
@@ -334,13 +337,13 @@ _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None)
 
 
 def too_long(where: SourceLocation) -> Problem:
-    """The problem of a text that nobody would read to its end."""
+    """Return the problem for a text longer than LONGEST."""
     message = f"this text is longer than {LONGEST:,} characters"
     return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=where)
 
 
 def _forbidden(source: Source, reading: Reading) -> bool:
-    """Whether the text holds characters that have no place in a file: the first of each line is told."""
+    """Report the first forbidden character of each line, and return whether there is any."""
     if not FORBIDDEN.search(source.text):
         return False
     for number, line in enumerate(source.text.split("\n"), start=1):
@@ -350,7 +353,7 @@ def _forbidden(source: Source, reading: Reading) -> bool:
 
 
 def _tell(reading: Reading, problem: Problem) -> None:
-    """Keeps a problem. Raises _Refused where there are so many that the file is something else than a manifest."""
+    """Add a problem. Raises _Refused at ENOUGH problems: such a file is probably not a manifest."""
     reading.problems.append(problem)
     if len(reading.problems) == ENOUGH:
         message = f"this file has {ENOUGH} problems and more; it was read no further"

@@ -1,6 +1,6 @@
-"""Plain values that know where they stand: dicts and lists that share one packed table of positions a file.
+"""Dicts and lists with source positions, which one packed table per file holds.
 
-A position is one integer, line and column from 1; a column of 0 means that only the line is known.
+A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from lmsconf.model.values import Json
 _COLUMN = 0xFFFFFFFF
 _LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
-"""A word of one line, without its tag, its anchor, and the quotes that a tag may make a number of."""
+"""A word of one line, without its tag, its anchor, and the quotes around a value tagged as a number."""
 Mark: TypeAlias = int
 Trail: TypeAlias = "tuple[str | int, ...]"
 
 
 def mark(line: int, column: int = 0) -> Mark:
-    """One integer for a place, line and column from 1."""
+    """Pack a line and a column, both from 1, into one integer."""
     return line << _LINE | column
 
 
 def line_of(at: Mark) -> int:
-    """The line of a place."""
+    """Return the line of a mark."""
     return at >> _LINE
 
 
 class Source:
-    """One file as it was read: its path in the project, its text, and the positions of all values in it.
+    """One file: its path in the project, its text, and the positions of all values in it.
 
-    opens: whether a text in it may hold a variable.
+    opens: whether any text in it may contain a variable.
     """
 
     def __init__(self, path: str, text: str = "") -> None:
@@ -47,11 +47,11 @@ class Source:
         self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> SourceLocation:
-        """The place that a mark stands for."""
+        """Return the source location of a mark."""
         return SourceLocation(self.path, at >> _LINE, at & _COLUMN)
 
     def rest(self, at: Mark) -> str:
-        """What the file says from that place to the end of its line."""
+        """Return the text from a mark to the end of its line."""
         line = (at >> _LINE) - 1
         return self._lines[line][max((at & _COLUMN) - 1, 0) :] if line < len(self._lines) else ""
 
@@ -61,25 +61,25 @@ class Source:
 
 
 class Gathered(Source):
-    """Stands for the files that the items of one list come from: each mark is the number of an item."""
+    """Source of a list whose items come from several files: each mark is the index of an item."""
 
     def __init__(self, places: list[SourceLocation]) -> None:
         super().__init__(places[0].file if places else "")
         self._places = places
 
     def where(self, at: Mark) -> SourceLocation:
-        """The place of the item with that number."""
+        """Return the source location of the item with that index."""
         return self._places[at]
 
 
 class _Finder:
-    """The texts below one node. Built when somebody looks for the first, since a plan may ask for thousands."""
+    """Index of the texts below one node. Built on the first lookup, since a plan may make thousands."""
 
     def __init__(self, node: Json) -> None:
         self._node = node
 
     def find(self, text: str) -> Trail:
-        """The way to the first text that reads so, or that people take for the same; empty if there is none."""
+        """Return the path to the first text that is equal, else one that looks the same to a reader; empty if none."""
         return self._exact.get(text) or self._alike.get(look(text), ())
 
     @cached_property
@@ -98,7 +98,7 @@ class _Finder:
 
 
 class Map(dict[str, Json]):
-    """A mapping. The marks of its keys and values stand in its source, two for each, from `first` on."""
+    """A mapping. Its marks are in `source.marks` from `first` on: for each pair those of the key and the value."""
 
     __slots__ = ("_finder", "first", "source")
 
@@ -110,17 +110,17 @@ class Map(dict[str, Json]):
 
     @property
     def finder(self) -> _Finder:
-        """Finds texts below this node, once it is whole."""
+        """Index of the texts below this node; only valid once the node is complete."""
         if self._finder is None:
             self._finder = _Finder(self)
         return self._finder
 
     def mark(self, step: str | int) -> Mark | None:
-        """Where the value under that key stands."""
+        """Return the mark of the value under a key."""
         return self._mark(step, 1)
 
     def key_mark(self, key: str) -> Mark | None:
-        """Where that key itself stands."""
+        """Return the mark of the key itself."""
         return self._mark(key, 0)
 
     def _mark(self, key: str | int, part: int) -> Mark | None:
@@ -131,7 +131,7 @@ class Map(dict[str, Json]):
 
 
 class Seq(list[Json]):
-    """A list. The marks of its items stand in its source, from `first` on."""
+    """A list. The marks of its items are in `source.marks` from `first` on."""
 
     __slots__ = ("_finder", "first", "source")
 
@@ -143,24 +143,24 @@ class Seq(list[Json]):
 
     @property
     def finder(self) -> _Finder:
-        """Finds texts below this node, once it is whole."""
+        """Index of the texts below this node; only valid once the node is complete."""
         if self._finder is None:
             self._finder = _Finder(self)
         return self._finder
 
     def mark(self, step: str | int) -> Mark | None:
-        """Where the item with that number stands."""
+        """Return the mark of the item with that index."""
         return self.source.marks[self.first + step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
 def settle(node: Map | Seq, marks: list[Mark]) -> None:
-    """Gives a finished node its marks."""
+    """Store the marks of a finished node."""
     node.first = len(node.source.marks)
     node.source.marks.extend(marks)
 
 
 def gathered(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
-    """A list whose items come from several places."""
+    """Build a list whose items have unrelated source locations."""
     listed = list(items)
     found = Seq(Gathered([where for _, where in listed]))
     found.extend(item for item, _ in listed)
@@ -169,9 +169,9 @@ def gathered(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
 
 
 class EntryPlaces:
-    """Where the parts of one entry stand. Nothing is looked up before somebody asks.
+    """SourceMap of one entry; locations are looked up on demand.
 
-    each: the values of `for_each` for which the entry was written out.
+    each: the values of `for_each` of which the entry is a copy.
     """
 
     __slots__ = ("_each", "_mark", "_node", "_source")
@@ -183,16 +183,16 @@ class EntryPlaces:
         self._each = each
 
     def of(self, node: Json) -> EntryPlaces:
-        """The places of what the entry has become."""
+        """Return the locations of `node`, which the entry was expanded to."""
         return EntryPlaces(node, self._source, self._mark, self._each)
 
     def at(self, *path: str | int) -> SourceLocation:
-        """The place of the value at `path`, or the nearest one above it that has a place."""
+        """Return the location of the value at `path`, or of its nearest ancestor that has one."""
         where = self._walk(path)[1]
         return replace(where, each=self._each) if self._each else where
 
     def key(self, *path: str | int) -> SourceLocation:
-        """The place of the last key of `path`; of its value where it is an item of a list."""
+        """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
         step = path[-1]
         found = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
@@ -201,34 +201,34 @@ class EntryPlaces:
         return replace(node.source.where(found), each=self._each)
 
     def written(self, *path: str | int) -> str:
-        """The plain word at `path` as the file spells it: `010` where the value is 10; empty for nothing at all."""
+        """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
         found = _WORD.match(self.rest(*path))
         return found[1] if found else ""
 
     def rest(self, *path: str | int) -> str:
-        """What the file says from the value at `path` to the end of its line."""
+        """Return the text from the value at `path` to the end of its line."""
         where = self._walk(path)[1]
         return self._source.rest(mark(where.line, where.column))
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
-        """The place of what reads `text` at or below `path`; of `path` itself if nothing does."""
+        """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
         node = self._walk(path)[0]
         return self.at(*path, *(node.finder.find(text) if isinstance(node, Map | Seq) else ()))
 
     def _walk(self, path: Trail) -> tuple[Json, SourceLocation]:
-        """The value at `path`, or the last one on the way there, and its place."""
+        """Return the value at `path`, or None where the path ends early, and the location of the last step found."""
         node, source, at = self._node, self._source, self._mark
         for step in path:
             found = node.mark(step) if isinstance(node, Map | Seq) else None
             if found is None or not isinstance(node, Map | Seq):
                 return None, source.where(at)
             source, at = node.source, found
-            node = node[step]  # type: ignore[index]  # it has a mark, so it has the step
+            node = node[step]  # type: ignore[index]  # a step with a mark exists
         return node, source.where(at)
 
 
 def _texts(node: Json, trail: Trail = ()) -> Iterator[tuple[str, Trail]]:
-    """Every text below a node, with the way that leads to it."""
+    """Yield every text below a node, with its path."""
     for step, child in _children(node):
         if isinstance(child, str):
             yield child, (*trail, step)

@@ -1,4 +1,4 @@
-"""What a plain word of a manifest means (YAML 1.2 core schema), and characters that have no place in it."""
+"""Resolution of plain scalars (YAML 1.2 core schema), and characters that manifests may not contain."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
 OPENS = "$("
-"""How a variable begins."""
+"""The start of a variable."""
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 )
-"""Control characters other than tab and line breaks, and those that change the direction in which text is read."""
+"""Control characters but tab, LF and CR; bidirectional controls; line separators, byte order marks, noncharacters."""
 
 
 def meaning(word: str) -> Json:
-    """The value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
+    """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
     if word in _WORDS:
         return _WORDS[word]
     if word[0] not in _NUMERIC:
@@ -42,5 +42,5 @@ def meaning(word: str) -> Json:
 
 
 def is_endless(value: Json) -> bool:
-    """Whether a number has no end or is none, so that JSON cannot hold it."""
+    """Whether a number is infinite or NaN, which JSON cannot represent."""
     return isinstance(value, float) and not math.isfinite(value)

@@ -1,4 +1,4 @@
-"""A YAML syntax error in words that say what to do, with the corrected line where there is one."""
+"""Messages and hints for YAML syntax errors, with the corrected line where it can be derived."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
 _UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
 _LONG = 300
-"""A line that nobody would read again is not shown corrected; taking it apart could take long."""
+"""Lines longer than this are not shown corrected; matching them could also take long."""
 
 
 class Complaint(NamedTuple):
-    """What the YAML parser says: what it was reading and from where, what went wrong and where. From 0."""
+    """The parser's error: what it was reading and from where, what went wrong and where. Positions are 0-based."""
 
     context: str
     opened: tuple[int, int] | None
@@ -30,7 +30,7 @@ class Complaint(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A message for people, the way out, and the place that it is about."""
+    """A message, a hint, and the 0-based position that it is about."""
 
     message: str
     hint: str | None
@@ -38,7 +38,7 @@ class Advice(NamedTuple):
 
 
 def advise(found: Complaint, text: str) -> Advice:
-    """The first advice that fits; the parser's own words when none does."""
+    """Return the first advice that fits; the parser's own message if none does."""
     lines = text.splitlines()
     line = lines[found.at[0]] if found.at[0] < len(lines) else ""
     opened = lines[found.opened[0]] if found.opened and found.opened[0] < len(lines) else ""
@@ -47,7 +47,7 @@ def advise(found: Complaint, text: str) -> Advice:
 
 
 def quoted(line: str) -> str:
-    """The way out for a text that YAML would read as something else: the line with its value in quotes."""
+    """Return the hint for a text that YAML would read as something else: the line with its value quoted."""
     if len(line) > _LONG:
         return f"{_QUOTE}."
     lead, value = _parts(line)
@@ -74,7 +74,10 @@ def _advices(found: Complaint, line: str, opened: str, before: str) -> Iterator[
 
 
 def _glued(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
-    """A key whose value begins right after the colon: to YAML both are one text, and the next line is a surprise."""
+    """A key without a space after its colon.
+
+    YAML reads key and value as one text, and reports an error at the end of it or on the next line.
+    """
     is_first = ": " not in line[: found.at[1]]
     for written, row, fits in (
         (opened, found.opened[0] if found.opened else 0, "expected ':'" in found.problem),
@@ -123,13 +126,13 @@ def _brackets(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
 
 
 def _quote_or_comma(before: str) -> str:
-    """The way out for a colon in a text between brackets. The word before it may be a key after a forgotten comma."""
+    """Return the hint for a colon in a text between brackets. The word before it may be a key after a missing comma."""
     word = _WORD_BEFORE.search(before[-_LONG:])
     return f"Put a comma before {word[1]} if it is the next key, or else the text in quotes." if word else f"{_QUOTE}."
 
 
 def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
-    """A key between brackets whose colon has no blank after it: to YAML it is no key."""
+    """A key between brackets without a space after its colon, which YAML does not read as a key."""
     key = _IN_FLOW.match(rest[:_LONG])
     if key is None:
         return
@@ -140,14 +143,14 @@ def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
 
 
 def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
-    """A bracket that opens right after a word, which is a key without its colon."""
+    """A bracket that opens right after a word: a key without its colon."""
     word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
     if word is not None:
         yield Advice(f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
 
 
 def _closed(line: str, column: int) -> str:
-    """The way out for a quote that nothing closes: the line with the quote at its end."""
+    """Return the hint for a quote that is not closed: the line with the quote at its end."""
     quote = line[column : column + 1]
     hint = f"Write {quote} where the text ends"
     if len(line) > SHOWN:
@@ -156,7 +159,7 @@ def _closed(line: str, column: int) -> str:
 
 
 def _parts(line: str) -> tuple[str, str]:
-    """A line before its value, `  - name: `, and the value without a comment."""
+    """Split a line into the part before its value, such as `  - name: `, and the value without a comment."""
     line = line[:_LONG]
     found = _LEAD.match(line)
     lead, value = (found[1], found[2]) if found else ("", line)

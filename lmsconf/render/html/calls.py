@@ -1,4 +1,4 @@
-"""The calls of a plan on its page: as a list in which each tells its body, and as a picture of what waits for what."""
+"""The calls of a plan in HTML: a list with request bodies, and the dependency graph as SVG."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lmsconf.render import phrases
 from lmsconf.render.html.page import Child, Markup, tag
 
 DRAWN = 300
-"""More boxes than this nobody can follow, so the picture draws resources, or kinds of them, instead of calls."""
+"""The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
 
 _WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
 
 
 def anchors(calls: Sequence[Call]) -> Mapping[str, str]:
-    """Call id → the name by which the page links to it."""
+    """Return call id → HTML anchor."""
     return {call.id: f"call-{number}" for number, call in enumerate(calls, 1)}
 
 
 def call_list(calls: Sequence[Call], resources: Mapping[str, str]) -> Markup:
-    """Every call in the order of the plan. `resources`: address → the name by which the page links to it."""
+    """Render every call in the plan's order. resources: address → HTML anchor of its row."""
     names, numbers = anchors(calls), _numbers(calls)
     return tag("div", [_call(call, names, numbers, resources.get(str(call.address))) for call in calls], class_="list")
 
@@ -61,13 +61,13 @@ def link(call: str, names: Mapping[str, str], numbers: Mapping[str, int]) -> Mar
 
 
 def _json(value: object) -> list[Child]:
-    """Indented JSON; its line ends are ours, those inside names are escapes."""
+    """Return indented JSON. Its newlines are markup; any other line break, inside a name, is escaped."""
     lines = json.dumps(value, ensure_ascii=False, indent=2).split("\n")
     return [child for line in lines for child in (line, Markup("\n"))]
 
 
 def calls_of(plan: Plan) -> Mapping[str, Markup]:
-    """Address → links to the calls that are made for it."""
+    """Return address → links to its calls."""
     names, numbers = anchors(plan.calls), _numbers(plan.calls)
     found: defaultdict[str, list[Child]] = defaultdict(list)
     for call in plan.calls:
@@ -78,7 +78,7 @@ def calls_of(plan: Plan) -> Mapping[str, Markup]:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box of the picture: its words, what colours it, and where a click on it leads."""
+    """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
 
     label: str
     action: str
@@ -87,13 +87,13 @@ class Box:
 
 @dataclass(slots=True)
 class Drawing:
-    """Boxes, and which of them wait for which."""
+    """A graph: nodes, and node → the nodes that it waits for."""
 
     boxes: dict[Hashable, Box]
     waits: dict[Hashable, set[Hashable]]
 
     def linked(self) -> Drawing:
-        """The drawing without the boxes that neither wait nor are waited for."""
+        """Return the graph without isolated nodes."""
         kept = {box for waiting, needs in self.waits.items() if needs for box in (waiting, *needs)}
         return Drawing(
             {key: box for key, box in self.boxes.items() if key in kept},
@@ -102,7 +102,7 @@ class Drawing:
 
 
 def graph(plan: Plan, resources: Mapping[str, str]) -> Child:
-    """What waits for what, from left to right, in as fine a grain as can be followed."""
+    """Render the dependency graph left to right, by call, resource or kind: the finest with at most DRAWN boxes."""
     actions = {str(change.address): change.action.value for change in plan.changes}
     drawings = (
         ("calls", _by_call(plan, actions)),
@@ -166,7 +166,7 @@ def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Drawing:
 
 
 def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Hashable, set[Hashable]]:
-    """Who waits for whom, when calls of one owner are one box."""
+    """Collapse the dependencies of calls to those of their owners (call id → node)."""
     waits: dict[Hashable, set[Hashable]] = {}
     for call in calls:
         mine = waits.setdefault(owners[call.id], set())
@@ -189,10 +189,13 @@ def _svg(drawing: Drawing) -> Markup:
 
 
 def _layers(drawing: Drawing) -> list[list[Hashable]]:
-    """Each box right of all that it waits for; in a layer, near to those. Boxes that wait for each other keep order."""
+    """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
+
+    In a cycle, which collapsing can create, the order of first appearance decides.
+    """
     depth: dict[Hashable, int] = {}
     for box in drawing.boxes:
-        # Calls stand in an order in which they can be sent, so what a box waits for has its depth already.
+        # Calls are in topological order, so the dependencies of a node (but for a cycle) have a depth already.
         depth[box] = 1 + max((depth[need] for need in drawing.waits[box] if need in depth), default=-1)
     layers: list[list[Hashable]] = [[] for _ in range(max(depth.values()) + 1)]
     for box, place in depth.items():
@@ -233,7 +236,7 @@ def _box(box: Box, x: int, y: int) -> Markup:
 
 
 def _clipped(text: str, most: int) -> str:
-    """As much of a text as fits into a box; wide characters count twice."""
+    """Truncate a label to `most` columns; East Asian wide characters count twice."""
     width = 0
     for position, char in enumerate(text):
         width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -248,4 +251,4 @@ ACTIONS = {
     Action.UPDATE.value: "Changed",
     Action.CREATE.value: "Created",
 }
-"""Each action as the filter calls it."""
+"""Action → its label in the filter."""

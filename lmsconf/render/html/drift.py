@@ -1,4 +1,4 @@
-"""A drift report as one page."""
+"""A drift report as one HTML page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = {
 
 
 def drift_html(drift: Drift) -> str:
-    """What differs, and how much the manifests speak of, to look through."""
+    """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(drift.problems)]),
         ("findings", "Findings", rows(list(_groups(drift)), _STATES, word="finding") if drift.findings else None),
@@ -43,7 +43,7 @@ def drift_html(drift: Drift) -> str:
 
 
 def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
-    """How much there is of each state. What is not managed, and no finding, is counted without a colour."""
+    """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
     for state in State:
         if state is State.UNMANAGED and not drift.counts_unmanaged:
             yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
@@ -96,7 +96,7 @@ def _ignored(drift: Drift) -> Child:
 
 
 def _unmanaged(drift: Drift) -> list[Child]:
-    """Where unmanaged things are findings, they were told already."""
+    """List unmanaged resources, unless they are findings and so listed already."""
     groups = () if drift.counts_unmanaged else present(drift.unmanaged)
     return [named(phrases.unmanaged(one), one.addresses) for one in groups]
 

@@ -1,7 +1,7 @@
-"""A page that is one file: elements, escaped by one function, in a frame that lets nothing in or out.
+"""A self-contained HTML page: element builder and document frame.
 
-Markup, tag   text that is HTML already, and what makes it: any other text that goes in is escaped
-page          the frame: style and script stand in it, and its policy allows these two by their hashes, nothing else
+Markup, tag   HTML text, and its constructor, which escapes every other string
+page          the document, with inline style and script; its Content-Security-Policy allows these two by hash only
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmsconf.render.escape import html
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A string that is HTML already and is not escaped again."""
 
     __slots__ = ()
 
@@ -28,13 +28,13 @@ _EMPTY = frozenset({"meta", "input"})
 
 
 def tag(element: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """One element. Children that are no Markup are escaped; an attribute that is None or False is left out."""
+    """Return one element. Strings that are not Markup are escaped; attributes that are None or False are omitted."""
     opening = f"<{element}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
     return Markup(opening if element in _EMPTY else f"{opening}{join(*children)}</{element}>")
 
 
 def join(*children: Child) -> Markup:
-    """Elements and texts, one after the other."""
+    """Concatenate children, escaping strings that are not Markup."""
     return Markup("".join(_child(child) for child in children))
 
 
@@ -52,7 +52,7 @@ def _attribute(key: str, value: str | int | bool | None) -> str:
 
 
 def page(title: str, *, header: Child, main: Child, footer: Child) -> str:
-    """The whole page."""
+    """Return the whole document."""
     style, script = _asset("page.css"), _asset("page.js")
     head = tag(
         "head",

@@ -1,4 +1,4 @@
-"""The pieces of the page: cards with counts, notes, rows that open, and what searches and filters them."""
+"""Components of the HTML pages: count cards, notes, expandable rows, search and filters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lmsconf.render.html.page import NOTHING, Child, Markup, join, tag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Something that opens: one line that is always seen, what is below it, and what it is found by.
+    """An expandable row: summary line, body, and the values that it is filtered by.
 
-    state: the word that it is filtered by, and coloured as where colour names no other; sign: what stands for it.
+    state: the filter value, and the CSS class of the colour unless `colour` is given. sign: the symbol of the state.
     """
 
     anchor: str
@@ -33,14 +33,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows below a heading."""
+    """Rows under a heading."""
 
     heading: str
     rows: Sequence[Row]
 
 
 def cards(counts: Iterable[tuple[str, int, str]]) -> Markup:
-    """`(class, number, label)` side by side."""
+    """Render `(class, number, label)` triples side by side."""
     return tag("ul", [_card(*one) for one in counts], class_="cards")
 
 
@@ -53,13 +53,13 @@ def section(anchor: str, heading: str, *body: Child) -> Markup:
 
 
 def contents(sections: Iterable[tuple[str, str]]) -> Markup:
-    """Links to the sections of the page."""
+    """Render links to the sections, given as (anchor, heading)."""
     items = [tag("li", tag("a", heading, href=f"#{anchor}")) for anchor, heading in sections]
     return tag("nav", tag("ul", items), aria_label="On this page")
 
 
 def rows(groups: Sequence[Group], states: Mapping[str, str], *, word: str) -> Markup:
-    """Rows in their groups, and the tools that search and filter them. `states`: each state as people call it."""
+    """Render rows in groups, with search and filters. states: state → label. word: the noun for a row's state."""
     every = [row for group in groups for row in group.rows]
     return join(
         _tools(every, states, word),
@@ -69,7 +69,7 @@ def rows(groups: Sequence[Group], states: Mapping[str, str], *, word: str) -> Ma
 
 
 def _tools(every: Sequence[Row], states: Mapping[str, str], word: str) -> Markup:
-    """Hidden until the script shows them: without it they could do nothing."""
+    """Render search and filters, hidden until the script shows them, since they need it."""
     kinds = {kind: phrases.plural(phrases.noun(kind)) for kind in dict.fromkeys(row.address.kind for row in every)}
     files = {file: file for file in sorted({_file(row) for row in every} - {""})}
     present = {row.state for row in every}
@@ -133,7 +133,7 @@ def _row(row: Row) -> Markup:
 
 
 def change_row(anchor: str, change: Change, calls: Child = None) -> Row:
-    """A resource of a plan: what changes in it, why, and by which calls."""
+    """Return the row of a plan's resource: what changes, why, and its calls."""
     return Row(
         anchor=anchor,
         address=change.address,
@@ -146,7 +146,7 @@ def change_row(anchor: str, change: Change, calls: Child = None) -> Row:
 
 
 def change_body(change: Change) -> list[Child]:
-    """A resource of a plan in full: what becomes of it and why, and key by key what goes and comes."""
+    """Return the details of a plan's resource: action, reason, problems, and its diff key by key."""
     undo = phrases.undo(change)
     return [
         tag("p", _lead(change), class_="lead"),
@@ -172,7 +172,7 @@ def _facts(change: Change) -> Iterator[Child]:
 
 
 def news(keys: Iterable[Told]) -> Iterator[Child]:
-    """What changes in a few characters: a key's name, how many items come, how many go."""
+    """Yield a short summary: the first changed key, counts of items added and removed."""
     news = list(keys)
     come = sum(len(one.come) for one in news if one.note)
     gone = sum(len(one.gone) for one in news if one.note)
@@ -190,7 +190,7 @@ def about(lines: Sequence[str]) -> Child:
 
 
 def diff(keys: Iterable[Told]) -> Child:
-    """Key by key what goes and what comes; long lists open at a click."""
+    """Render removed and added values key by key; long lists are folded."""
     items = [
         tag("div", tag("dt", key.path, tag("small", key.note) if key.note else None), tag("dd", _values(key)))
         for key in keys
@@ -208,7 +208,7 @@ def _values(key: Told) -> Iterator[Child]:
 
 
 def note(problem: Problem, *, inside: Address | None = None) -> Markup:
-    """A problem with its place and its way out."""
+    """Render a problem with its location and hint."""
     severity = problem.severity.value
     place = (" · ", tag("code", str(problem.source))) if problem.source else None
     return tag(
@@ -227,13 +227,13 @@ def note(problem: Problem, *, inside: Address | None = None) -> Markup:
 
 
 def hint(text: str | None) -> Child:
-    """A text that may be several lines, each of which stays one."""
+    """Render a hint, keeping its line breaks."""
     lines = [line for line in (text or "").split("\n") if line.strip()]
     return tag("p", [(line, Markup("\n")) for line in lines], class_="hint") if text else None
 
 
 def stops(plan: Plan) -> Iterator[Child]:
-    """What would stop an apply, why, and what to do."""
+    """Render the plan's blockers with reason and hint, and the command that consents to them."""
     found = blockers(plan)
     if found:
         yield tag("p", tag("b", f"{phrases.STOPS}:"))
@@ -247,13 +247,13 @@ def stops(plan: Plan) -> Iterator[Child]:
 
 
 def lines_below(heading: str, lines: Iterable[str]) -> Child:
-    """Lines below their heading; nothing where there are none."""
+    """Render lines under a heading; None without lines."""
     items = [tag("li", line) for line in lines]
     return [tag("p", tag("b", f"{heading}:")), tag("ul", items)] if items else None
 
 
 def named(heading: str, addresses: Sequence[Address]) -> Markup:
-    """Resources that are only named, folded up below their number."""
+    """Render the titles of resources, folded under the heading."""
     items = [tag("li", phrases.title(address)) for address in addresses]
     if not items:
         return tag("p", heading)
@@ -261,5 +261,5 @@ def named(heading: str, addresses: Sequence[Address]) -> Markup:
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
-    """Terms and what they are, for the end of the page."""
+    """Render (term, value) pairs as a definition list, for the footer."""
     return tag("dl", [(tag("dt", term), tag("dd", told)) for term, told in pairs if told is not NOTHING])

@@ -1,4 +1,4 @@
-"""Plans and reports as one page that opens anywhere and asks nobody for anything."""
+"""Plans, apply reports and snapshots as self-contained HTML pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lmsconf.render.html.parts import (
 
 
 def plan_html(plan: Plan) -> str:
-    """What apply would do, to look through."""
+    """Render a plan as an HTML page."""
     digest = plan_digest(plan)
     sections = [
         ("attention", "Look at this first", _attention(plan)),
@@ -65,7 +65,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def apply_html(report: ApplyReport) -> str:
-    """What was done and what was not, to look through."""
+    """Render an apply report as an HTML page."""
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(report.problems)]),
         ("calls", "Calls", rows(list(_outcomes(report)), _STATUSES, word="result") if report.outcomes else None),
@@ -84,7 +84,7 @@ def apply_html(report: ApplyReport) -> str:
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
-    """What a snapshot holds, kind by kind."""
+    """Render a snapshot as an HTML page: counts per kind."""
     items = [tag("li", phrases.listing(kind, found)) for kind, found in snapshot.listings.items()]
     where = phrases.first_line(snapshot.workspace, snapshot.url, snapshot.people)
     top = header("snapshot", snapshot.workspace, where)
@@ -93,7 +93,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
 
 
 def sections_page(title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child) -> str:
-    """The page with those of its sections that hold something."""
+    """Return a page of (anchor, heading, body) sections; empty ones are left out."""
     held = [(anchor, heading, join(body)) for anchor, heading, body in sections]
     held = [one for one in held if one[2]]
     links = contents((anchor, heading) for anchor, heading, _ in held) if len(held) > 1 else None
@@ -113,7 +113,7 @@ def _plan_cards(plan: Plan) -> Markup:
     counts = plan.summary
     replaced = [("replace", counts.replace, "to replace")] if counts.replace else []
     items, removed = sum(map(taken, plan.changes)), removals(plan)
-    # The guard counts more than the changes below "Taken away", such as the members of a group that is deleted.
+    # The guard counts more than the section "Taken away", such as the members of a deleted group.
     guarded = [("taken", removed, "removals, as the guard counts")] if removed > items else []
     return cards(
         [
@@ -133,7 +133,7 @@ def _attention(plan: Plan) -> list[Child]:
 
 
 def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:
-    """Address → the name by which the page links to its row."""
+    """Return address → HTML anchor of its row."""
     return {str(change.address): f"change-{number}" for number, change in enumerate(changes, 1)}
 
 
@@ -161,7 +161,7 @@ def _calls(plan: Plan) -> Child:
 
 
 def _let_go(plan: Plan) -> Child:
-    """What a change lets go of, and what would delete it."""
+    """List the resources that only the base declares, each with the manifest line that would delete it."""
     if not plan.let_go:
         return None
     items = [tag("li", phrases.title(one.address), " ", tag("code", one.absent)) for one in plan.let_go]
@@ -194,7 +194,7 @@ _SIGNS = {Status.DONE: "✓", Status.FAILED: "✗", Status.BLOCKED: "–", Statu
 
 
 def _outcomes(report: ApplyReport) -> Iterator[Group]:
-    """The calls by what became of them, failures first."""
+    """Group the calls by status, failures first."""
     numbered = list(enumerate(report.outcomes, 1))
     for status, label in _STATUSES.items():
         found = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]

@@ -1,4 +1,4 @@
-"""A drift report as Markdown: the text of an issue that is opened, or written anew, when somebody changed things."""
+"""A drift report as Markdown, for an issue that CI opens or updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmsconf.render.size_budget import WHOLE, SizeLimit
 
 
 def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
-    """What differs, by what is wrong with it; all of it is counted whatever the limit."""
+    """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     head = paragraphs(
         marker("drift", drift.workspace, limit),
         f"### lmsconf drift: {within(drift.workspace, code)}",
@@ -46,7 +46,7 @@ def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
 
 
 def _coverage(drift: Drift) -> str:
-    """How much of each kind the manifests speak of, as a table."""
+    """Return the coverage of each kind as a table."""
     rows = [_covered(one) for one in drift.coverage]
     return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
 

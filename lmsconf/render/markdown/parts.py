@@ -1,6 +1,6 @@
-"""The pieces of a Markdown comment: one resource, one problem, and sections of them that fit into what room there is.
+"""Components of a Markdown comment: resources, problems, and sections of them that fit a size limit.
 
-Names go through `code`, `md`, `fence` or, inside HTML, `html` within <code>, where no service makes links of them.
+Names are escaped by `code`, `md`, `fence` or, inside HTML, by `html` within <code>, where services create no links.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lmsconf.render.escape import code, fence, html, md
 from lmsconf.render.size_budget import Rung, climb, size
 
 NAME_SIZE = 240
-"""The most bytes that one name takes where there is only so much room; in full it stands in the details."""
+"""Maximum bytes of one name in a line; the details have the full name."""
 
 
-_BLANKS = re.compile(r"\n{3,}")  # no fence holds an empty line: each of its lines begins with a sign
+_BLANKS = re.compile(r"\n{3,}")  # code blocks are not affected: each of their lines starts with a sign
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing of a section: as what it is counted when there is no room to name it, and how it may be told."""
+    """One item of a section. noun: how it is counted if omitted. rungs: its texts, shortest first."""
 
     noun: str
     rungs: Sequence[Rung]
@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Entries under a heading, or folded up under it; without entries the heading is a sentence."""
+    """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
 
     heading: str
     entries: Sequence[Entry]
@@ -44,7 +44,7 @@ class Section:
 
 
 def render(sections: Sequence[Section], room: int | None) -> tuple[str, bool]:
-    """The sections with as much told as the room allows, the first ones first, and whether that is everything."""
+    """Render sections within `room` bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if room is not None:
         room -= sum(size(_framed(section, "-", _nouns(section.entries))) for section in sections)
     told, whole = climb([entry.rungs for section in sections for entry in section.entries], room)
@@ -63,7 +63,7 @@ def _nouns(entries: Iterable[Entry]) -> Counter[str]:
 
 
 def _framed(section: Section, body: str, hidden: Counter[str]) -> str:
-    """One section; what is not told in it is counted."""
+    """Render one section, with counts of the entries that are omitted."""
     if hidden and body:
         counted = ", ".join(phrases.count(number, noun) for noun, number in hidden.items())
         body += f"\n… and {md(counted)} not listed here.\n"
@@ -77,12 +77,12 @@ def _framed(section: Section, body: str, hidden: Counter[str]) -> str:
 
 
 def fold(heading: str, body: str) -> str:
-    """A body that opens with a click on its heading, which is HTML already."""
+    """Return a collapsed `<details>` block; the heading is HTML already."""
     return f"\n<details><summary>{heading}</summary>\n\n{body}\n</details>\n"
 
 
 def within(text: str, escape: Callable[[str], str], most: int = NAME_SIZE) -> str:
-    """The escaped text, or of a longer one as much of its beginning as takes that many bytes."""
+    """Return the escaped text, truncated so that the result has at most `most` bytes."""
     escaped = escape(text)
     while size(escaped) > most:
         text = text[: min(len(text) - 1, len(text) * most // size(escaped))]
@@ -91,7 +91,7 @@ def within(text: str, escape: Callable[[str], str], most: int = NAME_SIZE) -> st
 
 
 def change_entry(change: Change, *, folds: bool) -> Entry:
-    """A resource: in a row, with its first items, and whole."""
+    """Return the entry of a change: as a row, with the first items of its lists, in full."""
     details = partial(_change, change, folds=folds)
     return Entry(
         phrases.noun(change.address.kind),
@@ -131,13 +131,13 @@ def _change(change: Change, *, folds: bool, most: int | None) -> str:
 
 
 def summary(sign: str, address: Address, news: Iterable[Told]) -> str:
-    """What is seen of a resource before it is unfolded, in HTML."""
+    """Return the HTML summary line of a collapsed resource."""
     counts = "".join(f" <b>{sign}{number:,}</b>" for sign, number in _items(news) if number)
     return f"<code>{sign}</code> <code>{within(phrases.title(address), html)}</code>{counts}"
 
 
 def _items(keys: Iterable[Told]) -> Iterator[tuple[str, int]]:
-    """How many items lists of the resource gain and lose."""
+    """Yield (sign, count) of items added and removed."""
     news = [one for one in keys if one.note]
     yield "+", sum(len(one.come) for one in news)
     yield "−", sum(len(one.gone) for one in news)  # noqa: RUF001  # a minus as wide as the plus
@@ -154,13 +154,13 @@ def _body(change: Change, most: int | None) -> Iterator[str]:
 
 
 def diff(keys: Iterable[Told], most: int | None) -> str:
-    """What goes and what comes, key by key, with so many items of each list."""
+    """Return a diff block of removed and added values; most: items shown per list, None: all."""
     lines = [line for one in keys for line in _told(one, most)]
     return fence("\n".join(lines), "diff") if lines else ""
 
 
 def _told(one: Told, most: int | None) -> Iterator[str]:
-    """The lines of one key as a diff shows them."""
+    """Yield the diff lines of one key."""
     single = not one.note and len(one.gone) <= 1 and len(one.come) <= 1
     if single:
         yield from (f"- {_line(one.path)}: {_line(item)}" for item in one.gone)
@@ -179,12 +179,12 @@ def _listed(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """A name inside a fence may not end its line; the fence makes everything else visible."""
+    """Escape newlines in a name, which would end its diff line; `fence` escapes the rest."""
     return text.replace("\n", "\\n")
 
 
 def problem_entry(problem: Problem) -> Entry:
-    """A problem: in a row, and with its way out."""
+    """Return the entry of a problem: truncated in one row, and in full with its hint."""
     return Entry(
         problem.severity.value,
         (lambda: problem_text(problem, short=True), lambda: problem_text(problem)),
@@ -195,7 +195,7 @@ _MARKS = {"error": "⛔ error", "warning": "⚠️ warning", "note": "note"}
 
 
 def problem_text(problem: Problem, *, inside: Address | None = None, short: bool = False) -> str:
-    """`- **error** message [code] · groups.yaml:3:5` and, unless it is to be short, the hint below."""
+    """`- **error** message [code] · groups.yaml:3:5`, followed by the hint unless `short`."""
     message = phrases.message(problem, inside=inside)
     escaped = within(message, md, 2 * NAME_SIZE) if short else md(message)
     kind = within(problem.code, code)
@@ -206,11 +206,11 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
 
 
 def let_go_entry(one: Abandoned) -> Entry:
-    """What the base declared and nothing does any more, with the line that would delete it."""
+    """Return the entry of a resource that only the base declares, with the manifest line that would delete it."""
     noun, title = phrases.noun(one.address.kind), within(phrases.title(one.address), code)
     return Entry(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
 
 
 def address_entry(address: Address) -> Entry:
-    """A resource that is only named."""
+    """Return an entry with the title of a resource."""
     return Entry(phrases.noun(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))

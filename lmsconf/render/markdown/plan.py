@@ -1,4 +1,4 @@
-"""Plans and reports as Markdown: a comment for a pull request, what is risky first, as long as its place allows."""
+"""Plans, apply reports and snapshots as Markdown comments: riskiest changes first, fitted to a size limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lmsconf.render.size_budget import WHOLE, SizeLimit, size
 
 
 def plan_markdown(plan: Plan, *, limit: SizeLimit = WHOLE) -> str:
-    """What apply would do. Every deletion is counted whatever the limit; more is told as far as it fits."""
+    """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
     head = paragraphs(
         marker("plan", plan.workspace, limit),
@@ -59,7 +59,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = WHOLE) -> str:
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
-    """What was done and what was not, failures first."""
+    """Render an apply report, failures first."""
     head = paragraphs(
         marker("apply", report.workspace, limit),
         f"### lmsconf apply: {within(report.workspace, code)}",
@@ -79,7 +79,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
 
 
 def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = WHOLE) -> str:
-    """What a snapshot holds, kind by kind."""
+    """Render a snapshot: counts per kind."""
     rows = [f"- {within(phrases.listing(kind, found), md, 500)}" for kind, found in snapshot.listings.items()]
     return paragraphs(
         marker("snapshot", snapshot.workspace, limit),
@@ -91,13 +91,13 @@ def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = WHOLE) -> str:
 
 
 def marker(kind: str, workspace: str, limit: SizeLimit = WHOLE) -> str:
-    """An unseen line by which a later run finds its own comment, to write it anew."""
+    """Return an invisible line by which a later CI run finds its comment, to replace it."""
     name = within(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
     return f"<!-- lmsconf:{kind}:{name} -->" if limit.folds else f"[//]: # (lmsconf:{kind}:{name})"
 
 
 def fitted(head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
-    """Head and foot whole, and between them what fits."""
+    """Join head, sections and foot; head and foot are kept whole, the sections shortened to the limit."""
     foot = f"\n{foot}\n" if foot else ""
     if limit.size is None:
         return head + render(sections, None)[0] + foot
@@ -118,11 +118,11 @@ def first_line(workspace: str, url: str, people: int | None) -> str:
 
 
 _MOST_STOPS = 6
-"""As many reasons to stop stand at the top; the others are counted, and stand with their changes."""
+"""Maximum number of blockers listed at the top; the others are counted there and shown with their changes."""
 
 
 def _stops(plan: Plan) -> str:
-    """What would stop an apply, why, and what to do."""
+    """Return the plan's blockers with reason and hint, and the command that consents to them."""
     found = blockers(plan)
     if not found:
         return ""
@@ -141,7 +141,7 @@ def _stop(one: Blocker) -> str:
 
 
 def _listed(heading: str, lines: Iterable[str]) -> str:
-    """Lines below their heading; nothing where there are none."""
+    """Return lines under a heading; empty without lines."""
     rows = [f"- {within(line, md, 2 * NAME_SIZE)}" for line in lines]
     return "\n".join([f"**{heading}:**", "", *rows]) if rows else ""
 
@@ -156,7 +156,7 @@ _COLUMNS: tuple[tuple[Action | str, str], ...] = (
 
 
 def _counts(changes: Sequence[Change]) -> str:
-    """How much happens to each kind, as a table."""
+    """Return the counts per kind and action as a table."""
     table = tally(changes)
     columns = [(key, title) for key, title in _COLUMNS if any(counts[key] for counts in table.values())]
     if not columns:
@@ -184,7 +184,7 @@ def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
 
 
 def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
-    """What is risky lies open, in one section each; the rest is folded up by kind."""
+    """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
             entries = [change_entry(one, folds=limit.folds) for one in alike]
@@ -208,7 +208,7 @@ def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
 
 
 def unmanaged_sections(groups: Iterable[Unmanaged], limit: SizeLimit) -> Iterator[Section]:
-    """What no manifest speaks of, folded up."""
+    """Yield the unmanaged resources, folded."""
     for group in present(groups):
         yield Section(phrases.unmanaged(group), [address_entry(one) for one in group.addresses], folded=limit.folds)
 
@@ -222,7 +222,7 @@ def _how_to_apply(plan: Plan, digest: str) -> str:
 
 
 def _statuses(report: ApplyReport) -> str:
-    """How many calls came to what, as a table."""
+    """Return the number of calls per status as a table."""
     counts = " | ".join(f"{report.count(status):,}" for status in Status)
     titles = " | ".join(status.value.replace("_", " ") for status in Status)
     return f"| calls | {titles} |\n|:--|{'--:|' * len(Status)}\n| | {counts} |"
@@ -237,7 +237,7 @@ _TITLES = {
 
 
 def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
-    """Failures lie open; the rest is folded up."""
+    """Yield the calls by status; all but the failures are folded."""
     for status, title in _TITLES.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
         heading = f"{title}: {phrases.count(len(outcomes), 'API call')}"

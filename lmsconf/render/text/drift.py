@@ -1,4 +1,4 @@
-"""A drift report for a person at a terminal. All names go through `safe`."""
+"""A drift report as text for a terminal. All names are escaped by `safe`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmsconf.render.escape import safe
 
 
 def drift_text(drift: Drift, *, color: bool = False) -> str:
-    """What differs, what is ignored, what nobody manages, and how much the manifests speak of."""
+    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
     return page(
         [
             [safe(phrases.first_line(drift.workspace, drift.url, drift.people)), *drift_words.compared(drift)],
@@ -57,7 +57,7 @@ def _ignored(drift: Drift) -> Iterator[str]:
 
 
 def _unmanaged(drift: Drift) -> Iterator[str]:
-    """Where unmanaged things are findings, they were told already."""
+    """Yield unmanaged resources, unless they are findings and so listed already."""
     for group in () if drift.counts_unmanaged else drift.unmanaged:
         if group.addresses or group.left_alone:
             yield safe(phrases.unmanaged(group))

@@ -1,4 +1,4 @@
-"""Plans, reports and problems for a person at a terminal. Plans read as terraform's do; all names go through `safe`."""
+"""Plans, reports and problems as text for a terminal, in terraform's style. All names are escaped by `safe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmsconf.render.escape import safe
 
 
 def plan_text(plan: Plan, *, color: bool = False) -> str:
-    """What apply would do, and all that a reviewer must know before."""
+    """Render a plan: settings and problems, changes, unmanaged resources, blockers."""
     return page(
         [
             [safe(phrases.first_line(plan.workspace, plan.url, plan.people)), *map(safe, phrases.scope(plan))],
@@ -37,7 +37,7 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
 
 
 def apply_text(report: ApplyReport, *, color: bool = False) -> str:
-    """What was done and what was not, why, and what is left."""
+    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome."""
     return page(
         [
             [safe(phrases.first_line(report.workspace, report.url, report.people)), *_meta(report)],
@@ -55,14 +55,14 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
 
 
 def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
-    """What a snapshot holds: how many of each kind, and which listing is not whole."""
+    """Render a snapshot: counts per kind, and which listings are incomplete."""
     taken = [safe(phrases.first_line(snapshot.workspace, snapshot.url, snapshot.people)), f"Taken {snapshot.taken_at}."]
     counts = [safe(f"  {phrases.listing(kind, listing)}") for kind, listing in snapshot.listings.items()]
     return page([taken, counts], color)
 
 
 def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
-    """Every problem with its way out and, where there are several, how many. Empty when there is none."""
+    """Render problems with their hints and, for several, their counts. Empty without problems."""
     if not problems:
         return ""
     counts = [f"{phrases.problem_counts(problems)}."] if len(problems) > 1 else []
@@ -96,7 +96,7 @@ def _unmanaged(plan: Plan) -> Iterator[str]:
 
 
 def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
-    """Lines below their heading; nothing where there are none."""
+    """Yield lines under a heading; nothing without lines."""
     for number, line in enumerate(lines):
         if not number:
             yield f"{heading}:"
@@ -104,7 +104,7 @@ def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _stops(plan: Plan) -> Iterator[str]:
-    """What would stop an apply, why, and what to do: the last that is read."""
+    """Yield the plan's blockers with reason and hint, and the command that consents to them."""
     found = blockers(plan)
     if found:
         yield f"{phrases.STOPS}:"
@@ -131,7 +131,7 @@ _LABELS = {Status.DONE: "Done", Status.BLOCKED: "Skipped", Status.NOT_ATTEMPTED:
 
 
 def _in_part(report: ApplyReport) -> Iterator[Iterator[str]]:
-    """Of a run that was not carried to its end: what was done, skipped and never reached, each under its reason."""
+    """Yield the calls done, skipped and not attempted, grouped by reason; nothing if all calls are done."""
     if report.count(Status.DONE) == len(report.outcomes):
         return
     for status, label in _LABELS.items():

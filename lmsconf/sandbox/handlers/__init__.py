@@ -1,4 +1,4 @@
-"""Who carries out which operation: one module an endpoint group of the specification."""
+"""The handlers of all operations: one module per endpoint group of the specification."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ _GROUPS: Final = (
 HANDLERS: Final[Mapping[str, Handler]] = {
     operation: handler for group in _GROUPS for operation, handler in group.HANDLERS.items()
 }
-"""Operation id → the function that does it."""
+"""Operation id → handler."""

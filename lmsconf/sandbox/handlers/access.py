@@ -1,4 +1,4 @@
-"""User Access: applications one by one, and the two flags."""
+"""User Access: applications one by one, and the admin and manager flags (API specification, User Access)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmsconf.sandbox.request_context import Handler, Request, RequestContext
 
 
 def set_access(desk: RequestContext, request: Request) -> None:
-    """Gives or takes one application; giving what is there, or taking what is not, changes nothing."""
+    """Add or remove one application; idempotent."""
     person, action, application = desk.person(request), request.path["action"], request.text("applicationId")
     held = set(json.loads(desk.ledger.column("SELECT applications FROM people WHERE id = ?", person)[0]))
     after = held | {application} if action == "ADD" else held - {application}
@@ -19,7 +19,7 @@ def set_access(desk: RequestContext, request: Request) -> None:
 
 
 def make(flag: str) -> Callable[[RequestContext, Request], None]:
-    """Grants or revokes a flag. A grant ends a custom archive date, which neither admins nor managers can have."""
+    """Grant or revoke a flag. A grant clears the custom archive date, which neither admins nor managers can have."""
 
     def grant(desk: RequestContext, request: Request) -> None:
         person, endow = desk.person(request), request.path["endow"] == "true"

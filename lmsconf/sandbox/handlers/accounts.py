@@ -1,4 +1,4 @@
-"""Users, as they are changed: accounts come, change, are archived and go."""
+"""Users, writes: create, change, archive and delete accounts (API specification, Users)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lmsconf.sandbox.store import Repository
 FIRST_LANGUAGE: Final = "en"
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
-# Everything that is about one person and nobody else goes with them.
+# Rows that belong to one person only are deleted with the account.
 _OF_A_PERSON: Final = ("answers", "members", "managers", "links", "orders", "certificates", "generations")
 
 
 def create(desk: RequestContext, request: Request) -> Entry:
-    """A new account; where the e-mail has one already, that one, and nothing about it changes."""
+    """Create an account; for an e-mail in use, return the existing account unchanged."""
     email = checked_email(request.text("email"))
     language = cast(str, request.body.get("language", FIRST_LANGUAGE))
     for known in with_email(desk.ledger, email):
@@ -38,7 +38,7 @@ def create(desk: RequestContext, request: Request) -> Entry:
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes an account away with all that is about it."""
+    """Delete an account and everything that belongs to it."""
     id = desk.person(request)
     desk.ledger.run("DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = ?)", id)
     for table in (*_OF_A_PERSON, "participations"):
@@ -48,7 +48,7 @@ def delete(desk: RequestContext, request: Request) -> None:
 
 
 def archive(desk: RequestContext, request: Request) -> None:
-    """Archives an account from now on; one that is archived stays as it is. Refuses an admin's."""
+    """Archive an account now; no change if it is archived. Raises Refusal (400) for an admin."""
     id = desk.person(request)
     if desk.ledger.number("SELECT admin FROM people WHERE id = ?", id):
         raise bad_request("an admin cannot be archived: revoke administrator rights first")
@@ -56,7 +56,7 @@ def archive(desk: RequestContext, request: Request) -> None:
 
 
 def unarchive(desk: RequestContext, request: Request) -> None:
-    """Makes an account active. A date that has archived it is gone, or it would do so again at once."""
+    """Unarchive an account. Clears a custom archive date in the past, which would archive it again at once."""
     desk.ledger.run(
         "UPDATE people SET archived_at = NULL, custom_archive_at = CASE WHEN custom_archive_at > ? "
         "THEN custom_archive_at END WHERE id = ?",
@@ -66,7 +66,7 @@ def unarchive(desk: RequestContext, request: Request) -> None:
 
 
 def set_archive_date(desk: RequestContext, request: Request) -> None:
-    """Says when an account is to be archived, or with null that it is not. Refuses a date for admins and managers."""
+    """Set the custom archive date, or clear it with null. Raises Refusal (400) for a date of an admin or manager."""
     id, date = desk.person(request), request.instant("date")
     if date is not None and desk.ledger.number("SELECT admin OR manager FROM people WHERE id = ?", id):
         raise bad_request("an admin or manager cannot have a custom archive date")
@@ -74,13 +74,13 @@ def set_archive_date(desk: RequestContext, request: Request) -> None:
 
 
 def is_archiving_due(ledger: Repository) -> bool:
-    """Whether somebody's archive date has come."""
+    """Whether a custom archive date is due."""
     due = "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)"
     return bool(ledger.number(due, ledger.now()))
 
 
 def archive_due(ledger: Repository) -> None:
-    """Archives everybody whose date has come, as of that date."""
+    """Archive every account whose custom archive date is due, as of that date."""
     ledger.run(
         "UPDATE people SET archived_at = custom_archive_at WHERE archived_at IS NULL AND custom_archive_at <= ?",
         ledger.now(),
@@ -88,7 +88,7 @@ def archive_due(ledger: Repository) -> None:
 
 
 def update_email(desk: RequestContext, request: Request) -> None:
-    """Gives an account another e-mail. Refuses what is none, and with 409 one that another account has."""
+    """Change the e-mail. Raises Refusal: 400 for an invalid one, 409 for one that another account has."""
     id, email = desk.person(request), checked_email(request.text("email"))
     if set(with_email(desk.ledger, email)) - {id}:
         raise conflict(f"another user has the e-mail {email!r}")
@@ -96,7 +96,7 @@ def update_email(desk: RequestContext, request: Request) -> None:
 
 
 def update_fullname(desk: RequestContext, request: Request) -> None:
-    """Changes first name, last name, or both; what is left out stays."""
+    """Change first name, last name, or both; a missing one is kept."""
     id = desk.person(request)
     desk.ledger.run(
         "UPDATE people SET first_name = coalesce(?, first_name), last_name = coalesce(?, last_name) WHERE id = ?",
@@ -106,12 +106,12 @@ def update_fullname(desk: RequestContext, request: Request) -> None:
 
 
 def update_language(desk: RequestContext, request: Request) -> None:
-    """Changes the language."""
+    """Change the language."""
     desk.ledger.run("UPDATE people SET language = ? WHERE id = ?", request.text("language"), desk.person(request))
 
 
 def update_metadata(desk: RequestContext, request: Request) -> None:
-    """Puts metadata in the place of what there was, or merges it into that, as the dialect says."""
+    """Replace the metadata, or merge into it, according to the dialect."""
     id = desk.person(request)
     metadata = cast("Mapping[str, str]", request.body["metadata"])
     if desk.behaviour("users.update-metadata.mode") == "merge":
@@ -120,19 +120,19 @@ def update_metadata(desk: RequestContext, request: Request) -> None:
 
 
 def with_email(ledger: Repository, email: str) -> list[str]:
-    """The id of who has this e-mail, if anybody has: case makes no difference."""
+    """The id of the account with this e-mail, ignoring case; empty if there is none."""
     return ledger.column("SELECT id FROM people WHERE casefold(email) = casefold(?)", email)
 
 
 def checked_email(email: str) -> str:
-    """The e-mail again. Refuses what is not shaped like one."""
+    """Return the e-mail. Raises Refusal (400) if its format is invalid."""
     if not _EMAIL.fullmatch(email):
         raise bad_request(f"{email!r} is no e-mail")
     return email
 
 
 def checked_language(language: str) -> str:
-    """The language again. Refuses what is not shaped like a lowercase code."""
+    """Return the language. Raises Refusal (400) if it is not a lowercase code."""
     if not _LANGUAGE.fullmatch(language):
         raise bad_request(f"{language!r} is no lowercase language code")
     return language

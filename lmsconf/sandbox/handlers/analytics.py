@@ -1,4 +1,4 @@
-"""Analytics: how people stand with content, item by item and summed, and the history of one of them."""
+"""Analytics: participation results, statistics, and event logs (API specification, Analytics)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ORDERS: Final = {
         )
     },
 }
-"""What results can be ordered by → the key of an item that it is about."""
+"""`orderBy` of a request → key of a result item."""
 
 
 _ACTIVE: Final = "SELECT id, email, trim(first_name || ' ' || last_name) FROM people WHERE archived_at IS NULL"
@@ -48,7 +48,7 @@ _SOME_PEOPLE: Final = f"{_ACTIVE} AND id IN (SELECT value FROM json_each(?)) ORD
 
 
 class _Found(NamedTuple):
-    """What the filters leave: standings, and the rows of the people and contents that these speak of."""
+    """The filtered standings, and the rows of their people and contents."""
 
     standings: Iterator[Standing]
     people: dict[str, tuple[Value, ...]]
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
 
 
 def results(desk: RequestContext, request: Request) -> Entry:
-    """A page of participation results that pass all filters, the last changed first unless another order is asked."""
+    """A page of the participation results that pass all filters; by default the last changed first."""
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
     page = desk.cut(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
     arrange = _order(str(options.get("orderBy", "updatedAt")), str(options.get("order", "DESC")))
@@ -66,13 +66,13 @@ def results(desk: RequestContext, request: Request) -> Entry:
 
 
 def statistics(desk: RequestContext, request: Request) -> Entry:
-    """How many participations there are in each state, of those that pass all filters."""
+    """The number of participations in each state, of those that pass all filters."""
     counts = Counter(one.state for one in _found(desk, request).standings)
     return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
 
 
 def event_logs(desk: RequestContext, request: Request) -> Json:
-    """The history of one person with one content, the most recent first."""
+    """The events of one person and content, the latest first."""
     content, person = request.path["contentId"], desk.person(request)
     if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
         raise not_found("content", content)
@@ -91,7 +91,7 @@ def event_logs(desk: RequestContext, request: Request) -> Json:
 
 
 def _found(desk: RequestContext, request: Request) -> _Found:
-    """What passes all filters of the request."""
+    """The standings that pass all filters of the request."""
     people = _people(desk, request)
     contents = _contents(desk, request)
     passes = _Filters(request)
@@ -99,7 +99,7 @@ def _found(desk: RequestContext, request: Request) -> _Found:
 
 
 def _contents(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
-    """The contents that are asked for, by id: all where the request names none."""
+    """The requested contents by id; all if the request names none."""
     name = str(request.body.get("contentName", "")).casefold()
     rows = desk.ledger.rows("SELECT id, type, name FROM contents ORDER BY seq")
     found = {str(row[0]): row for row in rows if name in str(row[2]).casefold()}
@@ -109,7 +109,7 @@ def _contents(desk: RequestContext, request: Request) -> dict[str, tuple[Value, 
 
 
 def _people(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
-    """The active people that are asked for, by id, in the order they came."""
+    """The requested active people by id, in creation order."""
     wanted: list[set[str]] = []
     if "userIds" in request.body:
         wanted.append(set(request.texts("userIds")))
@@ -122,7 +122,7 @@ def _people(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ..
 
 
 class _Filters:
-    """The filters on how somebody stands: state, enrolment, and the two ranges of dates."""
+    """The filters on a standing: state, enrolment, and the two date ranges."""
 
     def __init__(self, request: Request) -> None:
         self._states = set(request.texts("progress")) if "progress" in request.body else None
@@ -141,7 +141,7 @@ class _Filters:
 
 
 def _range(request: Request, key: str) -> Callable[[int | None], bool]:
-    """Whether an instant lies in a range of the body, both ends included; without a range everything does."""
+    """Return a test whether an instant is in a range of the body, inclusive; without a range it always is."""
     said = cast("Mapping[str, str]", request.body.get(key, {}))
     if not said:
         return lambda instant: True
@@ -155,7 +155,7 @@ def _range(request: Request, key: str) -> Callable[[int | None], bool]:
 
 
 def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
-    """A function that puts items in order; those that do not have the value come last."""
+    """Return a function that sorts items; those without the value are last."""
     key = _ORDERS[by]
 
     def arrange(items: list[Entry]) -> list[Entry]:
@@ -167,7 +167,7 @@ def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
 
 
 def _item(one: Standing, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
-    """A result as the API shows it. A date that is not known is left out."""
+    """A result as the API shows it. An unknown date is omitted."""
     email, name = person[1:]
     dates: Entry = {"occuredAt": one.occurred_at, "enrolledAt": one.enrolled_at}
     if one.certified:

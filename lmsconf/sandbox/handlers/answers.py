@@ -1,4 +1,4 @@
-"""Users' answers to custom fields: set by field id, in the shape that the dialect says."""
+"""Users' answers to custom fields: set by field id, in the dialect's shape (API specification, Users)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY: Final = "users.update-custom-field-choice"
 
 
 def update(desk: RequestContext, request: Request) -> None:
-    """Sets the answers that the body names, or takes one away as the dialect says. The others stay or go by dialect."""
+    """Set or clear the answers in the body. Omitted ones are kept or cleared, according to the dialect."""
     person = desk.person(request)
     answers = _answers(desk, request)
     types = dict(desk.ledger.pairs("SELECT id, type FROM fields"))
@@ -31,7 +31,7 @@ def update(desk: RequestContext, request: Request) -> None:
 
 
 def _answers(desk: RequestContext, request: Request) -> Mapping[str, Json]:
-    """Field id → answer: the body itself, or what it holds under one name."""
+    """Field id → answer: the body itself, or its one wrapper key."""
     if desk.behaviour(f"{_KEY}.shape") == "map":
         return request.body
     wrapped = request.body.get(WRAPPER)
@@ -41,7 +41,7 @@ def _answers(desk: RequestContext, request: Request) -> Mapping[str, Json]:
 
 
 def _rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
-    """Choice and text for each row that an answer takes. Refuses what a field of that type cannot hold."""
+    """Choice and text of each row of an answer. Raises Refusal (400) for a value that the type does not allow."""
     if value is None or value in ("", []):
         return _no_rows(desk, field, type, value)
     if type == "TEXT":
@@ -60,7 +60,7 @@ def _rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[
 
 
 def _no_rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
-    """Nothing, where this is how the dialect clears an answer to a field of that type. Refuses it otherwise."""
+    """No row, if the dialect clears an answer of that type with this value. Raises Refusal (400) otherwise."""
     form = desk.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
     empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(desk, type)) else ""
     wanted = None if form == "null" else empty
@@ -74,7 +74,7 @@ def _takes_a_list(desk: RequestContext, type: str) -> bool:
 
 
 def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
-    """The choice ids of an answer, without repeats."""
+    """The choice ids of an answer, without duplicates."""
     if takes_a_list and isinstance(value, list):
         return list(dict.fromkeys(map(str, value)))
     if not takes_a_list and isinstance(value, str):

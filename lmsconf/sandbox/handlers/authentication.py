@@ -1,4 +1,4 @@
-"""Authentication: links that sign a person in."""
+"""Authentication: pre-signed login links (API specification, Authentication group)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lmsconf.sandbox.handlers.accounts import with_email
 from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
 
 LASTS: Final = 15 * 60 * 1000
-"""Milliseconds that a link is good for."""
+"""Milliseconds until a link expires."""
 SIGN_IN: Final = "https://sandbox.invalid/sign-in"
 
 
 def create(desk: RequestContext, request: Request) -> Entry:
-    """A link that signs one person in, and when it expires. Refuses people who are archived."""
+    """Create a login link with its expiry. Raises Refusal (400) for an archived person."""
     person, redirect = _person(desk, request), str(request.query.get("redirectUri", ""))
     if desk.ledger.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", person):
         raise bad_request("an archived user cannot sign in")
@@ -29,7 +29,7 @@ def create(desk: RequestContext, request: Request) -> Entry:
 
 
 def _person(desk: RequestContext, request: Request) -> str:
-    """Whose link it is to be: the userId decides where both are given."""
+    """The person to sign in: `userId` takes precedence over `email`."""
     if "userId" in request.body:
         id = request.text("userId")
         desk.check_person(id)

@@ -1,4 +1,4 @@
-"""User Certificates: what people have earned, grouped by them, flat, or one person's."""
+"""User Certificates: all by person, all as a flat list, or one person's (API specification, User Certificates)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Row = tuple[Value, ...]
 
 
 def listing(desk: RequestContext, request: Request) -> Entry:
-    """The certificates of the people who are named, or of all: each one's latest by user id, or flat all of them."""
+    """The certificates of the given people, or of all: the latest by user id, or all in the flat view."""
     people = request.query.get("userIds[]")
     shown = _shown(desk, None if people is None else cast("list[str]", people))
     if request.asked("flatView"):
@@ -38,7 +38,7 @@ def of_user(desk: RequestContext, request: Request) -> Entry:
 
 
 def _shown(desk: RequestContext, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
-    """Person and certificate as the API shows it, in the order they were made. None: everybody's."""
+    """Person and certificate as the API shows it, in creation order. None: of all people."""
     where, values = ("", ()) if people is None else ("WHERE e.person IN (SELECT value FROM json_each(?))", [people])
     rows = desk.ledger.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(ids_text, values))
     now = desk.ledger.now()
@@ -47,12 +47,12 @@ def _shown(desk: RequestContext, people: Iterable[str] | None) -> list[tuple[str
 
 
 def _with_next(certificate: Entry, following: Entry | None) -> Entry:
-    """A certificate with the one that the same person has for its recertification, if they have one."""
+    """A certificate with the same person's recertification certificate, if there is one."""
     return dict(certificate) if following is None else certificate | {"recertificationCertificate": following}
 
 
 def _entry(row: _Row, now: int) -> Entry:
-    """A certificate as the API shows it, without the one that follows. What was never said is left out."""
+    """A certificate as the API shows it, without the recertification certificate. Unset fields are omitted."""
     _, content, id, type, name, issued, expires_at, recertification, notify, attachments = row
     attached = cast("list[Mapping[str, Json]]", json.loads(cast(str, attachments)))
     optional: Entry = {

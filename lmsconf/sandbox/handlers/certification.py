@@ -1,4 +1,4 @@
-"""Certificate Management: certificates that managers give by hand, and take away."""
+"""Certificate Management: issue and remove certificates (API specification, Certificate Management)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DONE: Final = "DONE"
 
 
 def start(desk: RequestContext, request: Request) -> Entry:
-    """Issues a certificate and records the participation as approved by hand. It is done when the answer comes."""
+    """Issue a certificate and record the participation as approved manually. Completes before the response."""
     person, content = _person(desk, request), _content(desk, request)
     now = desk.ledger.now()
     issued, expires_at = request.instant("issuedAt"), request.instant("expiresAt")
@@ -32,18 +32,18 @@ def start(desk: RequestContext, request: Request) -> Entry:
 
 
 def invite(desk: RequestContext, request: Request) -> None:
-    """Does nothing: a placeholder."""
+    """Do nothing: a placeholder in the specification."""
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes a certificate away; what the person did stays."""
+    """Delete a certificate; the participation is kept."""
     person, content = desk.person(request), request.path["contentId"]
     if not desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content):
         raise not_found("certificate", f"{person} {content}")
 
 
 def status(desk: RequestContext, request: Request) -> Entry:
-    """How far a generation has come: what there is of it is done."""
+    """The status of a generation: always done."""
     id = request.path["progressId"]
     if not desk.ledger.number("SELECT count(*) FROM generations WHERE id = ?", id):
         raise not_found("progress record", id)
@@ -51,7 +51,7 @@ def status(desk: RequestContext, request: Request) -> Entry:
 
 
 def _person(desk: RequestContext, request: Request) -> str:
-    """Whose certificate it is to be: an account that is there and active."""
+    """The certificate's person: an existing, active account."""
     id = desk.known_people([request.text("userId")])[0]
     if desk.ledger.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", id):
         raise bad_request(f"user {id!r} is archived")
@@ -59,7 +59,7 @@ def _person(desk: RequestContext, request: Request) -> str:
 
 
 def _content(desk: RequestContext, request: Request) -> str:
-    """What the certificate is for: content that is there, of the type that the request says."""
+    """The certificate's content: it exists and has the declared type."""
     id, type = request.text("contentId"), request.text("contentType")
     found = desk.ledger.column("SELECT type FROM contents WHERE id = ?", id)
     if not found:
@@ -70,7 +70,7 @@ def _content(desk: RequestContext, request: Request) -> str:
 
 
 def _issue(desk: RequestContext, person: str, content: str, issued: int, expires_at: int | None) -> None:
-    """Makes the certificate, in the place of one that there may be."""
+    """Create the certificate; replaces an existing one."""
     desk.ledger.run("DELETE FROM certificates WHERE person = ? AND content = ?", person, content)
     desk.ledger.run(
         "INSERT INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
@@ -80,7 +80,7 @@ def _issue(desk: RequestContext, person: str, content: str, issued: int, expires
 
 
 def _approve(desk: RequestContext, person: str, content: str, now: int) -> None:
-    """Records the participation as approved, and that it was so by hand."""
+    """Record the participation as approved, with a manual event."""
     enrolment = enrolled(desk, content, person)
     desk.ledger.run(
         "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "

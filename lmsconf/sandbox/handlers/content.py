@@ -1,4 +1,4 @@
-"""Content Catalog: what can be assigned, and which groups see it."""
+"""Content Catalog: contents, and the groups that see them (API specification, Content Catalog)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OCCASIONS: Final = "occasions"
 _COLUMNS: Final = "id, type, name, description, price, updated_at, details"
 _OF_A_MEETUP: Final = (*("contentId", "name", "lastUpdatedAt", "partOfPrograms", "categories", "link", OCCASIONS),)
 _BARE: Final[Mapping[str, Json]] = {"partOfPrograms": [], "categories": [], "metadata": {}}
-# Groups and everyone see what is assigned to them; an assignment to one person opens the content to no group.
+# Groups and everyone see what is assigned to them; an assignment to one person makes content visible to no group.
 _SEEN_BY: Final = (
     "id IN (SELECT content FROM targets WHERE kind != 'USER' AND audience IN (SELECT value FROM json_each(?)))"
 )
 
 
 def listing(desk: RequestContext, request: Request) -> Entry:
-    """A page of the catalog, of what the given groups see or of all, and how much there is of that."""
+    """A page of the catalog, of what the given groups see or of all, with the total."""
     page = desk.page(request, LARGEST_PAGE)
     rules, values = ["price > 0"] if request.asked("onlySellable") else [], []
     if (groups := request.query.get("groupIds[]")) is not None:
@@ -45,7 +45,7 @@ def get(desk: RequestContext, request: Request) -> Json:
 
 
 def meetups(desk: RequestContext, request: Request) -> Entry:
-    """The meetups that the given groups see, or everyone: of the first hundred, the last updated comes first."""
+    """The first hundred meetups that the given groups see, by default everyone, the last updated first."""
     groups = cast("Iterable[str]", request.query.get("groupIds[]", [desk.behaviour("content-targets.everyone")]))
     rows = desk.ledger.rows(
         f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_SEEN_BY} ORDER BY seq LIMIT ?",  # noqa: S608  ours
@@ -56,13 +56,13 @@ def meetups(desk: RequestContext, request: Request) -> Entry:
 
 
 def _meetup(row: tuple[Value, ...]) -> Entry:
-    """A meetup as the API shows it, with its occasions and how many attend them."""
+    """A meetup as the API shows it, with its occasions and their attendance."""
     shown = {"contentId": row[0], "name": row[2], "lastUpdatedAt": row[5]} | _details(row)
     return {OCCASIONS: []} | {key: value for key, value in shown.items() if key in _OF_A_MEETUP}
 
 
 def _details(row: tuple[Value, ...]) -> Entry:
-    """What a content tells besides: programs, categories, metadata, links; of a meetup its occasions too."""
+    """The further fields of a content: programs, categories, metadata, links; of a meetup its occasions too."""
     details: Entry = json.loads(cast(str, row[6]))
     return dict(_BARE) | details
 

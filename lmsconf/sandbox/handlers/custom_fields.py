@@ -1,4 +1,4 @@
-"""Custom Fields: at most ten, replaced as a whole, and closed to change while a smart group leans on them."""
+"""Custom Fields: at most ten, replaced as a whole, 403 while in use (API specification, Custom Fields)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ANY_ANSWER: Final = """
         SELECT 1 FROM condition_choices c WHERE c.grp = conditions.grp AND c.position = conditions.position
     ) WHERE field = ? AND system_condition = 'IS_ANY'
 """
-_Choice = tuple[str | None, str]  # its id, if it has one already, and its name
+_Choice = tuple[str | None, str]  # id, None for a new choice; name
 
 
 def listing(desk: RequestContext, request: Request) -> Entry:
-    """Every field with its choices, in the order they were made."""
+    """All fields with their choices, in creation order."""
     choices: dict[Value, list[Json]] = {}
     for field, id, name in desk.ledger.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
         choices.setdefault(field, []).append({"choiceId": id, "name": name})
@@ -31,7 +31,7 @@ def listing(desk: RequestContext, request: Request) -> Entry:
 
 
 def create(desk: RequestContext, request: Request) -> Entry:
-    """A new field, whose choices all get ids. Refuses the eleventh."""
+    """Create a field and its choices. Raises Refusal (400) for the eleventh field."""
     if desk.ledger.number("SELECT count(*) FROM fields") >= AT_MOST:
         raise bad_request(f"a workspace can have at most {AT_MOST} custom fields, and it has {AT_MOST}")
     choices = _choices(request)
@@ -48,7 +48,7 @@ def create(desk: RequestContext, request: Request) -> Entry:
 
 
 def replace(desk: RequestContext, request: Request) -> Entry:
-    """The field as the request says, whole: what it leaves out is gone, and answers with the choices that go."""
+    """Replace the whole field: omitted values are cleared, and answers to removed choices are deleted."""
     field = request.path["customFieldId"]
     type = _type(desk, field)
     if request.text("type") != type:
@@ -70,7 +70,7 @@ def replace(desk: RequestContext, request: Request) -> Entry:
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes a field away with its choices and everybody's answers to it."""
+    """Delete a field with its choices and all answers to it."""
     field = request.path["customFieldId"]
     _type(desk, field)
     _refuse_if_in_use(desk, field, None)
@@ -83,7 +83,7 @@ def delete(desk: RequestContext, request: Request) -> None:
 
 
 def _close_ranks(desk: RequestContext, group: str) -> None:
-    """Numbers the conditions that a group has left from 0 on, without gaps, as whoever counts them expects."""
+    """Renumber a group's remaining conditions from 0 without gaps, as membership queries expect."""
     left = desk.ledger.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
     for place, (position,) in enumerate(left):
         for table in ("conditions", "condition_choices"):
@@ -99,7 +99,7 @@ def _type(desk: RequestContext, field: str) -> str:
 
 
 def _choices(request: Request) -> list[_Choice]:
-    """The choices of the body. A TEXT field has none, the others must say theirs."""
+    """The choices of the body. A TEXT field has none; for other types they are required."""
     entries = request.entries("choices")
     if request.text("type") == _TEXT and entries:
         raise bad_request("a TEXT field has no choices")
@@ -109,7 +109,7 @@ def _choices(request: Request) -> list[_Choice]:
 
 
 def _gone(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]:
-    """The ids of the choices that the request leaves out. Refuses ids that the field does not have, and repeats."""
+    """The ids of the choices that the request omits. Raises Refusal (400) for unknown and duplicate ids."""
     live = desk.ledger.column("SELECT id FROM choices WHERE field = ? ORDER BY position", field)
     named = [id for id, _ in choices if id is not None]
     unknown = sorted(set(named) - set(live))
@@ -121,7 +121,7 @@ def _gone(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]
 
 
 def _refuse_if_in_use(desk: RequestContext, field: str, gone: list[str] | None) -> None:
-    """403 where the dialect says that the field is in use. `gone`: the choices that go; None: all of it goes."""
+    """Raise Refusal (403) if the field is in use by the dialect's rule. `gone`: removed choices; None: the field."""
     rule = desk.behaviour("custom-fields.in-use")
     if rule == "never":
         return
@@ -144,7 +144,7 @@ def _drop_choices(desk: RequestContext, field: str, gone: list[str]) -> None:
 
 
 def _write_choices(desk: RequestContext, field: str, choices: list[_Choice]) -> None:
-    """Puts the choices in the order given, and gives ids to those that have none."""
+    """Store the choices in the given order, with ids for new ones."""
     for position, (id, name) in enumerate(choices):
         if id is None:
             values = (desk.ledger.new_id("ch"), field, position, name)
@@ -154,7 +154,7 @@ def _write_choices(desk: RequestContext, field: str, choices: list[_Choice]) -> 
 
 
 def _details(request: Request) -> tuple[Value, ...]:
-    """Description and flags as columns. Left out, null or empty, there is no description."""
+    """Description and flags as columns. A missing, null or empty description is NULL."""
     return cast("str | None", request.body.get("description")) or None, *(
         cast("bool | None", request.body.get(flag)) for flag in _FLAGS
     )
@@ -167,7 +167,7 @@ def _show(desk: RequestContext, field: str) -> Entry:
 
 
 def _entry(row: tuple[Value, ...], choices: list[Json]) -> Entry:
-    """A field as the API shows it. What was never said is left out."""
+    """A field as the API shows it. Unset values are omitted."""
     id, name, type, description, *flags = row
     entry: Entry = {"customFieldId": id, "id": id, "type": type, "name": name}
     if type != _TEXT:

@@ -1,4 +1,4 @@
-"""What manual and smart groups have in common: a name, managers, and an end that takes their targets along."""
+"""What manual and smart groups share: name, managers, and a deletion that includes their targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmsconf.sandbox.store import Value, ids_text
 
 
 def named(desk: RequestContext, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
-    """Id and name of the groups of a kind, in the order they were made."""
+    """Id and name of the groups of a kind, in creation order."""
     rows = desk.ledger.rows(
         "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
         "ORDER BY seq LIMIT ? OFFSET ?",
@@ -24,19 +24,19 @@ def named(desk: RequestContext, kind: str, key: str, page: Page, filter: str = "
 
 
 def create(desk: RequestContext, kind: str, prefix: str, name: str) -> str:
-    """The id of a new group. Names need not be unique."""
+    """Create a group; return its id. Names need not be unique."""
     id = desk.ledger.new_id(prefix)
     desk.ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, kind, name)
     return id
 
 
 def rename(desk: RequestContext, id: str, name: str) -> None:
-    """Gives a group another name; everything else stays."""
+    """Rename a group."""
     desk.ledger.run("UPDATE groups SET name = ? WHERE id = ?", name, id)
 
 
 def delete(desk: RequestContext, id: str, kind: str) -> None:
-    """Takes a group away, with who was in it and what was assigned to it. One that is not there is no error."""
+    """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
     if not desk.ledger.run("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
         return
     for table in ("members", "managers", "conditions", "condition_choices"):
@@ -51,7 +51,7 @@ def people(desk: RequestContext, table: str, id: str) -> list[Value]:
 
 
 def coming(desk: RequestContext, request: Request) -> list[str]:
-    """The user ids of a call that adds people. Refuses more of them than the dialect lets one call carry."""
+    """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size."""
     most, said = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
     if said > most:
         raise bad_request(f"one call adds at most {most} users, not {said}")
@@ -59,7 +59,7 @@ def coming(desk: RequestContext, request: Request) -> list[str]:
 
 
 def add(desk: RequestContext, table: str, id: str, people: list[str]) -> None:
-    """Adds people to one of a group's lists. Who is there already stays. The dialect says who can be a manager."""
+    """Add people to one of a group's lists; existing ones are kept. The dialect decides who can be a manager."""
     known = desk.known_people(people)
     if table == "managers" and desk.behaviour("manual-groups.who-can-manage") == "with-right":
         _check_rights(desk, known)
@@ -75,6 +75,6 @@ def _check_rights(desk: RequestContext, people: list[str]) -> None:
 
 
 def remove(desk: RequestContext, table: str, id: str, person: str) -> None:
-    """Takes one person out of one of a group's lists; one who is not in it is no error."""
+    """Remove one person from one of a group's lists; one who is not in it is no error."""
     desk.check_person(person)
     desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours

@@ -1,4 +1,4 @@
-"""Manual Groups: members and managers put in by hand."""
+"""Manual Groups: explicit members and managers (API specification, Manual Groups)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def listing(desk: RequestContext, request: Request) -> Entry:
 
 
 def create(desk: RequestContext, request: Request) -> Entry:
-    """A new group, with its first members and managers if there are any."""
+    """Create a group, with any initial members and managers."""
     id = groups.create(desk, GROUP, "g", request.text("name"))
     groups.add(desk, "members", id, request.texts("memberIds"))
     groups.add(desk, "managers", id, request.texts("managerIds"))
@@ -23,22 +23,22 @@ def create(desk: RequestContext, request: Request) -> Entry:
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes the group away."""
+    """Delete the group."""
     groups.delete(desk, _id(desk, request), GROUP)
 
 
 def rename(desk: RequestContext, request: Request) -> None:
-    """Gives the group another name."""
+    """Rename the group."""
     groups.rename(desk, _id(desk, request), request.text("name"))
 
 
 def people(table: str) -> Handler:
-    """Answers who is in that list of the group."""
+    """Return a handler that lists the ids in `members` or `managers`."""
     return lambda desk, request: {"userIds": groups.people(desk, table, _id(desk, request))}
 
 
 def add(table: str) -> Callable[[RequestContext, Request], None]:
-    """Adds people to that list of the group. Refuses more ids than the dialect lets one call carry."""
+    """Return a handler that adds people to that list. Raises Refusal (400) for more than the dialect's batch size."""
 
     def added(desk: RequestContext, request: Request) -> None:
         groups.add(desk, table, _id(desk, request), groups.coming(desk, request))
@@ -47,12 +47,12 @@ def add(table: str) -> Callable[[RequestContext, Request], None]:
 
 
 def remove(table: str) -> Callable[[RequestContext, Request], None]:
-    """Takes one person out of that list of the group."""
+    """Return a handler that removes one person from that list."""
     return lambda desk, request: groups.remove(desk, table, _id(desk, request), request.path["userId"])
 
 
 def _id(desk: RequestContext, request: Request) -> str:
-    """The group's id, once it is known to exist."""
+    """The id of an existing group."""
     id = request.path["groupId"]
     desk.group(id, GROUP)
     return id

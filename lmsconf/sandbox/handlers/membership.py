@@ -1,6 +1,6 @@
-"""Who is in a smart group: computed from people's answers each time somebody asks.
+"""Smart group members: computed from people's answers on each request.
 
-Conditions are joined by AND, the choices within one by OR. Archived people are in no smart group.
+Conditions are combined with AND, the choices within one with OR. Archived people are in no smart group.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.store import Repository, Value, ids_text
 
 _Answer: TypeAlias = "tuple[Value, Value]"
-"""A field and a choice; an empty choice stands for any answer to the field."""
+"""A field and a choice; an empty choice represents any answer to the field."""
 
-# A person is in a group when they meet as many of its conditions as it has. CROSS JOIN keeps SQLite from turning
-# the joins round: a group has few conditions and a person few answers, so the side that is asked about comes first.
+# A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
+# fixes SQLite's join order: a group has few conditions and a person few answers, so the requested side is the outer
+# one.
 _OF_GROUP: Final = """
     SELECT p.id FROM (
         SELECT c.position, a.person FROM condition_choices c
@@ -48,7 +49,7 @@ def members(desk: RequestContext, group: str) -> list[str]:
 
 
 def memberships(desk: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
-    """Person → the smart groups they are in, in the order they were made, for those of `people` who answered."""
+    """Person → their smart groups in creation order, for those of `people` who have answers."""
     conditions = desk.ledger.derived(_Conditions)
     given: defaultdict[Value, set[_Answer]] = defaultdict(set)
     for person, field, choice in desk.ledger.rows(_ANSWERS, ids_text(people)):
@@ -57,10 +58,10 @@ def memberships(desk: RequestContext, people: Iterable[str]) -> dict[Value, list
 
 
 class _Conditions:
-    """The conditions of all smart groups, one bit a group in one number for each position that a condition can have.
+    """The conditions of all smart groups as bit sets: one integer per condition position, with one bit per group.
 
-    A page of people can be in thousands of groups: three operations on long numbers a person take a tenth of the time
-    that counting met conditions one by one does.
+    A page of people can be in thousands of groups: three operations on long integers per person take a tenth of the
+    time of counting met conditions one by one.
     """
 
     def __init__(self, ledger: Repository) -> None:
@@ -68,7 +69,7 @@ class _Conditions:
         self._groups = [group for group, _ in counts]
         number = {group: place for place, group in enumerate(self._groups)}
         depth = max((int(count or 0) for _, count in counts), default=0)
-        # A group without a condition at some position asks for nothing there.
+        # A group without a condition at some position always meets it.
         self._free = [sum(1 << number[group] for group, count in counts if int(count or 0) <= p) for p in range(depth)]
         self._meeting: dict[_Answer, list[int]] = {}
         for field, choice, group, position in ledger.rows(_MEETING):
@@ -76,7 +77,7 @@ class _Conditions:
             planes[int(position or 0)] |= 1 << number[group]
 
     def met_by(self, answers: Iterable[_Answer]) -> Iterator[Value]:
-        """The groups of which each condition is met by one of these answers."""
+        """The groups whose every condition is met by one of these answers."""
         met = list(self._free)
         for planes in (self._meeting[answer] for answer in answers if answer in self._meeting):
             met = [so_far | more for so_far, more in zip(met, planes, strict=True)]

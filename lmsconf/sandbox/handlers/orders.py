@@ -1,4 +1,4 @@
-"""Order details of a user: stored as a whole, beside the switch that ends payments."""
+"""Order details of a user: stored as a whole, with a separate flag that disables payment (API specification, Users)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SWITCH: Final = "disablePayment"
 
 
 def get(desk: RequestContext, request: Request) -> Entry:
-    """The details; of somebody about whom nothing was stored only that payments are not disabled."""
+    """The details; only that payment is not disabled if nothing is stored."""
     return _show(desk, desk.person(request))
 
 
 def replace(desk: RequestContext, request: Request) -> Entry:
-    """Stores the details in the place of those there were. The switch stays."""
+    """Replace the details; the flag is kept."""
     id = desk.person(request)
     switch = {key: value for key, value in _stored(desk, id).items() if key == _SWITCH}
     store(desk.ledger, id, dict(request.body) | switch)
@@ -32,14 +32,14 @@ def replace(desk: RequestContext, request: Request) -> Entry:
 
 
 def disable_payment(desk: RequestContext, request: Request) -> Entry:
-    """Turns the switch; the details stay."""
+    """Set the flag; the details are kept."""
     id = desk.person(request)
     store(desk.ledger, id, _stored(desk, id) | {_SWITCH: request.body[_SWITCH]})
     return _show(desk, id)
 
 
 def store(ledger: Repository, person: str, details: Mapping[str, Json]) -> None:
-    """Keeps the details, with the time of the first and of the last change."""
+    """Store the details, with the time of the first and of the last change."""
     now = ledger.now()
     ledger.run(
         "INSERT INTO orders VALUES (?, ?, ?, ?) "

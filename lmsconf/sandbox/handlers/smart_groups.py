@@ -1,4 +1,4 @@
-"""Smart Groups: membership computed from conditions on people's answers; members cannot be put in by hand."""
+"""Smart Groups: membership computed from conditions on people's answers (API specification, Smart Groups)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ IS_ANY: Final = "IS_ANY"
 
 
 def listing(desk: RequestContext, request: Request) -> Entry:
-    """A page of the groups' ids and names, of those only whose name has the filter in it."""
+    """A page of the ids and names of the groups whose name contains the filter."""
     return {"smartGroups": groups.named(desk, SMART_GROUP, "smartGroupId", desk.page(request), request.filter)}
 
 
 def create(desk: RequestContext, request: Request) -> Entry:
-    """A new group with its conditions, and its managers if there are any."""
+    """Create a group with its conditions and any managers."""
     id = groups.create(desk, SMART_GROUP, "sg", request.text("name"))
     write_conditions(desk, id, request.entries("conditions"))
     groups.add(desk, "managers", id, request.texts("managers"))
@@ -28,7 +28,7 @@ def create(desk: RequestContext, request: Request) -> Entry:
 
 
 def get(desk: RequestContext, request: Request) -> Entry:
-    """One group with conditions and managers, and with its members if they are asked for."""
+    """One group with conditions and managers, and its members on request."""
     id = request.path["smartGroupId"]
     entry: Entry = {"smartGroupId": id, "name": desk.group(id, SMART_GROUP)}
     entry |= {"conditions": conditions(desk, id), "managers": groups.people(desk, "managers", id)}
@@ -38,17 +38,17 @@ def get(desk: RequestContext, request: Request) -> Entry:
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes the group away; one that does not exist is no error."""
+    """Delete the group; a missing one is no error."""
     groups.delete(desk, request.path["smartGroupId"], SMART_GROUP)
 
 
 def rename(desk: RequestContext, request: Request) -> None:
-    """Gives the group another name."""
+    """Rename the group."""
     groups.rename(desk, _id(desk, request), request.text("name"))
 
 
 def replace_conditions(desk: RequestContext, request: Request) -> None:
-    """Puts new conditions in the place of all that there were."""
+    """Replace all conditions."""
     write_conditions(desk, _id(desk, request), request.entries("conditions"))
 
 
@@ -58,17 +58,17 @@ def managers(desk: RequestContext, request: Request) -> Entry:
 
 
 def add_managers(desk: RequestContext, request: Request) -> None:
-    """Adds managers to the group."""
+    """Add managers to the group."""
     groups.add(desk, "managers", _id(desk, request), groups.coming(desk, request))
 
 
 def remove_manager(desk: RequestContext, request: Request) -> None:
-    """Takes one manager from the group."""
+    """Remove one manager from the group."""
     groups.remove(desk, "managers", _id(desk, request), request.path["userId"])
 
 
 def conditions(desk: RequestContext, group: str) -> list[Json]:
-    """The conditions of a group, in the order they were given."""
+    """The conditions of a group, in their given order."""
     choices: dict[object, list[Json]] = {}
     rows = desk.ledger.rows(
         "SELECT position, choice FROM condition_choices WHERE grp = ? ORDER BY position, place", group
@@ -85,7 +85,7 @@ def conditions(desk: RequestContext, group: str) -> list[Json]:
 
 
 def write_conditions(desk: RequestContext, group: str, entries: Sequence[Mapping[str, Json]]) -> None:
-    """Puts conditions in the place of all that the group has, once each fits the field that it names."""
+    """Replace all conditions of a group, after checking each against its field."""
     if not entries:
         raise bad_request("a smart group needs at least one condition")
     desk.ledger.run("DELETE FROM conditions WHERE grp = ?", group)
@@ -104,7 +104,7 @@ def write_conditions(desk: RequestContext, group: str, entries: Sequence[Mapping
 
 
 def _check(desk: RequestContext, at: str, field: str, choices: list[str], system: str | None) -> None:
-    """Refuses a condition that does not fit the custom fields there are."""
+    """Raise Refusal (400) for a condition that does not match the custom fields."""
     if not desk.ledger.number("SELECT count(*) FROM fields WHERE id = ?", field):
         raise bad_request(f"{at}: there is no custom field {field!r}")
     if not choices and not system:
@@ -120,7 +120,7 @@ def _check(desk: RequestContext, at: str, field: str, choices: list[str], system
 
 
 def _id(desk: RequestContext, request: Request) -> str:
-    """The group's id, once it is known to exist."""
+    """The id of an existing group."""
     id = request.path["smartGroupId"]
     desk.group(id, SMART_GROUP)
     return id

@@ -1,7 +1,7 @@
-"""How people stand with content: who is enrolled by which assignment, and how far they have come.
+"""Standing of people with content: by which assignment they are enrolled, and their progress.
 
-An enrolment follows from assignments: mandatory if one of them is. What somebody did with content that nobody assigned
-to them counts too, as not enrolled.
+An enrolment follows from assignments; it is mandatory if one of them is. Participation in content that is not assigned
+counts too, as not enrolled.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ANSWERING: Final = "SELECT person FROM answers WHERE field = ? AND choice IN (S
 
 
 class Enrolled(NamedTuple):
-    """Somebody is enrolled: since the first assignment, and mandatory if one of them is."""
+    """An enrolment: since the first assignment, and mandatory if one of them is."""
 
     since: int
     mandatory: bool
 
 
 Enrolments: TypeAlias = "dict[str, Enrolled]"
-"""Person → how they are enrolled in one content."""
+"""Person → enrolment in one content."""
 
 
 class Done(NamedTuple):
-    """What somebody did with a content, and the certificate that came of it."""
+    """A participation in a content."""
 
     state: str
     percentage: int
@@ -63,14 +63,14 @@ class Standing:
 
     @property
     def state(self) -> str:
-        """The state of progress: a certificate that has run out makes it EXPIRED, whatever it was."""
+        """The progress state: EXPIRED if the certificate has expired, whatever the participation's state."""
         if self.expired:
             return EXPIRED
         return self.done.state if self.done else NOT_STARTED
 
     @property
     def enrollment(self) -> str:
-        """How the person is enrolled, in the specification's words."""
+        """The enrolment type, in the specification's terms."""
         if self.enrolled is None:
             return NOT_ENROLLED
         return MANDATORY if self.enrolled.mandatory else OPTIONAL
@@ -82,12 +82,12 @@ class Standing:
 
     @property
     def occurred_at(self) -> int | None:
-        """When something happened last."""
+        """When the last event occurred."""
         return self.done.updated_at if self.done else self.enrolled_at
 
 
 def standings(desk: RequestContext, contents: Iterable[str], people: Mapping[str, object]) -> Iterator[Standing]:
-    """Everybody of `people` who is enrolled in one of the contents or did something with it, in their order."""
+    """Everyone of `people` who is enrolled in a content, or has a participation or certificate, in their order."""
     now, audiences = desk.ledger.now(), _Audiences(desk, people)
     for content in contents:
         enrolled = audiences.of(content)
@@ -101,17 +101,17 @@ def standings(desk: RequestContext, contents: Iterable[str], people: Mapping[str
 
 
 def enrolled(desk: RequestContext, content: str, person: str) -> Enrolled | None:
-    """How one person is enrolled in one content."""
+    """One person's enrolment in one content."""
     return _Audiences(desk, {person: None}).of(content).get(person)
 
 
 def has_expired(expires_at: int | None, now: int) -> bool:
-    """Whether a certificate that expires then is no longer good."""
+    """Whether a certificate with that expiry has expired."""
     return expires_at is not None and expires_at <= now
 
 
 def in_groups(desk: RequestContext, groups: Iterable[str]) -> set[str] | None:
-    """The ids of the people in any of these groups; None where everyone is. A group that is not there has nobody."""
+    """The ids of the people in any of these groups; None for everyone. An unknown group has no members."""
     found: set[str] = set()
     for group in groups:
         if group == desk.behaviour("content-targets.everyone"):
@@ -128,7 +128,7 @@ def _members(desk: RequestContext, kind: str, group: str) -> list[str]:
 
 
 class _Audiences:
-    """Who of some people is enrolled in what. Members of a group are looked up once."""
+    """Enrolments of the given people. Members of a group are read once."""
 
     def __init__(self, desk: RequestContext, people: Mapping[str, object]) -> None:
         self._desk = desk
@@ -136,7 +136,7 @@ class _Audiences:
         self._known: dict[tuple[str, str], list[str]] = {}
 
     def of(self, content: str) -> Enrolments:
-        """Everybody of these people who is enrolled in a content."""
+        """The enrolments of these people in a content."""
         found: Enrolments = {}
         for kind, audience, mandatory, since in self._desk.ledger.rows(
             "SELECT kind, audience, mandatory, created_at FROM targets WHERE content = ? ORDER BY seq", content

@@ -1,4 +1,4 @@
-"""Content Targeting: which content is assigned to whom, mandatory or not, and from when to when it is visible."""
+"""Content Targeting: assignments with mandatory flag and visibility (API specification, Content Targeting)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def listing(desk: RequestContext, request: Request) -> Entry:
 
 
 def create(desk: RequestContext, request: Request) -> None:
-    """Assigns content to one audience; what the body leaves out is false, or open.
+    """Assign content to one audience; a missing flag is false, a missing time is open.
 
-    An assignment that exists becomes what the body says, unless the dialect wants it deleted first: then 409.
+    An existing assignment is replaced, or rejected with 409 if the dialect requires deleting it first.
     """
     content = request.text("contentId")
     if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
@@ -46,7 +46,7 @@ def create(desk: RequestContext, request: Request) -> None:
 
 
 def delete(desk: RequestContext, request: Request) -> None:
-    """Takes an assignment away."""
+    """Delete an assignment."""
     key = (request.text("contentId"), request.text("targetType"), request.text("targetId"))
     if not desk.ledger.run("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
         raise not_found("target", " ".join(key))
@@ -60,7 +60,7 @@ def assign(
     *,
     replace: bool,
 ) -> None:
-    """Stores an assignment as one whole value. Refuses with 409 where it exists and is not to be replaced."""
+    """Store a whole assignment. Raises Refusal (409) if it exists and `replace` is false."""
     now = ledger.now()
     renewed = ledger.run(
         "UPDATE targets SET mandatory = ?, start = ?, finish = ?, updated_at = ? "
@@ -88,7 +88,7 @@ def _content(desk: RequestContext, id: str) -> None:
 
 
 def _audience(desk: RequestContext, request: Request) -> tuple[str, str]:
-    """Kind and id of whom the body names: a user, a group of either kind, or everyone."""
+    """Kind and id of the body's target: a user, a group of either kind, or everyone."""
     if "userId" in request.body:
         return USER, desk.known_people([request.text("userId")])[0]
     id = request.text("targetId")
@@ -100,7 +100,7 @@ def _audience(desk: RequestContext, request: Request) -> tuple[str, str]:
 
 
 def _time(desk: RequestContext, request: Request, key: str) -> int | None:
-    """The instant under `key`; None: open. Left out it is open, and so is what the dialect says that opens it."""
+    """The instant under `key`; None: open, if the key is missing or has the value that the dialect uses to clear it."""
     value, opens = request.body.get(key), desk.behaviour("content-targets.clear-time")
     if key not in request.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
         return None
@@ -111,7 +111,7 @@ def _time(desk: RequestContext, request: Request, key: str) -> int | None:
 
 
 def _entry(desk: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
-    """A target as the API shows it. A side of the window that is open is left out."""
+    """A target as the API shows it. An open side of the window is omitted."""
     audience, kind, content_type, mandatory, start, finish, created_at, updated_at, name = row
     format, now = desk.behaviour("content-targets.time-format"), desk.ledger.now()
     times = {"startTime": start, "finishTime": finish, "createdAt": created_at, "updatedAt": updated_at}

@@ -1,4 +1,4 @@
-"""The times of a content target: epoch milliseconds inside, outside the form that the dialect names."""
+"""The times of a content target: epoch milliseconds internally, the dialect's format in requests and responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOO_FAR: Final = 10**15
 
 
 def read_time(value: Json, format: str) -> int:
-    """The instant that a value stands for. Raises ValueError where it is not in that form."""
+    """Parse a time. Raises ValueError if it is not in that format."""
     if format == "epoch-ms-number":
         if isinstance(value, int) and abs(value) < _TOO_FAR:
             return value
@@ -27,7 +27,7 @@ def read_time(value: Json, format: str) -> int:
 
 
 def show_time(instant: int, format: str) -> str:
-    """The instant as text: milliseconds where the dialect counts them, else ISO 8601 in UTC, to the second."""
+    """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, to the second."""
     if format in ("epoch-ms", "epoch-ms-number"):
         return str(instant)
     return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

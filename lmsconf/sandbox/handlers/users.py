@@ -1,4 +1,4 @@
-"""Users, as they are read: four views of the same people, none of them complete, as the specification has it."""
+"""Users, reads: four views of people, none of them complete, as in the specification (API specification, Users)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Person = tuple[Value, ...]
 
 
 def listing(desk: RequestContext, request: Request) -> Entry:
-    """A page of people with their answers; who is archived has `archivedAt`."""
+    """A page of people with their answers; an archived one has `archivedAt`."""
     page = desk.page(request)
     people, count = _people(desk, page, *_named(request.filter))
     answers = _answers(desk, _ids(people))
@@ -42,7 +42,7 @@ def listing(desk: RequestContext, request: Request) -> Entry:
 
 
 def extended(desk: RequestContext, request: Request) -> Entry:
-    """A page of people with the groups they are in, those they manage, and their rights."""
+    """A page of people with their groups, the groups they manage, and their rights."""
     page = desk.page(request)
     people, count = _people(desk, page, *_named(request.filter))
     groups = _groups(desk, _ids(people))
@@ -54,7 +54,7 @@ def extended(desk: RequestContext, request: Request) -> Entry:
 
 
 def search(desk: RequestContext, request: Request) -> Entry:
-    """A page of people by name or e-mail and by metadata, with groups and applications if they are asked for."""
+    """A page of people by name or e-mail and by metadata, with groups and applications on request."""
     body = request.body
     page = desk.cut(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
     people, count = _people(desk, page, *_sought(request))
@@ -68,7 +68,7 @@ def search(desk: RequestContext, request: Request) -> Entry:
 
 
 def get(desk: RequestContext, request: Request) -> Entry:
-    """One person with everything there is to say."""
+    """One person with all fields."""
     id = request.path["userId"]
     rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
     if not rows:
@@ -85,12 +85,12 @@ def get(desk: RequestContext, request: Request) -> Entry:
 
 
 def _named(filter: str) -> tuple[str, list[Value]]:
-    """The rule that finds people by a part of name or e-mail, with its values."""
+    """SQL condition and values for a search in name and e-mail."""
     return (_MATCHES, [filter]) if filter else ("", [])
 
 
 def _sought(request: Request) -> tuple[str, list[Value]]:
-    """The rule of a search, with its values: the text, and every pair of the metadata."""
+    """SQL condition and values for a search by text and by every pair of the metadata."""
     rule, values = _named(cast(str, request.body.get("text", "")))
     if metadata := cast("Mapping[str, str]", request.body.get("metadata", {})):
         return " AND ".join(filter(None, (rule, _HOLDS))), [*values, json.dumps(metadata), len(metadata)]
@@ -98,9 +98,9 @@ def _sought(request: Request) -> tuple[str, list[Value]]:
 
 
 def _people(desk: RequestContext, page: Page, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
-    """The people of a page of those whom a rule finds, in the order they came, and how many there are in all."""
-    where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table at once, but not one with a rule
-    # The page is found first, so that skipping does not read whole rows.
+    """A page of the people that match an SQL condition, in creation order, and the number of all matches."""
+    where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table fast, but not with a condition
+    # The page is selected first, so that skipping does not read whole rows.
     rows = desk.ledger.rows(
         f"SELECT {_COLUMNS} FROM people "  # noqa: S608  names of ours, values apart
         f"WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) ORDER BY seq",
@@ -122,12 +122,12 @@ def _names(person: _Person) -> Entry:
 
 
 def _said(person: _Person, answers: Mapping[Value, Entry]) -> Entry:
-    """What the workspace and its people say of themselves: metadata and answers."""
+    """Custom fields and metadata."""
     return {"customFields": answers.get(person[0], {}), "metadata": json.loads(cast(str, person[10]))}
 
 
 def _archived(person: _Person) -> Entry:
-    """When an account was archived, and when it is to be; neither where it is not said."""
+    """When an account was archived, and its custom archive date; each omitted if unset."""
     dates: Entry = {"archivedAt": person[6], "customArchiveDate": person[8]}
     return {key: date for key, date in dates.items() if date is not None}
 
@@ -141,7 +141,7 @@ def _applications(person: _Person, key: str) -> Entry:
 
 
 def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
-    """Person → field name → answer. Of two fields of one name it is the younger's: a map has room for one."""
+    """Person → field name → answer. Of two fields with one name, the newer one's: a map has one value per name."""
     found: dict[Value, Entry] = {}
     last: tuple[Value, Value] | None = None
     for person, id, field, type, choice, name, text in desk.ledger.rows(
@@ -160,7 +160,7 @@ def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
 
 
 def _groups(desk: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
-    """A function from a person, one of `people`, to the groups they are in and those they manage."""
+    """Return a function from a person, one of `people`, to their groups and those they manage."""
     member_of, manager_of = _member_of(desk, people), _manager_of(desk, people)
     return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
 
@@ -171,14 +171,14 @@ def _manager_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Jso
 
 
 def _member_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
-    """Person → the groups they are in, first those where somebody put them."""
+    """Person → their groups, manual groups first."""
     return _group_refs(desk, desk.ledger.rows(_PUT_INTO, ids_text(people)), memberships(desk, people))
 
 
 def _group_refs(
     desk: RequestContext, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
 ) -> dict[Value, list[Json]]:
-    """Pairs of person and group, then more groups by person → the groups as the API refers to them, in that order."""
+    """Pairs of person and group, then more groups by person → the API's group references, in that order."""
     groups: dict[Value, list[Value]] = {}
     for person, group in pairs:
         groups.setdefault(person, []).append(group)
@@ -189,7 +189,7 @@ def _group_refs(
 
 
 def _every_group(ledger: Repository) -> dict[Value, Json]:
-    """The groups of both kinds by id, as the API refers to them."""
+    """The groups of both kinds by id, as the API's group references."""
     return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in ledger.rows(_NAMED_GROUPS)}
 
 

@@ -1,0 +1,41 @@
+"""Documents and answers are read strictly: a value of another type is refused, never taken as it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmsconf.documents import problems_file
+from lmsconf.documents.document import Reader, render
+from lmsconf.errors import BadAnswer, LmsconfError, Problem, StalePlan
+from lmsconf.kinds.shared.answers import objects
+
+FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
+
+
+def test_a_list_of_texts_holds_nothing_else() -> None:
+    """A number among texts is an error."""
+    assert Reader({"a": ["x"]}).texts("a") == ("x",)
+    with pytest.raises(ValueError, match="a text is missing"):
+        Reader({"a": ["x", 1]}).texts("a")
+
+
+def test_problems_of_another_format_are_refused() -> None:
+    """A document that is no list of problems says so, whatever else is in it."""
+    written = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))
+    assert [one.code for one in problems_file.loads(json.dumps(written))] == ["a/b"]
+    with pytest.raises(LmsconfError):
+        problems_file.loads(json.dumps({**written, "format": "lmsconf.other/1"}))
+
+
+def test_problems_that_were_edited_are_refused() -> None:
+    """A problem without its parts is no problem that lmsconf wrote."""
+    with pytest.raises(StalePlan):
+        problems_file.loads(render({"format": FORMAT, "problems": [{"code": 1}]}))
+
+
+def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
+    """The error says where."""
+    with pytest.raises(BadAnswer, match="an item of choices"):
+        objects({"choices": ["x"]}, "choices")
