@@ -28,18 +28,18 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("lmsconf.cli.init", "init", "Begin a project: a project file, a first manifest, a workflow."),
+    "init": Entry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
     "validate": Entry("lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."),
     "plan": Entry("lmsconf.cli.plan", "plan", "Show what apply would change."),
     "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "drift": Entry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
     "runs": Entry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
-    "unlock": Entry("lmsconf.cli.unlock", "unlock", "Take away the lock of a run that is dead."),
+    "unlock": Entry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": Entry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
     "explain": Entry("lmsconf.cli.explain", "explain", "Tell what a manifest key means."),
-    "graph": Entry("lmsconf.cli.graph", "graph", "Draw what the manifests say leans on what."),
+    "graph": Entry("lmsconf.cli.graph", "graph", "Show the dependency graph."),
     "doctor": Entry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
     ),

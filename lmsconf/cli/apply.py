@@ -87,7 +87,7 @@ def apply(
         raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
     asks = planfile is None and not auto_approve and digest is None
     if asks and not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Say --auto-approve, or apply a plan file.")
+        raise UsageError("there is no terminal to ask on", hint="Pass --auto-approve, or apply a plan file.")
     settings = settings_of(context)
 
     def plan(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:

@@ -53,7 +53,7 @@ class ApplyScreen(Progress):
 def ask(plan: Plan) -> bool:
     """Prompt for approval on the terminal; only `yes` approves."""
     where = phrases.first_line(plan.workspace, plan.url, plan.people)
-    emit(safe(f"{where} Apply this plan? Only yes is taken for yes: "), sys.stderr)
+    emit(safe(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
     return sys.stdin.readline().strip() == "yes"
 
 

@@ -74,7 +74,7 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
     if not probe and (user or content or yes):
         raise UsageError("--user, --content and --yes are for --probe", hint="Add --probe, or leave them out.")
     if probe and not yes and not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Say --yes to let the probe change the workspace.")
+        raise UsageError("there is no terminal to ask on", hint="Pass --yes to let the probe change the workspace.")
 
 
 def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
@@ -86,7 +86,7 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
     where = f"Workspace {found.workspace} ({found.url}):"
     creates = accounts and any(one.key.startswith("users.create.") for one in found.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
-    question = f"{where} make {scratch}{also} and delete them again? Only yes is taken for yes: "
+    question = f"{where} make {scratch}{also} and delete them again? Only 'yes' will be accepted: "
     emit(safe(question), sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "accepted",
     metavar="ADDRESS",
     multiple=True,
-    help="Edit the manifests to say what the workspace has, and show the lines that change; * fits any text.",
+    help="Edit the manifests to say what the workspace has, and show the lines that change; * is a wildcard.",
 )
 @click.option(
     "--base",
@@ -133,6 +133,6 @@ def _accept(
         draft = _compared(workspace, manifests, tell).accept(patterns)
     save(settings.root, draft.before, draft.after)
     for address in draft.along(patterns):
-        say(f"Accepted along, since it cannot stay as it is without: {address}")
+        say(f"Also accepted (dependency): {address}")
     output.write(draft.diff)
     return ExitCode.OK

@@ -123,7 +123,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     except Unreadable as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable
     if not into:
-        hint = "Say --into to add what they do not speak of yet, or name another folder."
+        hint = "Pass --into to add what they do not speak of yet, or name another folder."
         raise LmsconfError(f"{base} has manifests already", hint=hint)
     found = read_manifests(settings if inside else replace(settings, root=base, manifests=base))
     refuse_errors(found)
@@ -166,4 +166,4 @@ def _tell(found: Export, paths: Sequence[Path]) -> None:
     if found.left_alone:
         say(f"{found.left_alone:,} left out, as `leave_alone:` in the project file says.")
     if paths and not any(problem.code == "export/owned" for problem in found.problems):
-        say("By themselves they change nothing: `lmsconf plan` shows what does from now on.")
+        say("They match the workspace: expect an empty plan from `lmsconf plan`.")

@@ -10,11 +10,11 @@ from lmsconf.errors import ExitCode
 
 
 @click.command()
-@click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * fits any text.")
+@click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * is a wildcard.")
 @output_options(["mermaid", "dot"])
 @pass_context
 def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCode:
-    """Draw what the manifests say leans on what.
+    """Show the dependency graph.
 
     Content points to whom it is assigned to, thick where it must be taken; smart groups point to the fields that they
     ask for. What no manifest declares is dashed. The workspace is not looked at.

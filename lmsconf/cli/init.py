@@ -45,7 +45,7 @@ def init(
     ci: str | None,
     schemas: bool,
 ) -> ExitCode:
-    """Begin a project: a project file, a first manifest, a workflow.
+    """Create a project: a project file, a first manifest, a workflow.
 
     On a terminal, what the options leave open is asked; elsewhere it is a sandbox, in this machine's time zone, and no
     workflow. What is there already is never overwritten.

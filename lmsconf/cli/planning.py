@@ -29,7 +29,7 @@ _KEY_BYTES: Final = 32
 _MAKE_KEY: Final = "Make one with: openssl rand -hex 32"
 
 _OPTIONS = (
-    click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * fits any text."),
+    click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * is a wildcard."),
     click.option("--except", "excluded", metavar="ADDRESS", multiple=True, help="Leave this out of the plan."),
     click.option("--additive", is_flag=True, help="Only create and add; list what is left out."),
 )
@@ -77,7 +77,7 @@ def asking() -> Callable[[str], bool] | None:
 
     def agreed(command: str) -> bool:
         say(f"The project file takes the token from a command that has not run here before:\n  {command}")
-        return bool(click.prompt("Run it, now and from now on? Only yes is taken for yes", err=True) == "yes")
+        return bool(click.prompt("Run it, now and from now on? Only 'yes' will be accepted", err=True) == "yes")
 
     return agreed
 

@@ -61,7 +61,7 @@ _seed = click.option(
 )
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Add a JSON line here for each request.")
 @click.option(
-    "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Let go wrong what this script says; see above."
+    "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Inject the faults in this file; see above."
 )
 @click.option("--token", metavar="TOKEN", help="The token to take, for scripts; without it, a new one each time.")
 @pass_context
@@ -117,12 +117,12 @@ def serve(
 @sandbox_group.command("seed")
 @_db
 @_seed
-@click.option("--users", type=click.IntRange(0), help="Make up so many people.")
-@click.option("--groups", type=click.IntRange(0), help="Make up so many groups.")
-@click.option("--smart-groups", type=click.IntRange(0), help="Make up so many smart groups.")
-@click.option("--fields", type=click.IntRange(0, 10), help="Make up so many custom fields.")
-@click.option("--contents", type=click.IntRange(0), help="Make up so much content.")
-@click.option("--assignments", type=click.IntRange(0), help="Make up so many assignments.")
+@click.option("--users", type=click.IntRange(0), help="Number of users to generate.")
+@click.option("--groups", type=click.IntRange(0), help="Number of groups to generate.")
+@click.option("--smart-groups", type=click.IntRange(0), help="Number of smart groups to generate.")
+@click.option("--fields", type=click.IntRange(0, 10), help="Number of custom fields to generate.")
+@click.option("--contents", type=click.IntRange(0), help="Number of contents to generate.")
+@click.option("--assignments", type=click.IntRange(0), help="Number of assignments to generate.")
 @click.option("--seed-number", "number", default=0, show_default=True, help="Another number, another workspace.")
 @click.option("--out", metavar="FILE", help="Write what is made up as a seed file; - is stdout.")
 @pass_context
@@ -234,8 +234,8 @@ def _write(out: str, text: str) -> None:
 def _agreed(db: str) -> bool:
     """Prompt on the terminal; only `yes` agrees. Raises UsageError without a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Say --yes to throw the workspace away without asking")
-    return bool(click.prompt(f"Throw {db} away and begin again? Only yes is taken for yes", err=True) == "yes")
+        raise UsageError("there is no terminal to ask on", hint="Pass --yes to throw the workspace away without asking")
+    return bool(click.prompt(f"Throw {db} away and begin again? Only 'yes' will be accepted", err=True) == "yes")
 
 
 def _refuse_memory(place: Place) -> None:

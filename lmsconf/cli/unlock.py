@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
 @pass_context
 def unlock(context: Context, *, id: str | None) -> ExitCode:
-    """Take away the lock of a run that is dead.
+    """Remove a stale lock.
 
     A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
     for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
@@ -58,8 +58,8 @@ def _asked(locks: list[Lock]) -> Lock:
     listed = "".join(f"Locked by {safe(lock.said)}.\n" for lock in locks)
     emit(listed, sys.stderr)
     if len(locks) > 1 or not sys.stdin.isatty():
-        raise UsageError("which lock is to go is not said", hint=f"Say --id {locks[0].id}.")
-    emit("Take it away? Only yes is taken for yes: ", sys.stderr)
+        raise UsageError("which lock is to go is not said", hint=f"Pass --id {locks[0].id}.")
+    emit("Take it away? Only 'yes' will be accepted: ", sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")
     return locks[0]

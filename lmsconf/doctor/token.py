@@ -22,7 +22,7 @@ def token_finding(token: str, now: datetime) -> Finding:
         # The error message could quote the secret, so it is left out.
         return Finding(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires")
     if ends is None:
-        return Finding(_CHECK, Health.OK, "it names no time at which it expires")
+        return Finding(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
     left = ends - now
     if left <= timedelta(0):

@@ -129,7 +129,7 @@ def _unread(said: Iterable[Saying], snapshot: Snapshot) -> Iterator[Problem]:
         who = "1 person" if len(lacking) == 1 else f"{len(lacking):,} people"
         yield Problem(
             code="export/unread",
-            message=f"language and applications of {who} are left out: no list of people tells them",
+            message=f"language and applications of {who} are left out: the list API omits these fields",
             severity=Severity.NOTE,
             hint="`lmsconf api GET /users/ID` shows those of one. Unsaid, they stay as they are, unmanaged.",
         )

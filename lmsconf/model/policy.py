@@ -84,7 +84,7 @@ def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
         unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
             raise UsageError(
-                f"--allow {text}: that is no guard and number",
+                f"--allow {text}: expected GUARD=N",
                 hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
             )
         found.append(Consent(guard=guard, number=None if unknown else int(number)))

@@ -206,7 +206,7 @@ class _Matching(Generic[L]):
         self._problem(
             index,
             "identity/previously-done",
-            f"{claim.label}: it is live under its new name; `previously` has done its work",
+            f"{claim.label}: the rename is applied; remove `previously`",
             "You can delete `previously`.",
             Severity.NOTE,
         )

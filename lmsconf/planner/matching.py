@@ -185,7 +185,7 @@ def _other_id(planning: PlanContext, one: DeleteEntry, pin: str, named: Sequence
     planning.problem(
         "absent/other-id",
         f'{one.address}: nothing with the id "{pin}" is live, {_live_as(one.address.name, named)}',
-        hint="If the entry has done its work, delete it. If that one is meant, correct the id.",
+        hint="If the deletion is applied, remove the entry. If that one is meant, correct the id.",
         at=one.source,
         address=one.address,
         severity=Severity.WARNING,
@@ -241,7 +241,7 @@ def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = N
         return
     planning.problem(
         "absent/nothing-to-do",
-        f"{one.address}: nothing of that name is live; the entry under `absent` has done its work",
+        f"{one.address}: nothing of that name is live; remove the entry under `absent`",
         hint="You can delete the entry.",
         at=one.source,
         address=one.address,

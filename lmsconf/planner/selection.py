@@ -49,8 +49,8 @@ class Selection:
                 if not any(fits(name, pattern) for name in names):
                     yield Problem(
                         code="select/nothing",
-                        message=f"{option} {pattern}: nothing declared, absent or live has such an address",
-                        hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * fits any text.",
+                        message=f"{option} {pattern}: no resource matches",
+                        hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * is a wildcard.",
                     )
 
 

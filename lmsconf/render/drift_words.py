@@ -20,8 +20,8 @@ SIGNS: Final = {
 """The sign of a finding: `~` differs, `-` declared and not live, `+` live and not declared."""
 
 IS: Final = {
-    State.CHANGED: "is not as the manifests say",
-    State.MISSING: "is declared and not live",
+    State.CHANGED: "has drifted",
+    State.MISSING: "is missing from the workspace",
     State.RENAMED: "was renamed by hand",
     State.UNDECLARED: "is live and should not be",
     State.UNMANAGED: "is live and not declared",
@@ -97,16 +97,16 @@ def field(one: FieldDrift) -> str:
 
 
 def _counts(one: FieldDrift) -> str:
-    """`the workspace lacks 1, and has 2 more`."""
-    parts = [f"lacks {len(one.missing):,}"] if one.missing else []
+    """`1 missing in the workspace, 2 not in the manifests`."""
+    parts = [f"{len(one.missing):,} missing in the workspace"] if one.missing else []
     if one.extra:
-        parts.append(f"has {len(one.extra):,} {'more' if one.missing else 'that no manifest lists'}")
-    return f"the workspace {', and '.join(parts)}"
+        parts.append(f"{len(one.extra):,} not in the manifests")
+    return ", ".join(parts)
 
 
 def field_items(one: FieldDrift) -> str:
     """Return a field in one line, with the first items of a list."""
-    parts = [("lacks", one.missing), ("has beyond", one.extra)]
+    parts = [("missing", one.missing), ("extra", one.extra)]
     told = [f"{verb}: {_first(items)}" for verb, items in parts if items]
     return f"{field(one)} ({'; '.join(told)})" if told else field(one)
 

@@ -319,7 +319,7 @@ def ending(report: ApplyReport) -> str:
         return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
     told = f"{_unlike(report)} ({calls} done)"
     if report.residue and not report.left and report.verified.scope is Verify.ALL:
-        return f"Apply ended, and the workspace is not as the manifests say: {told}."
+        return f"Apply ended, and the workspace does not match the manifests: {told}."
     return f"Apply ended, and the workspace is not as planned: {told}."
 
 

@@ -35,7 +35,7 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         return "the URL holds a character that has no place in one", hint
     if parts.scheme not in ("http", "https") or not host:
         return (
-            f"{shown(url)} is no URL of a workspace",
+            f"{shown(url)} is not a valid workspace URL",
             "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace.",
         )
     if port == 0:

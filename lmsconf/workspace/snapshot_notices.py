@@ -53,7 +53,7 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
         yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:
         message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
-        hint = f"Say --workspace {snapshot.workspace}, if that is what you mean."
+        hint = f"Pass --workspace {snapshot.workspace}, if that is what you mean."
         yield Problem(code="snapshot/other-workspace", message=message, hint=hint, severity=Severity.WARNING)
 
 

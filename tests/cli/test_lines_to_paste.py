@@ -105,4 +105,4 @@ def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str
     (root / "manifests" / "all.yaml").write_text("custom_fields: [{name: F, type: TEXT}]\n")
     assert run(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
     assert run(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR
-    assert "nothing declared, absent or live has such an address" in capsys.readouterr().err
+    assert "no resource matches" in capsys.readouterr().err

@@ -226,7 +226,7 @@ def test_a_run_cut_short_at_the_question_lists_what_was_not_done(
 ) -> None:
     """There is a plan, so the report comes, with every call not attempted."""
     arguments = ["apply", "--format", format_]
-    ran = _cut(project, arguments, number, {}, lambda told: _told(told, b"Only yes is taken for yes"))
+    ran = _cut(project, arguments, number, {}, lambda told: _told(told, b"Only 'yes' will be accepted"))
     _check(ran, code, format_)
     assert wanted(project) == 2
 

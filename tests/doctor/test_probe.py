@@ -236,7 +236,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
 def test_nothing_is_done_without_consent(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a terminal --yes is needed; on a terminal only `yes` is taken for yes, and the question names all."""
     assert clinic.run("doctor", "--probe", *BOTH)[0] == 64
-    assert "Say --yes" in clinic.err
+    assert "Pass --yes" in clinic.err
     for answer, code in (("y\n", 1), ("yes\n", 0)):
         ours, theirs = pty.openpty()
         with os.fdopen(theirs, encoding="utf-8") as terminal:

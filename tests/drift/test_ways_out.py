@@ -188,7 +188,7 @@ def test_what_goes_along_is_told(project: Project, shell: Shell) -> None:
     project.write(QUICKSTART)
     ran = shell(project.root, f"lmsconf drift --accept '{COACHES}'")
     assert ran.code == 0
-    assert f"Accepted along, since it cannot stay as it is without: {HOME}{COACHES}\n" in ran.err
+    assert f"Also accepted (dependency): {HOME}{COACHES}\n" in ran.err
     assert "-      - {group: Onboarding coaches, mandatory: false}" in ran.out
     again = shell(project.root, f"lmsconf drift --accept '{COACHES}'")
     assert "Accepted along" not in again.err

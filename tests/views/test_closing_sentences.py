@@ -126,7 +126,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "the outcome of every call, and a resource of the plan that is still wanted",
         lambda: phrases.ending(DIVERGED),
     ),
-    "Apply ended, and the workspace is not as the manifests say: 1 resource differs, which is not part of this plan "
+    "Apply ended, and the workspace does not match the manifests: 1 resource differs, which is not part of this plan "
     "(3 API calls done).": (
         "the outcome of every call, and a resource that only somebody else touched",
         lambda: phrases.ending(replace(EDITED, residue=EDITED.others)),

@@ -171,7 +171,7 @@ def chained(changes: int) -> Plan:
     ids=["calls", "resources", "kinds"],
 )
 def test_the_picture_can_be_followed(plan: Plan, said: str) -> None:
-    """What waits for what is drawn call by call, or coarser where that would be too many boxes, and says which."""
+    """Call order is drawn call by call, or coarser where that would be too many boxes, and says which."""
     text = plan_html(plan)
     svg = text[text.index("<svg") : text.index("</svg>")]
     assert 0 < svg.count("<title>") <= DRAWN

@@ -118,7 +118,7 @@ def graph(plan: Plan, resources: Mapping[str, str]) -> Child:
     loose = len(drawing.boxes) - len(linked.boxes)
     return [
         tag("p", _caption(grain, len(linked.boxes), loose), class_="soft"),
-        tag("div", _svg(linked), class_="graph", role="region", aria_label="What waits for what", tabindex=0),
+        tag("div", _svg(linked), class_="graph", role="region", aria_label="Call order", tabindex=0),
     ]
 
 

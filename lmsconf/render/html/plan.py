@@ -38,7 +38,7 @@ def plan_html(plan: Plan) -> str:
         ("let-go", "Let go", _let_go(plan)),
         ("left-out", "Left out", _left_out(plan)),
         ("unmanaged", "Not managed", _unmanaged(plan)),
-        ("order", "What waits for what", graph(plan, _anchors(plan.changes)) if plan.calls else None),
+        ("order", "Call order", graph(plan, _anchors(plan.changes)) if plan.calls else None),
         ("calls", "Calls", _calls(plan)),
     ]
     top = header("plan", plan.workspace, phrases.first_line(plan.workspace, plan.url, plan.people))
