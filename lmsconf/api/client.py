@@ -15,7 +15,7 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.request import PreparedRequest, prepare, prepare_raw
 from lmsconf.api.retry import NOT_NOW, Retry
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.transport.http import URL_SAID, Answer, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport.http import URL_SAID, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.model.values import Json
 
@@ -121,7 +121,7 @@ class Client:
             raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
         budget = self._budget or CircuitBreaker(self._retry)
         tried, waited, trouble = 0, 0.0, None
-        outcome: Answer | RequestNotSent | ResponseLost | None = None
+        outcome: HttpResponse | RequestNotSent | ResponseLost | None = None
         while self._may_send(budget):
             tried += 1
             outcome = self._attempt(asked, tried, budget)
@@ -136,19 +136,19 @@ class Client:
             waited += pause
         if outcome is None:
             outcome = RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else RequestNotSent(_GIVEN_UP)
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, HttpResponse):
             return parse_response(asked, outcome, self._door, tried)
         raise to_error(asked, outcome, self._door, tried) from outcome.__cause__
 
     def _pause(
-        self, outcome: Answer | RequestNotSent | ResponseLost, tried: int, waited: float, budget: CircuitBreaker
+        self, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, waited: float, budget: CircuitBreaker
     ) -> float | None:
         """Return the seconds until the next attempt; None: give up."""
-        if not isinstance(outcome, Answer):
+        if not isinstance(outcome, HttpResponse):
             return self._retry.pause(tried, waited)
         return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
 
-    def _is_too_much(self, answer: Answer, budget: CircuitBreaker) -> bool:
+    def _is_too_much(self, answer: HttpResponse, budget: CircuitBreaker) -> bool:
         return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
 
     def _may_send(self, budget: CircuitBreaker) -> bool:
@@ -158,10 +158,10 @@ class Client:
 
     def _attempt(
         self, asked: PreparedRequest, tried: int, budget: CircuitBreaker
-    ) -> Answer | RequestNotSent | ResponseLost:
+    ) -> HttpResponse | RequestNotSent | ResponseLost:
         """Send the request once and return the outcome."""
         start = self._retry.clock()
-        outcome: Answer | RequestNotSent | ResponseLost
+        outcome: HttpResponse | RequestNotSent | ResponseLost
         try:
             outcome = self._door.ask(
                 asked.method, asked.target, asked.body, asked.headers, writes=asked.writes, within=budget.left()
@@ -173,26 +173,26 @@ class Client:
             self._on_call(self._exchange(asked, outcome, tried, self._retry.clock() - start))
         return outcome
 
-    def _heed(self, outcome: Answer | RequestNotSent | ResponseLost, sent: float, budget: CircuitBreaker) -> None:
+    def _heed(self, outcome: HttpResponse | RequestNotSent | ResponseLost, sent: float, budget: CircuitBreaker) -> None:
         """Report an outcome to the rate limiter and the circuit breaker."""
-        if isinstance(outcome, Answer) and self._retry.is_alive(outcome.status):
+        if isinstance(outcome, HttpResponse) and self._retry.is_alive(outcome.status):
             self._pace.answered()
             budget.answered()
             return
-        budget.failed(sent, too_much=isinstance(outcome, Answer) and self._is_too_much(outcome, budget))
-        if isinstance(outcome, Answer) and outcome.status in NOT_NOW:
+        budget.failed(sent, too_much=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, budget))
+        if isinstance(outcome, HttpResponse) and outcome.status in NOT_NOW:
             self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
 
-    def _may_repeat(self, asked: PreparedRequest, outcome: Answer | RequestNotSent | ResponseLost) -> bool:
+    def _may_repeat(self, asked: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
         """Whether a retry cannot repeat a write and may succeed."""
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, HttpResponse):
             return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
         if isinstance(outcome, RequestNotSent):
             return not outcome.final
         return not asked.writes
 
     def _exchange(
-        self, asked: PreparedRequest, outcome: Answer | RequestNotSent | ResponseLost, tried: int, seconds: float
+        self, asked: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, seconds: float
     ) -> Exchange:
         return Exchange(
             operation=asked.operation.id if asked.operation else None,
@@ -201,7 +201,7 @@ class Client:
             query=asked.query,
             attempt=tried,
             seconds=seconds,
-            status=outcome.status if isinstance(outcome, Answer) else None,
-            failure=None if isinstance(outcome, Answer) else str(outcome),
-            date=outcome.date if isinstance(outcome, Answer) else None,
+            status=outcome.status if isinstance(outcome, HttpResponse) else None,
+            failure=None if isinstance(outcome, HttpResponse) else str(outcome),
+            date=outcome.date if isinstance(outcome, HttpResponse) else None,
         )

@@ -32,7 +32,7 @@ Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 
 
-class Group:
+class EndpointGroup:
     """The operations of one endpoint group, over one client."""
 
     def __init__(self, client: Client) -> None:

@@ -9,7 +9,7 @@ from lmsconf.api.decode import decode
 from lmsconf.api.limits import TooLarge, check_values
 from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
-from lmsconf.api.transport.http import Answer, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
 from lmsconf.model.values import Json
 
@@ -25,7 +25,7 @@ _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything
 _JSON_TYPES = {"object": dict, "array": list}
 
 
-def parse_response(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> Json:
+def parse_response(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, tried: int) -> Json:
     """Return the value of a 2xx response, None if it has no body. Raises the ApiError of any other status."""
     if 200 <= answer.status < 300:
         return _value(asked, answer, door)
@@ -43,7 +43,7 @@ def to_error(
     return Unreachable(message, hint=hint, operation=_id(asked))
 
 
-def _value(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
+def _value(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> Json:
     """Return the decoded body of a 2xx response; None if the operation has none. Raises BadAnswer."""
     if asked.operation is None:
         empty = answer.unreadable is None and not answer.body.strip()
@@ -60,7 +60,7 @@ def _value(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
     return value
 
 
-def _decoded(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Json:
+def _decoded(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> Json:
     """Decode the body. Raises BadAnswer if it is unreadable, too large or not JSON."""
     if answer.unreadable is not None:
         raise _bad(asked, answer, door, answer.unreadable)
@@ -73,7 +73,7 @@ def _decoded(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> Jso
         raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
 
 
-def _bad(asked: PreparedRequest, answer: Answer, door: HttpTransport, reason: str) -> BadAnswer:
+def _bad(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, reason: str) -> BadAnswer:
     excerpt = _excerpt(answer, door)
     return BadAnswer(
         f"{_place(asked, door)} answered {answer.status} with a body that cannot be used: {_safe(door.clean(reason))}",
@@ -84,7 +84,7 @@ def _bad(asked: PreparedRequest, answer: Answer, door: HttpTransport, reason: st
     )
 
 
-def _refusal(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried: int) -> ApiError:
+def _refusal(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, tried: int) -> ApiError:
     """Return the error for a response that is not 2xx."""
     excerpt = _excerpt(answer, door)
     kind, hint = _meaning(asked, answer, door)
@@ -98,7 +98,7 @@ def _refusal(asked: PreparedRequest, answer: Answer, door: HttpTransport, tried:
     )
 
 
-def _meaning(asked: PreparedRequest, answer: Answer, door: HttpTransport) -> tuple[type[ApiError], str | None]:
+def _meaning(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> tuple[type[ApiError], str | None]:
     """Return the error class and the hint for a status that is not 2xx."""
     status = answer.status
     if status < 400:
@@ -123,7 +123,7 @@ def _is_at_the_root(asked: PreparedRequest) -> bool:
     return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
 
 
-def _moved_hint(answer: Answer, door: HttpTransport) -> str:
+def _moved_hint(answer: HttpResponse, door: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
     try:
         other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
@@ -156,7 +156,7 @@ def _id(asked: PreparedRequest) -> str | None:
     return asked.operation.id if asked.operation else None
 
 
-def _excerpt(answer: Answer, door: HttpTransport) -> str:
+def _excerpt(answer: HttpResponse, door: HttpTransport) -> str:
     """Return the start of a body, redacted and safe to print on a terminal."""
     text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
     if len(answer.body) > _LOOKED_AT:

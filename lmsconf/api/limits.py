@@ -32,15 +32,15 @@ _EVERYTHING: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class AnswerLimit:
     """Maximum number of rows of a listing, and of the memory that they take, in bytes."""
 
     rows: int
     memory: int
 
 
-_PEOPLE: Final = Limit(250_000, 128 * MIB)
-_OTHERS: Final = Limit(50_000, 24 * MIB)
+_PEOPLE: Final = AnswerLimit(250_000, 128 * MIB)
+_OTHERS: Final = AnswerLimit(50_000, 24 * MIB)
 _LISTINGS: Final = {"users.list": _PEOPLE, "users.extended-info": _PEOPLE}
 
 
@@ -48,7 +48,7 @@ class TooLarge(ValueError):
     """A response with more values, or longer strings, than are accepted."""
 
 
-def limit_of(operation: str, *, everything: bool) -> Limit:
+def limit_of(operation: str, *, everything: bool) -> AnswerLimit:
     """Return the limit of one listing. everything: rows are kept whole, not only the fields that a plan compares."""
     found = _LISTINGS.get(operation, _OTHERS)
     return replace(found, memory=found.memory * _EVERYTHING) if everything else found
@@ -103,7 +103,7 @@ def _unseen(items: list[Json], seen: set[int]) -> Iterator[Json]:
             yield item
 
 
-class Room:
+class ByteBudget:
     """Memory quota shared by the responses of a fan-out. Thread-safe."""
 
     def __init__(self, size: int, what: str) -> None:

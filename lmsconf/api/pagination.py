@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from lmsconf.api.limits import AHEAD, MIB, PAGES, Limit, TooLarge, limit_of, memory_of, too_many
+from lmsconf.api.limits import AHEAD, MIB, PAGES, AnswerLimit, TooLarge, limit_of, memory_of, too_many
 from lmsconf.api.listed import list_hint, list_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
@@ -36,7 +36,7 @@ class PageSchema:
     paged: bool = True
     keep: Keep | None = None
     key: str = ""
-    most: Limit = field(default_factory=lambda: limit_of("", everything=False))
+    most: AnswerLimit = field(default_factory=lambda: limit_of("", everything=False))
 
     @classmethod
     def of(

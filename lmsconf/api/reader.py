@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING
 
-from lmsconf.api.limits import Room, fan_out
+from lmsconf.api.limits import ByteBudget, fan_out
 from lmsconf.api.listed import with_its_list
 from lmsconf.api.pagination import Heard, Keep, PageSchema, read
 from lmsconf.api.priority_queue import Priority
@@ -40,7 +40,7 @@ class Reader:
     def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
         """Return one response per request, in order. After a failure, those not yet started are cancelled."""
         known = self._readable(operation)
-        room = Room(fan_out(everything=self._everything), f"to {known.method} {known.path}")
+        room = ByteBudget(fan_out(everything=self._everything), f"to {known.method} {known.path}")
         futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
@@ -87,7 +87,7 @@ class Reader:
         path: Mapping[str, str],
         query: Mapping[str, Json],
         priority: Priority,
-        room: Room | None = None,
+        room: ByteBudget | None = None,
     ) -> Future[Json]:
         """Submit one request; return the future of its response. room: the memory quota it counts towards."""
 

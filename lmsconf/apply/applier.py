@@ -20,9 +20,10 @@ from lmsconf.kinds.shared.names import CONTENT_TARGET
 from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.model.address import Address
 from lmsconf.model.names import exactly
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status, is_unseen
 from lmsconf.model.policy import Consent, Guards, Policy, saved_guards
 from lmsconf.model.scope import Verified, Verify, skipped
-from lmsconf.model.values import Action, ApplyReport, Call, Change, Outcome, Plan, Status, is_unseen
+from lmsconf.model.values import Action, Call, Change, Plan
 from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.plan import Manifests, handed_out, make_plan
 from lmsconf.workspace.reader import Reading, WorkspaceReader, read_manifests, refuse_errors, wanted_for

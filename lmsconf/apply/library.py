@@ -17,16 +17,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.sequence import ApplyOptions, Progress, Source, apply
+from lmsconf.apply.sequence import ApplyOptions, PlanSource, Progress, apply
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import USUAL, Export, export
 from lmsconf.kinds import all_kinds
 from lmsconf.model.drift import Drift
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Policy, consents
 from lmsconf.model.scope import Verify
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load
 from lmsconf.support.atomic_files import read_text, write_atomically
@@ -122,7 +123,7 @@ class Project:
             parallelism=self.parallelism,
             max_rate=self.max_rate,
         )
-        return apply(self.settings, Source(get=judged, saved=True), options, progress or Progress())[0]
+        return apply(self.settings, PlanSource(get=judged, saved=True), options, progress or Progress())[0]
 
     def drift(
         self, *, base: str | None = None, trust_project: Collection[str] = (), count_unmanaged: bool = False

@@ -17,7 +17,8 @@ from typing import TypeAlias
 from lmsconf.apply.interrupts import heard
 from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable
 from lmsconf.model.address import Ref
-from lmsconf.model.values import Call, Outcome, Plan, Status
+from lmsconf.model.outcomes import Outcome, Status
+from lmsconf.model.values import Call, Plan
 
 _FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"

@@ -28,8 +28,9 @@ from lmsconf.journal.arrivals import let_arrive
 from lmsconf.journal.lock import locked
 from lmsconf.journal.writing import Journal
 from lmsconf.model.blockers import refuse_blocked
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.scope import Verify
-from lmsconf.model.values import ApplyReport, Call, Outcome, Plan, Status
+from lmsconf.model.values import Call, Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
@@ -39,7 +40,7 @@ Report: TypeAlias = "Callable[[int, int | None], None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PlanSource:
     """Where the plan comes from.
 
     get: returns the plan, and the manifests that it was made from just now; None for a saved plan. saved: the plan was
@@ -100,7 +101,9 @@ class Interrupted(LmsconfError):
         self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
 
 
-def apply(settings: Settings, source: Source, options: ApplyOptions, progress: Progress) -> tuple[ApplyReport, bool]:
+def apply(
+    settings: Settings, source: PlanSource, options: ApplyOptions, progress: Progress
+) -> tuple[ApplyReport, bool]:
     """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
 
     Raises, with nothing sent: Locked and LockHeld where another run has the workspace, StalePlan where the digest or
@@ -125,7 +128,7 @@ def apply(settings: Settings, source: Source, options: ApplyOptions, progress: P
 
 
 def _cleared(
-    workspace: Applier, plan: Plan, source: Source, options: ApplyOptions, progress: Progress, leases: ExitStack
+    workspace: Applier, plan: Plan, source: PlanSource, options: ApplyOptions, progress: Progress, leases: ExitStack
 ) -> Begin | None:
     """Run steps 2 to 6 for a plan that is made. Returns the function that renews the remote lock before each call."""
     digest = plan_digest(plan)

@@ -9,8 +9,9 @@ from typing import Final
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Run
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.model.outcomes import is_unseen
 from lmsconf.model.scope import Verified, Verify, skipped
-from lmsconf.model.values import Change, Plan, is_unseen
+from lmsconf.model.values import Change, Plan
 
 TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
 OTHER_MANIFESTS: Final = (

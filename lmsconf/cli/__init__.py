@@ -19,7 +19,7 @@ _COLLECT_EVERY = 100_000
 """Threshold of the cyclic garbage collector: net allocations before a collection of generation 0."""
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command's module and attribute, and its line in `--help`, which needs no import."""
 
     module: str
@@ -27,25 +27,27 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
-    "validate": Entry("lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."),
-    "plan": Entry("lmsconf.cli.plan", "plan", "Show what apply would change."),
-    "show": Entry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
-    "apply": Entry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
-    "drift": Entry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
-    "runs": Entry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
-    "unlock": Entry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
-    "export": Entry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
-    "snapshot": Entry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
-    "explain": Entry("lmsconf.cli.explain", "explain", "Tell what a manifest key means."),
-    "graph": Entry("lmsconf.cli.graph", "graph", "Show the dependency graph."),
-    "doctor": Entry(
+COMMANDS: Mapping[str, CommandEntry] = {
+    "init": CommandEntry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
+    "validate": CommandEntry(
+        "lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."
+    ),
+    "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
+    "show": CommandEntry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
+    "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
+    "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
+    "runs": CommandEntry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
+    "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
+    "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
+    "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
+    "explain": CommandEntry("lmsconf.cli.explain", "explain", "Tell what a manifest key means."),
+    "graph": CommandEntry("lmsconf.cli.graph", "graph", "Show the dependency graph."),
+    "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
     ),
-    "api": Entry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
-    "completion": Entry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
-    "sandbox": Entry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
+    "api": CommandEntry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
+    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
+    "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }
 
 

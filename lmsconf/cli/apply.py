@@ -75,7 +75,7 @@ def apply(
     Afterwards everything that the plan was made of is planned again, and whatever differs is told with exit 6. The
     manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
     """
-    from lmsconf.apply.sequence import ApplyOptions, Source
+    from lmsconf.apply.sequence import ApplyOptions, PlanSource
     from lmsconf.apply.sequence import apply as apply_safely
     from lmsconf.cli.applying import ApplyScreen, ask, finish
     from lmsconf.documents.plan_file import loads
@@ -108,7 +108,7 @@ def apply(
         max_rate=max_rate,
     )
     screen = ApplyScreen(output, shows_plan=planfile is None)
-    report, journalled = apply_safely(settings, Source(get=plan, saved=planfile is not None), options, screen)
+    report, journalled = apply_safely(settings, PlanSource(get=plan, saved=planfile is not None), options, screen)
     return finish(output, report, journalled=journalled)
 
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from lmsconf.apply.sequence import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, phrases
 from lmsconf.render.escape import safe
 from lmsconf.render.text.plan import plan_text

@@ -12,7 +12,7 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.export.accept_groups import Project
+    from lmsconf.export.accept_groups import DriftedProject
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.base_comparison import Base
@@ -98,16 +98,16 @@ def _compared(
     base: Base | None = None,
     *,
     count_unmanaged: bool = False,
-) -> Project:
+) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.export.accept_groups import Project
+    from lmsconf.export.accept_groups import DriftedProject
     from lmsconf.kinds import all_kinds
     from lmsconf.workspace.reader import read_manifests, refuse_errors
 
     refuse_errors(manifests)
     settings = workspace.settings
     snapshot = workspace.compared(manifests, base, tell)
-    return Project(
+    return DriftedProject(
         drift=workspace.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged),
         manifests=manifests,
         root=settings.root,

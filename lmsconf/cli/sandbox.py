@@ -94,7 +94,7 @@ def serve(
     """
     from lmsconf.sandbox import faultfile
     from lmsconf.sandbox import serve as serving
-    from lmsconf.sandbox.service import Service
+    from lmsconf.sandbox.service import SandboxService
     from lmsconf.support.url_rules import token_problem
 
     place = _place(context, db, seed)
@@ -103,7 +103,7 @@ def serve(
     token = token or secrets.token_urlsafe(24)
     script = faultfile.load(faults) if faults else None
     with _LogFile(log) as write:
-        service = Service(place.db, wire=place.wire, token=token, seed=place.seed, faults=script, on_log=write)
+        service = SandboxService(place.db, wire=place.wire, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         emit(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.assumptions import assumptions
-from lmsconf.doctor.findings import Finding, Health, Report
+from lmsconf.doctor.findings import CheckResult, Health, Report
 from lmsconf.doctor.pages import page_finding, page_limits
 from lmsconf.doctor.token import token_finding
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
@@ -51,29 +51,29 @@ class Watch:
         if self.ahead is None or abs(ahead) < abs(self.ahead):
             self.ahead = ahead
 
-    def finding(self) -> Finding:
+    def finding(self) -> CheckResult:
         """Report the difference between the two clocks."""
         if self.ahead is None:
-            return Finding("clock", Health.UNKNOWN, "the service's answers name no time")
+            return CheckResult("clock", Health.UNKNOWN, "the service's answers name no time")
         seconds = round(self.ahead.total_seconds())
         if abs(self.ahead) <= _TOLERATED:
-            return Finding("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
+            return CheckResult("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
         which = "behind" if seconds > 0 else "ahead of"
         hint = "Set this machine's clock: visibility windows and the token's end are judged by the service's."
-        return Finding("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
+        return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
 
 
 def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
     """Run all checks and list all assumptions. An ApiError ends it early; the report then has its exit code."""
     people, failure = None, None
-    findings: list[Finding] = [_token(settings, now)]
+    findings: list[CheckResult] = [_token(settings, now)]
     try:
         people, found = _connection(reader)
         findings.insert(0, found)
         findings += [watch.finding(), page_finding(page_limits(reader, wire.number("paging.limit"))), *_names(reader)]
     except ApiError as error:
         check = "connection" if people is None else "listings"
-        findings.insert(0, Finding(check, Health.ERROR, error.message, error.hint))
+        findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))
         failure = error.exit
     kinds, manifests = _manifests(settings)
     return Report(
@@ -86,27 +86,29 @@ def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: d
     )
 
 
-def _token(settings: Settings, now: datetime) -> Finding:
+def _token(settings: Settings, now: datetime) -> CheckResult:
     chosen = settings.workspace
     if chosen.embedded:
-        return Finding("token", Health.OK, "the embedded workspace needs none")
+        return CheckResult("token", Health.OK, "the embedded workspace needs none")
     if chosen.token is None:
-        return Finding("token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace.")
+        return CheckResult(
+            "token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace."
+        )
     try:
         return token_finding(chosen.token.secret().reveal(), now)
     except LmsconfError as error:
-        return Finding("token", Health.ERROR, error.message, error.hint)
+        return CheckResult("token", Health.ERROR, error.message, error.hint)
 
 
-def _connection(reader: Api) -> tuple[int | None, Finding]:
+def _connection(reader: Api) -> tuple[int | None, CheckResult]:
     """Return the number of people, if the service reports it. Raises ApiError."""
     answer = reader.get("users.list", query={"skip": 0, "limit": 1})
     total = cast("dict[str, Json]", answer).get("matchCount")
-    found = Finding("connection", Health.OK, "the service answers, and lets us read")
+    found = CheckResult("connection", Health.OK, "the service answers, and lets us read")
     return total if isinstance(total, int) else None, found
 
 
-def _names(reader: Api) -> Iterable[Finding]:
+def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many custom fields exist, and names that are live more than once."""
     jobs = {kind: _reading(reader, kind) for kind in LISTINGS}
     listings = cast("dict[str, Rows]", reader.together(jobs))
@@ -115,13 +117,13 @@ def _names(reader: Api) -> Iterable[Finding]:
     incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
     if incomplete:
         hint = "Nothing is created or deleted from such a list."
-        yield Finding("listings", Health.WARNING, "; ".join(incomplete), hint)
+        yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
     if twice:
         more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
         hint = "Rename or delete one of each in the product, or pin the one that is meant with `id:`."
-        yield Finding("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
+        yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
     else:
-        yield Finding("names", Health.OK, "no name is live twice within a kind")
+        yield CheckResult("names", Health.OK, "no name is live twice within a kind")
 
 
 def _reading(reader: Api, kind: str) -> Callable[[], Rows]:
@@ -140,22 +142,22 @@ def _twice(kind: str, rows: Rows) -> Iterable[str]:
             yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
 
 
-def _fields(used: int) -> Finding:
+def _fields(used: int) -> CheckResult:
     message = f"{used} of {MOST_FIELDS} custom fields are used"
     if used < MOST_FIELDS:
-        return Finding("fields", Health.OK, message)
-    return Finding("fields", Health.WARNING, message, "Another one can be made only after one is deleted.")
+        return CheckResult("fields", Health.OK, message)
+    return CheckResult("fields", Health.WARNING, message, "Another one can be made only after one is deleted.")
 
 
-def _manifests(settings: Settings) -> tuple[set[str], Finding]:
+def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
     """The kinds that manifests and ownership declare."""
     kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
     try:
         found = read_manifests(settings)
     except ProblemsFound as problems:
-        return kinds, Finding("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
+        return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
     kinds |= {one.address.kind for one in found.declared} | {one.address.kind for one in found.absent}
     errors = sum(problem.is_error for problem in found.problems)
     if errors:
-        return kinds, Finding("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
-    return kinds, Finding("manifests", Health.OK, f"{len(found.declared)} resources are declared")
+        return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
+    return kinds, CheckResult("manifests", Health.OK, f"{len(found.declared)} resources are declared")

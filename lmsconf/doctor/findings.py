@@ -23,7 +23,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check."""
 
     check: str
@@ -98,7 +98,7 @@ class Report:
     workspace: str
     url: str
     people: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
     assumptions: tuple[Assumption, ...] = ()
     probe: Probed | None = None
     failure: ExitCode | None = None

@@ -39,7 +39,7 @@ def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidatePerson:
     """A person who can be made manager for a try.
 
     rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
@@ -51,7 +51,7 @@ class Candidate:
     grant: Callable[[], object] | None = None
 
 
-def learn_people(lab: TrialClient, group: str, person: str, manager: Candidate) -> None:
+def learn_people(lab: TrialClient, group: str, person: str, manager: CandidatePerson) -> None:
     """Probe the fields of user ids: add the person, read back, remove; and who can be a manager."""
     lab.learn(MEMBERS, _adds(lab, MEMBERS, group, person))
     _take_out(lab, MEMBERS, group, person)
@@ -59,7 +59,7 @@ def learn_people(lab: TrialClient, group: str, person: str, manager: Candidate) 
     _learn_batch(lab, group, person)
 
 
-def _learn_managers(lab: TrialClient, group: str, one: Candidate) -> None:
+def _learn_managers(lab: TrialClient, group: str, one: CandidatePerson) -> None:
     """Probe the managers field, if possible with a person without the manager right, which some services require."""
     works, rights = _adds(lab, MANAGERS, group, one.id), one.rights
     found = lab.first(MANAGERS, works)

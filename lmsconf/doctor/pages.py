@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from lmsconf.doctor.findings import Finding, Health
+from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import BadAnswer, Rejected
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import CONTENT, GROUP, SMART_GROUP, USER
@@ -23,7 +23,7 @@ _PAGED: Final = tuple(LISTINGS[kind] for kind in (USER, GROUP, SMART_GROUP, CONT
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class PageLimit:
     """One listing's page size. `most`: None if the listing is too short; `refused`: `asked` itself was rejected."""
 
     operation: str
@@ -32,19 +32,19 @@ class Limit:
     refused: bool = False
 
 
-def page_limits(api: Api, asked: int) -> list[Limit]:
+def page_limits(api: Api, asked: int) -> list[PageLimit]:
     """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
     return [_limit(api, one, min(asked, MOST) if one is LISTINGS[CONTENT] else asked) for one in _PAGED]
 
 
-def largest(limits: Sequence[Limit]) -> int | None:
+def largest(limits: Sequence[PageLimit]) -> int | None:
     """The page size that all listings return; None if none of them is long enough."""
     told = [(one.most, one.most < one.asked) for one in limits if one.most is not None]
     caps = [most for most, short in told if short]
     return min(caps) if caps else max((most for most, _ in told), default=None)
 
 
-def page_finding(limits: Sequence[Limit]) -> Finding:
+def page_finding(limits: Sequence[PageLimit]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = largest(limits)
     short = [one for one in limits if one.most is not None and one.most < one.asked]
@@ -53,14 +53,16 @@ def page_finding(limits: Sequence[Limit]) -> Finding:
         said = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.asked}" for one in short)
         refused = any(one.refused for one in short)
         health = Health.ERROR if refused else Health.WARNING
-        return Finding("pages", health, said, f"Say under `dialect:` {_KEY}: {most}")
+        return CheckResult("pages", health, said, f"Say under `dialect:` {_KEY}: {most}")
     told = [one.operation for one in limits if one.most is not None]
     if not told:
-        return Finding("pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page does not show")
-    return Finding("pages", Health.OK, f"{', '.join(told)}: whole pages of {most}")
+        return CheckResult(
+            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page does not show"
+        )
+    return CheckResult("pages", Health.OK, f"{', '.join(told)}: whole pages of {most}")
 
 
-def _limit(api: Api, listing: ListOperation, asked: int) -> Limit:
+def _limit(api: Api, listing: ListOperation, asked: int) -> PageLimit:
     """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
     for size in (asked, *(size for size in _SMALLER if size < asked)):
         try:
@@ -68,11 +70,11 @@ def _limit(api: Api, listing: ListOperation, asked: int) -> Limit:
         except Rejected:
             continue
         if size < asked:
-            return Limit(listing.name, asked, size, refused=True)
+            return PageLimit(listing.name, asked, size, refused=True)
         if rows >= size:
-            return Limit(listing.name, asked, size)
+            return PageLimit(listing.name, asked, size)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
-        return Limit(listing.name, asked, rows if more and rows else None)
+        return PageLimit(listing.name, asked, rows if more and rows else None)
     raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
 
 

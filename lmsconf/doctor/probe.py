@@ -15,7 +15,7 @@ from lmsconf.doctor.fields import KEYS as FIELD_KEYS
 from lmsconf.doctor.fields import learn_fields
 from lmsconf.doctor.findings import Probed
 from lmsconf.doctor.groups import KEYS as LIST_KEYS
-from lmsconf.doctor.groups import RENAME, Candidate, learn_people, learn_rename
+from lmsconf.doctor.groups import RENAME, CandidatePerson, learn_people, learn_rename
 from lmsconf.doctor.pages import MOST, largest, page_limits
 from lmsconf.doctor.people import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.people import KEYS as PERSON_KEYS
@@ -167,13 +167,15 @@ class Probe:
         self._guarded((MODE,), on_person.learn_mode)
         self._guarded(ANSWER_KEYS, on_person.learn_answers)
 
-    def _manager(self, person: str) -> Candidate:
+    def _manager(self, person: str) -> CandidatePerson:
         """The manager for the scratch group: the scratch account, which may be granted rights, or the person."""
         account = self._remember(self._account)
         if account is None:
-            return Candidate(person, None if self._before is None else self._before.rights)
+            return CandidatePerson(person, None if self._before is None else self._before.rights)
         path = {"userId": account.id, "endow": "true"}
-        return Candidate(account.id, account.rights, partial(self._lab.send, "user-access.make-manager", path=path))
+        return CandidatePerson(
+            account.id, account.rights, partial(self._lab.send, "user-access.make-manager", path=path)
+        )
 
     def _why_nobody(self) -> str:
         """Why no lesson on a person is possible."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from lmsconf.doctor.findings import Assumption, Finding, Lesson, Probed, Report, Verdict
+from lmsconf.doctor.findings import Assumption, CheckResult, Lesson, Probed, Report, Verdict
 from lmsconf.documents.document import TOOL, render
 from lmsconf.model.values import Json
 from lmsconf.render.escape import safe
@@ -44,7 +44,7 @@ def doctor_json(report: Report) -> str:
 DOCTOR_VIEWS: Final[Mapping[str, Callable[[Report], str]]] = {"text": doctor_text, "json": doctor_json}
 
 
-def _findings(findings: Iterable[Finding]) -> Iterator[str]:
+def _findings(findings: Iterable[CheckResult]) -> Iterator[str]:
     for one in findings:
         yield f"{one.health.value:<{_WIDTH}}{one.check}: {one.message}"
         if one.hint:
@@ -74,7 +74,7 @@ def _probe(probe: Probed) -> Iterator[str]:
         yield "Nothing that was learnt differs from what the project says."
 
 
-def _finding_json(one: Finding) -> Json:
+def _finding_json(one: CheckResult) -> Json:
     return {"check": one.check, "health": one.health.value, "message": one.message, "hint": one.hint}
 
 

@@ -7,30 +7,32 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.doctor.findings import Finding, Health
+from lmsconf.doctor.findings import CheckResult, Health
 
 _CHECK: Final = "token"
 _SOON: Final = timedelta(days=14)
 _RENEW: Final = "Make another API key in the workspace, where three can be active, and put it in the old one's place."
 
 
-def token_finding(token: str, now: datetime) -> Finding:
+def token_finding(token: str, now: datetime) -> CheckResult:
     """Report how long the token remains valid."""
     try:
         ends = _end(token)
     except (ValueError, OverflowError, OSError):
         # The error message could quote the secret, so it is left out.
-        return Finding(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires")
+        return CheckResult(
+            _CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires"
+        )
     if ends is None:
-        return Finding(_CHECK, Health.OK, "the token has no expiry claim")
+        return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
     left = ends - now
     if left <= timedelta(0):
-        return Finding(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
+        return CheckResult(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
     message = f"it expires in {_days(left)}, at {day}"
     if left < _SOON:
-        return Finding(_CHECK, Health.WARNING, message, _RENEW)
-    return Finding(_CHECK, Health.OK, message)
+        return CheckResult(_CHECK, Health.WARNING, message, _RENEW)
+    return CheckResult(_CHECK, Health.OK, message)
 
 
 def _end(token: str) -> datetime | None:

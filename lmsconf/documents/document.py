@@ -114,7 +114,7 @@ def changed() -> StalePlan:
     return StalePlan("the file was changed after lmsconf wrote it", hint="Make it again; it is not meant for editing.")
 
 
-class Reader:
+class DocumentReader:
     """Typed access to a JSON object. Raises ValueError for a missing value or one of the wrong type."""
 
     def __init__(self, value: Json) -> None:
@@ -156,8 +156,8 @@ class Reader:
     def object(self, key: str) -> dict[str, Json]:
         return cast("dict[str, Json]", self._typed(key, dict))
 
-    def reader(self, key: str) -> Reader:
-        return Reader(self.json(key))
+    def reader(self, key: str) -> DocumentReader:
+        return DocumentReader(self.json(key))
 
     def texts(self, key: str) -> tuple[str, ...]:
         return tuple(_text(item) for item in self.items(key))
@@ -165,9 +165,9 @@ class Reader:
     def text_map(self, key: str) -> dict[str, str]:
         return {name: _text(item) for name, item in self.object(key).items()}
 
-    def each(self, key: str, read: Callable[[Reader], Value]) -> tuple[Value, ...]:
+    def each(self, key: str, read: Callable[[DocumentReader], Value]) -> tuple[Value, ...]:
         """Apply `read` to each object in the list under `key`."""
-        return tuple(read(Reader(item)) for item in self.items(key))
+        return tuple(read(DocumentReader(item)) for item in self.items(key))
 
     def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
         """Return `read(key)`; None if the value is null."""
@@ -192,7 +192,7 @@ def where_json(where: SourceLocation | None) -> Json:
     return {"file": where.file, "line": where.line, "column": where.column, **each}
 
 
-def where_value(at: Reader) -> SourceLocation:
+def where_value(at: DocumentReader) -> SourceLocation:
     return SourceLocation(at.text("file"), at.number("line"), at.number("column"), at.text_or_nothing("each"))
 
 
@@ -207,7 +207,7 @@ def problem_json(problem: Problem) -> dict[str, Json]:
     }
 
 
-def problem_value(at: Reader) -> Problem:
+def problem_value(at: DocumentReader) -> Problem:
     return Problem(
         code=at.text("code"),
         severity=Severity(at.text("severity")),
@@ -239,7 +239,7 @@ def change_json(change: Change) -> dict[str, Json]:
     }
 
 
-def change_value(at: Reader) -> Change:
+def change_value(at: DocumentReader) -> Change:
     return Change(
         address=Address.parse(at.text("address")),
         action=Action(at.text("action")),
@@ -258,7 +258,7 @@ def change_value(at: Reader) -> Change:
     )
 
 
-def _undo_value(at: Reader) -> Undo:
+def _undo_value(at: DocumentReader) -> Undo:
     return Undo(level=UndoLevel(at.text("level")), reason=at.maybe("reason", at.text))
 
 
@@ -272,7 +272,7 @@ def _field_json(field: FieldChange) -> Json:
     }
 
 
-def _field_value(at: Reader) -> FieldChange:
+def _field_value(at: DocumentReader) -> FieldChange:
     return FieldChange(
         path=at.text("path"),
         before=at.json("before"),

@@ -14,7 +14,7 @@ from typing import cast
 
 from lmsconf.documents.document import (
     TOOL,
-    Reader,
+    DocumentReader,
     change_json,
     change_value,
     changed,
@@ -79,7 +79,7 @@ def loads(text: str, key: bytes | None = None) -> Plan:
     if key is not None:
         _expect_signature(document, key)
     try:
-        plan = _plan(Reader(document))
+        plan = _plan(DocumentReader(document))
         again = _document(plan, document.get("tool"))
         same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
@@ -155,7 +155,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     return {**document, "digest": _digest(document)}
 
 
-def _plan(at: Reader) -> Plan:
+def _plan(at: DocumentReader) -> Plan:
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
     changes, problems = _changes(at)
     selection = _selection_value(at.reader("selection"))
@@ -193,7 +193,7 @@ def _change_json(change: Change) -> dict[str, Json]:
     return {**change_json(change), "problems": problems}
 
 
-def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+def _changes(at: DocumentReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
     """Return the changes and the plan's own problems.
 
     `problems` of the document lists the plan's own first, then those of each change, with source locations.
@@ -201,8 +201,8 @@ def _changes(at: Reader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
     problems = list(at.each("problems", problem_value))
     changes: list[Change] = []
     for item in reversed(at.items("changes")):
-        own = len(problems) - len(Reader(item).items("problems"))
-        bare = change_value(Reader({**cast("dict[str, Json]", item), "problems": []}))
+        own = len(problems) - len(DocumentReader(item).items("problems"))
+        bare = change_value(DocumentReader({**cast("dict[str, Json]", item), "problems": []}))
         changes.append(replace(bare, problems=tuple(problems[own:])))
         del problems[own:]
     return tuple(reversed(changes)), tuple(problems)
@@ -212,11 +212,11 @@ def _selection_json(selection: Selected) -> Json:
     return {"only": texts(selection.only), "except": texts(selection.excluded), "additive": selection.additive}
 
 
-def _selection_value(at: Reader) -> Selected:
+def _selection_value(at: DocumentReader) -> Selected:
     return Selected(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
 
 
-def _let_go_value(at: Reader) -> Abandoned:
+def _let_go_value(at: DocumentReader) -> Abandoned:
     return Abandoned(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
@@ -224,7 +224,7 @@ def _setting_json(one: SettingChange) -> Json:
     return {"path": one.path, "base": one.base, "now": one.now, "weaker": one.weaker}
 
 
-def _setting_value(at: Reader) -> SettingChange:
+def _setting_value(at: DocumentReader) -> SettingChange:
     return SettingChange(path=at.text("path"), base=at.json("base"), now=at.json("now"), weaker=at.flag("weaker"))
 
 
@@ -258,7 +258,7 @@ def _call_json(call: Call) -> Json:
     }
 
 
-def _call_value(at: Reader) -> Call:
+def _call_value(at: DocumentReader) -> Call:
     return Call(
         id=at.text("id"),
         address=Address.parse(at.text("address")),
@@ -299,7 +299,7 @@ def body_value(body: Json) -> object:
     """Return the request body that `body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            at = Reader(body)
+            at = DocumentReader(body)
             return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
         if PAIRS in body:
             pairs = cast("list[list[Json]]", body[PAIRS])
@@ -320,7 +320,7 @@ def _guard_json(guard: Guard) -> Json:
     }
 
 
-def _guard_value(at: Reader) -> Guard:
+def _guard_value(at: DocumentReader) -> Guard:
     return Guard(
         name=at.text("name"),
         limit=at.object("limit"),
@@ -336,7 +336,7 @@ def _measure_json(measure: Measure) -> Json:
     return {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
 
 
-def _measure_value(at: Reader) -> Measure:
+def _measure_value(at: DocumentReader) -> Measure:
     taken = at.maybe("taken", at.number)
     return Measure(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
 
@@ -350,7 +350,7 @@ def _unmanaged_json(unmanaged: Unmanaged) -> Json:
     }
 
 
-def _unmanaged_value(at: Reader) -> Unmanaged:
+def _unmanaged_value(at: DocumentReader) -> Unmanaged:
     return Unmanaged(
         kind=at.text("kind"),
         addresses=tuple(map(Address.parse, at.texts("addresses"))),

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lmsconf.documents.document import TOOL, Reader, changed, expect_format, parse, problem_json, problem_value, render
+from lmsconf.documents.document import (
+    TOOL,
+    DocumentReader,
+    changed,
+    expect_format,
+    parse,
+    problem_json,
+    problem_value,
+    render,
+)
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.values import Json
 
@@ -34,6 +43,6 @@ def loads(text: str) -> tuple[Problem, ...]:
     document = parse(text)
     expect_format(document, FORMAT)
     try:
-        return Reader(document).each("problems", problem_value)
+        return DocumentReader(document).each("problems", problem_value)
     except ValueError as error:
         raise changed() from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmsconf.documents.document import (
     TOOL,
-    Reader,
+    DocumentReader,
     change_json,
     change_value,
     changed,
@@ -19,8 +19,9 @@ from lmsconf.documents.document import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.scope import Verified, Verify
-from lmsconf.model.values import ApplyReport, Json, Outcome, Status
+from lmsconf.model.values import Json
 
 FORMAT = "lmsconf.apply/1"
 
@@ -39,7 +40,7 @@ def loads(text: str) -> ApplyReport:
     expect_format(document, FORMAT)
     expect_seal(document)
     try:
-        report = _report(Reader(document))
+        report = _report(DocumentReader(document))
         same = _text(report, document.get("tool")) == text
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not hold an apply report: {error}") from error
@@ -73,7 +74,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
     }
 
 
-def _report(at: Reader) -> ApplyReport:
+def _report(at: DocumentReader) -> ApplyReport:
     workspace = at.reader("workspace")
     return ApplyReport(
         plan_digest=at.text("digest"),
@@ -106,7 +107,7 @@ def _verified_json(report: ApplyReport) -> Json:
     }
 
 
-def _verified_value(at: Reader) -> Verified:
+def _verified_value(at: DocumentReader) -> Verified:
     return Verified(
         scope=Verify(at.text("scope")),
         resources=at.number("resources"),
@@ -130,7 +131,7 @@ def _outcome_json(outcome: Outcome) -> Json:
     }
 
 
-def _outcome_value(at: Reader) -> Outcome:
+def _outcome_value(at: DocumentReader) -> Outcome:
     return Outcome(
         call=at.text("call"),
         address=Address.parse(at.text("address")),

@@ -64,13 +64,13 @@ def loads(text: str) -> Snapshot:
             f"the file is a {data['format']} document, not a {FORMAT}", hint="Make one with: lmsconf snapshot FILE"
         )
     try:
-        return _snapshot(document.Reader(data))
+        return _snapshot(document.DocumentReader(data))
     except (ValueError, RecursionError) as wrong:
         hint = "It was edited or cut short. Make it again with: lmsconf snapshot FILE"
         raise LmsconfError(f"the snapshot cannot be read: {wrong}", hint=hint) from wrong
 
 
-def _snapshot(at: document.Reader) -> Snapshot:
+def _snapshot(at: document.DocumentReader) -> Snapshot:
     workspace, incomplete = at.reader("workspace"), at.text_map("incomplete")
     return Snapshot(
         workspace=workspace.text("name"),
@@ -86,11 +86,11 @@ def _snapshot(at: document.Reader) -> Snapshot:
     )
 
 
-def _redaction(at: document.Reader) -> Redaction:
+def _redaction(at: document.DocumentReader) -> Redaction:
     return Redaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
 
 
-def _rows(at: document.Reader, kind: str) -> Iterator[HasName]:
+def _rows(at: document.DocumentReader, kind: str) -> Iterator[HasName]:
     for number, row in enumerate(at.items(kind)):
         try:
             yield row_value(_ROWS[kind], row)

@@ -31,7 +31,7 @@ from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, FieldDrift, Finding, State
+from lmsconf.model.drift import Drift, DriftFinding, DriftState, FieldDrift
 from lmsconf.model.moments import live_time
 from lmsconf.model.names import did_you_mean, fits, normal
 from lmsconf.model.values import Json
@@ -50,7 +50,7 @@ class Draft:
     renamed: new address of a resource → its old address.
     """
 
-    accepted: tuple[Finding, ...]
+    accepted: tuple[DriftFinding, ...]
     renamed: MappingOf[Address, Address]
     before: MappingOf[str, bytes]
     after: MappingOf[str, bytes]
@@ -79,7 +79,7 @@ def _ended(lines: list[str]) -> list[str]:
     return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
 
 
-def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
+def drafted(findings: Some[DriftFinding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
     """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
     Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
@@ -93,7 +93,7 @@ def drafted(findings: Some[Finding], manifests: Manifests, root: Path, timezone:
     return Draft(accepted=tuple(findings), renamed=accepting.renamed, before=before, after=after)
 
 
-def acceptable(drift: Drift) -> list[Finding]:
+def acceptable(drift: Drift) -> list[DriftFinding]:
     """Return the findings that can be accepted, ignored ones included.
 
     A resource that would be deleted only with another is excluded: it stays if the other does.
@@ -102,7 +102,7 @@ def acceptable(drift: Drift) -> list[Finding]:
     return [one for one in found if not one.goes_along]
 
 
-def fitting(findings: Some[Finding], patterns: Some[str]) -> list[Finding]:
+def fitting(findings: Some[DriftFinding], patterns: Some[str]) -> list[DriftFinding]:
     """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
@@ -123,11 +123,11 @@ class _Accepting:
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
-    _renames: list[tuple[Finding, FieldDrift, Mapping]] = field(default_factory=list)
+    _renames: list[tuple[DriftFinding, FieldDrift, Mapping]] = field(default_factory=list)
 
-    def run(self, findings: Iterable[Finding]) -> None:
+    def run(self, findings: Iterable[DriftFinding]) -> None:
         """Add the edits for every finding; those that are refused become problems."""
-        together: defaultdict[SourceLocation, list[Finding]] = defaultdict(list)
+        together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
                 self.problems.append(_nowhere(finding))
@@ -154,9 +154,9 @@ class _Accepting:
                 self.problems.append(refused.problem)
         return found
 
-    def _tried(self, found: list[Finding], source: SourceLocation) -> None:
+    def _tried(self, found: list[DriftFinding], source: SourceLocation) -> None:
         try:
-            if found[0].state is State.UNDECLARED:
+            if found[0].state is DriftState.UNDECLARED:
                 for finding in found:
                     self._drop_absent(finding, source)
             else:
@@ -165,11 +165,11 @@ class _Accepting:
         except Refused as refused:
             self._refuse(found[0], refused)
 
-    def _refuse(self, finding: Finding, refused: Refused) -> None:
+    def _refuse(self, finding: DriftFinding, refused: Refused) -> None:
         message = f"{finding.address}: {refused.problem.message}"
         self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
 
-    def _refuse_part(self, found: list[Finding], source: SourceLocation) -> None:
+    def _refuse_part(self, found: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises Refused."""
         here = [one for one in self.manifests.declared if one.source == source]
         first = found[0]
@@ -185,7 +185,7 @@ class _Accepting:
             self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
         return self.pages[name]
 
-    def _node(self, finding: Finding, source: SourceLocation) -> tuple[YamlEditor, Node]:
+    def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
         page = self.page(source.file)
         node = page.at(SourceLocation(source.file, source.line, source.column))
         if node is None or isinstance(node, Alias):
@@ -193,7 +193,7 @@ class _Accepting:
         page.check(node)
         return page, node
 
-    def _drop_absent(self, finding: Finding, source: SourceLocation) -> None:
+    def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
         """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
         if finding.address.kind == CONTENT_TARGET:
@@ -201,11 +201,11 @@ class _Accepting:
         else:
             _remove(page, node)
 
-    def _take_over(self, finding: Finding, source: SourceLocation) -> None:
-        if finding.state is State.RENAMED and finding.live is None:
+    def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
+        if finding.state is DriftState.RENAMED and finding.live is None:
             raise _unclear(finding, source)
         page, node = self._node(finding, source)
-        if finding.state not in (State.CHANGED, State.RENAMED):
+        if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
             if finding.address.kind == CONTENT_TARGET:
                 remove_audience(page, node)
             else:
@@ -219,7 +219,7 @@ class _Accepting:
             else:
                 raise Refused("only its name is written here", source)
 
-    def _field(self, page: YamlEditor, finding: Finding, entry: Mapping, change: FieldDrift) -> None:
+    def _field(self, page: YamlEditor, finding: DriftFinding, entry: Mapping, change: FieldDrift) -> None:
         head, _, rest = change.path.partition(".")
         if head in ("name", "email") or (head == "choices" and rest):
             self._renames.append((finding, change, entry))
@@ -252,7 +252,7 @@ class _Accepting:
             return shortest_time(moment, self.timezone, end_of_day=change.path == "visible_until")
         return raw_text(change.live)
 
-    def _rename(self, finding: Finding, change: FieldDrift, entry: Mapping) -> None:
+    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:
         """Rename a resource or a choice in its entry and in every reference to it. Raises Refused."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
@@ -274,7 +274,7 @@ class _Accepting:
         rename_choice(everywhere, finding.address.name, normal(old), new)
 
 
-def _unclear(finding: Finding, source: SourceLocation) -> Refused:
+def _unclear(finding: DriftFinding, source: SourceLocation) -> Refused:
     """Return the error for a resource with several candidates under other names: the user must choose one."""
     names = " and ".join(str(one.address) for one in finding.candidates)
     lines = " or ".join(one.line for one in finding.candidates)
@@ -304,7 +304,7 @@ def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
         node.gone.update(gone)
 
 
-def _nowhere(finding: Finding) -> Problem:
+def _nowhere(finding: DriftFinding) -> Problem:
     """Return the problem of a resource that is not declared, so that there is no entry to edit."""
     return Problem(
         code="editing/undeclared",
@@ -336,10 +336,10 @@ def as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address
     return renamed.get(address, address) if was is None else Address(address.kind, f"{content}{arrow}{was}")
 
 
-def _unsettled(finding: Finding, *, is_new: bool) -> Problem:
+def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
     state = finding.state.value.replace("_", " ")
     hint = "Change the manifests by hand."
-    if finding.state is State.UNDECLARED and finding.source is None:
+    if finding.state is DriftState.UNDECLARED and finding.source is None:
         hint = f"The project owns it: take it out of `absent` by hand, and `lmsconf {TAKE_OVER}` writes a manifest."
     return Problem(
         code="editing/not-settled",

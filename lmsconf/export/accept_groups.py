@@ -12,7 +12,7 @@ from pathlib import Path
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, Finding, State
+from lmsconf.model.drift import Drift, DriftFinding, DriftState
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 
@@ -23,7 +23,7 @@ Look = Callable[[Manifests], Drift]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class DriftedProject:
     """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
 
     drift: Drift
@@ -44,7 +44,7 @@ class Project:
         wanted = fitting(every, patterns)
         while True:
             # An entry that declares several resources can only be edited for all of them.
-            lines = {one.source for one in wanted if one.source is not None and one.state is not State.UNDECLARED}
+            lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
             asked = {one.address for one in wanted}
             wanted = [one for one in every if one.address in asked or one.source in lines]
             draft = self._drafted(wanted)
@@ -62,7 +62,7 @@ class Project:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""
         mine = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
         dead = self._refused(mine)
-        dead |= self._owned([one for one in mine if one.state is State.UNDECLARED and one.address not in dead])
+        dead |= self._owned([one for one in mine if one.state is DriftState.UNDECLARED and one.address not in dead])
         findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
         return replace(self.drift, findings=tuple(findings))
 
@@ -93,7 +93,7 @@ class Project:
         }
         return set(sorted(known & below)[:1])
 
-    def _refused(self, findings: Sequence[Finding]) -> set[Address]:
+    def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
         """Return the findings that cannot be edited in place."""
         left, refused = list(findings), set[Address]()
         while left:
@@ -108,7 +108,7 @@ class Project:
             left = [one for one in left if one.address not in dead] if dead else []
         return refused
 
-    def _owned(self, findings: Sequence[Finding]) -> AbstractSet[Address]:
+    def _owned(self, findings: Sequence[DriftFinding]) -> AbstractSet[Address]:
         """Return the findings that would be deleted even without their entry under `absent`.
 
         They are owned, and no manifest declares them.
@@ -121,14 +121,14 @@ class Project:
             return frozenset()
         return {one.address for one in after.findings} & {one.address for one in findings}
 
-    def _problems(self, findings: Sequence[Finding]) -> tuple[Problem, ...]:
+    def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
         try:
             self._drafted(findings)
         except ProblemsFound as found:
             return found.problems
         return ()
 
-    def _drafted(self, findings: Sequence[Finding]) -> Draft:
+    def _drafted(self, findings: Sequence[DriftFinding]) -> Draft:
         return drafted(findings, self.manifests, self.root, self.timezone)
 
 

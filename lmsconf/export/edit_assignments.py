@@ -11,7 +11,7 @@ from lmsconf.manifest.edit.text_buffer import plain_text
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Finding
+from lmsconf.model.drift import DriftFinding
 from lmsconf.model.names import email, normal
 from lmsconf.model.values import Json
 
@@ -61,7 +61,7 @@ def remove_audience(page: YamlEditor, item: Node) -> None:
         block.parent.commented = True
 
 
-def audience_item(page: YamlEditor, entry: Node, finding: Finding) -> Node:
+def audience_item(page: YamlEditor, entry: Node, finding: DriftFinding) -> Node:
     """Return the audience that a finding is about in an entry under `absent`. Raises Refused."""
     contents = literal(page, entry.get("content") if isinstance(entry, Mapping) else None, entry)
     if isinstance(contents, Sequence) and len(contents.items) > 1:

@@ -8,7 +8,7 @@ from typing import cast
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.file_layout import files, told
-from lmsconf.export.live_names import Live, Spoken, spoken_of
+from lmsconf.export.live_names import LiveNames, Spoken, spoken_of
 from lmsconf.export.rows import SECTIONS, Saying, Unsaid
 from lmsconf.export.verify_empty_plan import Trial, is_owned_loss
 from lmsconf.kinds.shared.names import USER
@@ -67,7 +67,7 @@ def export(
         return make_plan(kinds, manifests, snapshot, policy, terms, created_at=snapshot.taken_at, offline=True)
 
     planned(existing)  # reports problems of the existing manifests alone
-    live = Live(snapshot, kinds, policy, terms)
+    live = LiveNames(snapshot, kinds, policy, terms)
     spoken = spoken_of(existing, snapshot, kinds, policy, terms)
     trial = Trial(kinds, existing, policy.timezone, planned)
     found = [one for kind in SECTIONS if kind in only for one in SECTIONS[kind](live)]

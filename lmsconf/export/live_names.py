@@ -30,7 +30,7 @@ class PeopleSaid:
     notes: tuple[str, ...]
 
 
-class Live:
+class LiveNames:
     """A live workspace. `planning` resolves its names and people, with nothing declared."""
 
     def __init__(self, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms) -> None:

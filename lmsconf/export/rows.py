@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
-from lmsconf.export.live_names import Live, spelt
+from lmsconf.export.live_names import LiveNames, spelt
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow, audience_form, audience_of, target_address
 from lmsconf.kinds.custom_field.choices import field_types
@@ -58,7 +58,7 @@ class Unsaid:
 Said = Iterator["Saying | Unsaid"]
 
 
-def custom_fields(live: Live) -> Said:
+def custom_fields(live: LiveNames) -> Said:
     """Yield every custom field, with its choices in live order."""
     for row in cast("tuple[FieldRow, ...]", live.rows(CUSTOM_FIELD)):
         body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
@@ -77,7 +77,7 @@ def custom_fields(live: Live) -> Said:
         yield _named(live, CUSTOM_FIELD, row, body, notes)
 
 
-def groups(live: Live) -> Said:
+def groups(live: LiveNames) -> Said:
     """Yield every manual group with its members, and managers if there are any."""
     for row in cast("tuple[GroupRow, ...]", live.rows(GROUP)):
         body, notes = dict[str, Json](), list[str]()
@@ -86,7 +86,7 @@ def groups(live: Live) -> Said:
         yield _named(live, GROUP, row, body, notes)
 
 
-def smart_groups(live: Live) -> Said:
+def smart_groups(live: LiveNames) -> Said:
     """Yield every smart group with its conditions, and managers if there are any."""
     for row in cast("tuple[SmartRow, ...]", live.rows(SMART_GROUP)):
         body, notes = dict[str, Json](), list[str]()
@@ -96,7 +96,7 @@ def smart_groups(live: Live) -> Said:
         yield _named(live, SMART_GROUP, row, body, notes)
 
 
-def content_targets(live: Live) -> Said:
+def content_targets(live: LiveNames) -> Said:
     """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in cast("tuple[ContentRow, ...]", live.rows(CONTENT))}
     for row in cast("tuple[TargetRow, ...]", live.rows(CONTENT_TARGET)):
@@ -116,7 +116,7 @@ def content_targets(live: Live) -> Said:
             yield Saying(address=address, id=row.id, body={**body, "assign_to": [to]})
 
 
-def users(live: Live) -> Said:
+def users(live: LiveNames) -> Said:
     """Yield every person, with the values that were read.
 
     Values that only the response for a single user contains are usually missing; see `export.export`.
@@ -142,7 +142,7 @@ def users(live: Live) -> Said:
         yield Saying(address=address, id=row.id, body=body)
 
 
-SECTIONS: Final[Mapping[str, Callable[[Live], Said]]] = {
+SECTIONS: Final[Mapping[str, Callable[[LiveNames], Said]]] = {
     CUSTOM_FIELD: custom_fields,
     GROUP: groups,
     SMART_GROUP: smart_groups,
@@ -152,7 +152,7 @@ SECTIONS: Final[Mapping[str, Callable[[Live], Said]]] = {
 """Kind → function that yields its entries, in the order of sections in manifests."""
 
 
-def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes: list[str]) -> Saying | Unsaid:
+def _named(live: LiveNames, kind: str, row: HasName, rest: Mapping[str, Json], notes: list[str]) -> Saying | Unsaid:
     """Return the entry of a named row, with its id where the name is ambiguous."""
     name = normal(row.name)
     address = Address.of(kind, name)
@@ -165,7 +165,7 @@ def _named(live: Live, kind: str, row: HasName, rest: Mapping[str, Json], notes:
     return Saying(address=address, id=row.id, body={"name": name, **pin, **rest}, notes=tuple(notes))
 
 
-def _people(live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Json], notes: list[str]) -> None:
+def _people(live: LiveNames, ids: frozenset[str] | None, key: str, body: dict[str, Json], notes: list[str]) -> None:
     """Add a list of people to an entry. An empty list is written for members only: most groups have no manager."""
     if ids is None:
         return
@@ -175,7 +175,7 @@ def _people(live: Live, ids: frozenset[str] | None, key: str, body: dict[str, Js
         body[key] = found.said
 
 
-def _content(live: Live, row: ContentRow | None) -> tuple[Json, str]:
+def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
     """Return how a manifest refers to content, and its name.
 
     The id is added if two contents share the name, or if the name cannot be written.
@@ -189,7 +189,7 @@ def _content(live: Live, row: ContentRow | None) -> tuple[Json, str]:
     return ({"name": name, "id": row.id} if live.is_twice(CONTENT, row) else name), name
 
 
-def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | None:
+def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
     """Return the reason why no manifest can refer to the audience; None if one can."""
     if audience is None:
         return "whom it is for cannot be told"
@@ -205,7 +205,7 @@ def _unnameable(live: Live, row: TargetRow, audience: Address | None) -> str | N
     return None if live.is_first(audience.kind, found) else "another audience has the same name"
 
 
-def _time(text: str, live: Live, *, end_of_day: bool) -> str:
+def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     try:
         return shortest_time(live_time(text), live.timezone, end_of_day=end_of_day)
@@ -213,7 +213,7 @@ def _time(text: str, live: Live, *, end_of_day: bool) -> str:
         return text
 
 
-def _answers(live: Live, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
+def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
     """Yield a person's answers by field, in the form of the field's type."""
     types = field_types(live.planning)
     for one in answers:

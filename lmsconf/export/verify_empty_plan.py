@@ -19,7 +19,7 @@ from lmsconf.manifest.edit.yaml_text import is_sayable
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
-from lmsconf.planner.kind import Entry, Kind
+from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.plan import OWNED, Manifests
 
 _OURS: Final = "\0export"
@@ -32,7 +32,7 @@ _WHOLE: Final = ""
 _UNSPEAKABLE: Final = "it holds characters that have no place in a manifest"
 
 
-class Fault(NamedTuple):
+class RejectedRow(NamedTuple):
     """One key of an entry that must be left out, and why. number: the index of the entry."""
 
     number: int
@@ -80,23 +80,23 @@ class Trial:
                     return left, cast(Plan, made)
             left = self._without(left, faults)
 
-    def _unspeakable(self, sayings: Sequence[Saying]) -> Iterator[Fault]:
+    def _unspeakable(self, sayings: Sequence[Saying]) -> Iterator[RejectedRow]:
         """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
         for number, one in enumerate(sayings):
             unspeakable = [key for key, value in one.body.items() if not is_sayable(value)]
-            yield from (Fault(number, key, _UNSPEAKABLE) for key in unspeakable)
+            yield from (RejectedRow(number, key, _UNSPEAKABLE) for key in unspeakable)
             if not unspeakable:
                 for finding in self._shape(one.address.kind).findings(cast(Json, one.body)):
-                    yield Fault(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
+                    yield RejectedRow(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
     def _shape(self, kind: str) -> Shape:
         return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
 
-    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[DesiredResource], list[Fault]]:
+    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[DesiredResource], list[RejectedRow]]:
         declared: list[DesiredResource] = []
         problems: list[Problem] = []
         for number, one in enumerate(sayings):
-            entry = Entry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
+            entry = ManifestEntry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
             declared.extend(self.kinds[one.address.kind].parse(entry))
         every = [*self.existing.declared, *declared]
         problems.extend(cross.problems(every, self.existing.absent, self.kinds))
@@ -104,7 +104,7 @@ class Trial:
 
     def _planned(
         self, sayings: Sequence[Saying], declared: Sequence[DesiredResource]
-    ) -> tuple[Plan | None, list[Fault]]:
+    ) -> tuple[Plan | None, list[RejectedRow]]:
         """Return the plan, and what it would change. Raises ProblemsFound for errors that the entries do not cause."""
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
         try:
@@ -116,7 +116,7 @@ class Trial:
             return None, faults
         return made, [*_changed(made), *_owned(made, sayings)]
 
-    def _without(self, sayings: Sequence[Saying], faults: Iterable[Fault]) -> list[Saying]:
+    def _without(self, sayings: Sequence[Saying], faults: Iterable[RejectedRow]) -> list[Saying]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `unsaid`."""
         by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for fault in faults:
@@ -140,7 +140,7 @@ def _is_one_value(one: Saying, keys: Mapping[str, str]) -> bool:
     return bool(keys) and one.address.kind == CONTENT_TARGET
 
 
-def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[Fault]:
+def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[RejectedRow]:
     """Yield the errors that concern the entries, each with the key."""
     numbers = {str(one.address): number for number, one in enumerate(sayings)}
     for problem in problems:
@@ -149,21 +149,21 @@ def _blamed(problems: Iterable[Problem], sayings: Sequence[Saying]) -> Iterator[
         where, address = problem.source, problem.address or ""
         why = problem.message.removeprefix(f"{address}: ")
         if where is not None and where.file.startswith(_OURS):
-            yield Fault(where.line, where.file.removeprefix(_OURS), why)
+            yield RejectedRow(where.line, where.file.removeprefix(_OURS), why)
         elif address in numbers:
-            yield Fault(numbers[address], _WHOLE, why)
+            yield RejectedRow(numbers[address], _WHOLE, why)
 
 
-def _changed(plan: Plan) -> Iterator[Fault]:
+def _changed(plan: Plan) -> Iterator[RejectedRow]:
     """Yield the keys that the plan would change, though the entries declare the live state."""
     for change in plan.changes:
         where = change.source
         if where is not None and where.file.startswith(_OURS):
             keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
-            yield from (Fault(where.line, key, "a manifest would change it") for key in sorted(keys))
+            yield from (RejectedRow(where.line, key, "a manifest would change it") for key in sorted(keys))
 
 
-def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[Fault]:
+def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[RejectedRow]:
     """Yield the entries whose content has another live assignment that cannot be declared.
 
     Where the project owns the assignments of declared content, declaring one would make the plan delete the other.
@@ -172,7 +172,9 @@ def _owned(plan: Plan, sayings: Sequence[Saying]) -> Iterator[Fault]:
     for number, one in enumerate(sayings):
         content = one.id.partition("/")[0] if one.address.kind == CONTENT_TARGET else None
         if content is not None and any(id is not None and id.partition("/")[0] == content for id in going):
-            yield Fault(number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted")
+            yield RejectedRow(
+                number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted"
+            )
 
 
 def is_owned_loss(change: Change) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lmsconf.documents.document import Reader
+from lmsconf.documents.document import DocumentReader
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.folder import FOLDER, RUNS
 from lmsconf.journal.lines import entries
 from lmsconf.journal.writing import FORMAT, SUFFIX
-from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
 from lmsconf.model.scope import Verify
 from lmsconf.model.values import Json
 from lmsconf.support.atomic_files import why
@@ -61,12 +61,12 @@ class _Fold:
 
     def take(self, entry: dict[str, Json] | None) -> None:
         try:
-            self._take(Reader(entry))
+            self._take(DocumentReader(entry))
         except (ValueError, OverflowError):
             # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
             self.damaged += 1
 
-    def _take(self, entry: Reader) -> None:
+    def _take(self, entry: DocumentReader) -> None:
         event, at = entry.text("event"), _time(entry.text("at"))
         if event == "run":
             self.opening = _opening(entry, at)
@@ -90,7 +90,7 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _opening(entry: Reader, at: datetime) -> Opening:
+def _opening(entry: DocumentReader, at: datetime) -> Opening:
     if entry.text("format") != FORMAT:
         raise ValueError("it has another format")
     return Opening(
@@ -104,24 +104,24 @@ def _opening(entry: Reader, at: datetime) -> Opening:
     )
 
 
-def _begun(entry: Reader, at: datetime) -> RecordedCall:
+def _begun(entry: DocumentReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
         address=entry.text("address"),
         operation=entry.text("operation"),
         people=entry.texts("people"),
-        state=State.IN_FLIGHT,
+        state=CallState.IN_FLIGHT,
         begun=at,
     )
 
 
-def _ended(entry: Reader, at: datetime) -> RecordedCall:
+def _ended(entry: DocumentReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
         address=entry.text("address"),
         operation=entry.text("operation"),
         people=entry.texts("people"),
-        state=State(entry.text("status")),
+        state=CallState(entry.text("status")),
         ended=at,
         reason=entry.maybe("reason", entry.text),
         id=entry.maybe("id", entry.text),

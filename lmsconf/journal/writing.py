@@ -18,8 +18,9 @@ from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.folder import RUNS, created, made, unusable
 from lmsconf.journal.lines import encode
 from lmsconf.model.moments import utc_text
-from lmsconf.model.recorded_run import State
-from lmsconf.model.values import ApplyReport, Call, Json, Outcome, Plan
+from lmsconf.model.outcomes import ApplyReport, Outcome
+from lmsconf.model.recorded_run import CallState
+from lmsconf.model.values import Call, Json, Plan
 from lmsconf.support.atomic_files import sync_folder, why
 from lmsconf.support.redaction import redacted
 
@@ -104,7 +105,7 @@ class Journal:
                     "event": "outcome",
                     **_named(outcome),
                     # A call with an unknown result may have been carried out: the next run treats it as in flight.
-                    "status": State.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
+                    "status": CallState.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
                     "reason": outcome.reason and redacted(outcome.reason),
                     "id": outcome.id,
                 }

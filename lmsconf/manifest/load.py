@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shown
 from lmsconf.manifest.expand.expander import Expander
-from lmsconf.manifest.expand.for_each import Entry, Writer
+from lmsconf.manifest.expand.for_each import ExpandedEntry, Writer
 from lmsconf.manifest.expand.people import people_trails
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.expand.variables import Exhausted, Variables
@@ -247,13 +247,13 @@ class _Loading:
         if self.keep is not None:
             self.keep(section.path, body)
         self.problems += _unknown_workspaces(body, places, self.workspaces)
-        entry = core.Entry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
+        entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
         if section.gone:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
             self.declared.extend(section.kind.parse(entry))
 
-    def _tell(self, section: _Section, entry: Entry, findings: Iterable[messages.Finding]) -> None:
+    def _tell(self, section: _Section, entry: ExpandedEntry, findings: Iterable[messages.SchemaFinding]) -> None:
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
@@ -266,7 +266,7 @@ class _Loading:
                 self.problems += islice(found, ENOUGH + 1)
 
 
-def _new(findings: Iterable[messages.Finding], seen: set[Hashable]) -> Iterator[messages.Finding]:
+def _new(findings: Iterable[messages.SchemaFinding], seen: set[Hashable]) -> Iterator[messages.SchemaFinding]:
     """Yield the findings not reported yet for another copy of the same `for_each` entry."""
     for finding in findings:
         value = None if isinstance(finding.value, dict | list) else finding.value

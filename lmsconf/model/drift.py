@@ -23,7 +23,7 @@ from lmsconf.model.candidates import Candidate
 from lmsconf.model.values import Json, Unmanaged
 
 
-class State(StrEnum):
+class DriftState(StrEnum):
     """How a resource differs from the manifests.
 
     changed        live, and not as declared
@@ -94,7 +94,7 @@ class Managed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DriftFinding:
     """One resource that is not as declared. `declared` and `live` are in manifest form, None if it is not there.
 
     reason      why it is to be deleted without an entry of its own under `absent`
@@ -109,7 +109,7 @@ class Finding:
     """
 
     address: Address
-    state: State
+    state: DriftState
     id: RemoteId | None = None
     about: Mapping[str, Json] | None = None
     source: SourceLocation | None = None
@@ -130,7 +130,7 @@ class Finding:
 class Ignored:
     """A finding that does not count, and the entry that excludes it."""
 
-    finding: Finding
+    finding: DriftFinding
     entry: Ignore
 
 
@@ -175,16 +175,16 @@ class Drift:
     manifests_digest: str
     manifests_files: tuple[str, ...]
     managed: tuple[Managed, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     ignored: tuple[Ignored, ...]
     coverage: tuple[Coverage, ...]
     unmanaged: tuple[Unmanaged, ...]
     counts_unmanaged: bool
     problems: tuple[Problem, ...]
     base: str | None = None
-    not_applied: tuple[Finding, ...] = ()
+    not_applied: tuple[DriftFinding, ...] = ()
 
-    def count(self, state: State) -> int:
+    def count(self, state: DriftState) -> int:
         """Count the findings in a state."""
         return sum(finding.state is state for finding in self.findings)
 

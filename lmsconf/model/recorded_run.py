@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lmsconf.model.outcomes import Status
 from lmsconf.model.scope import Verify
-from lmsconf.model.values import Status, is_creation
+from lmsconf.model.values import is_creation
 
 
-class State(StrEnum):
+class CallState(StrEnum):
     """The recorded state of a call. `in_flight`: it was sent, and its outcome is unknown."""
 
     DONE = Status.DONE.value
@@ -31,7 +32,7 @@ class RecordedCall:
     call: str
     address: str
     operation: str
-    state: State
+    state: CallState
     begun: datetime | None = None
     ended: datetime | None = None
     reason: str | None = None
@@ -84,24 +85,24 @@ class RecordedRun:
     damaged: int = 0
 
     @property
-    def summary(self) -> Mapping[State, int]:
+    def summary(self) -> Mapping[CallState, int]:
         """The number of calls in each state."""
-        counts = dict.fromkeys(State, 0)
+        counts = dict.fromkeys(CallState, 0)
         for call in self.calls:
             counts[call.state] += 1
         if self.opening is not None:
             # A run that was cut short records nothing about the calls that it did not reach.
-            counts[State.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
+            counts[CallState.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
         return counts
 
     @property
     def in_flight(self) -> tuple[RecordedCall, ...]:
         """The calls with an unknown outcome: the run was cut short, or their responses were lost."""
-        return tuple(call for call in self.calls if call.state is State.IN_FLIGHT)
+        return tuple(call for call in self.calls if call.state is CallState.IN_FLIGHT)
 
     @property
     def unseen(self) -> tuple[RecordedCall, ...]:
         """The creations that were done, but not confirmed by reading back."""
         if self.ending is not None and self.ending.seen:
             return ()
-        return tuple(call for call in self.calls if call.state is State.DONE and is_creation(call.operation))
+        return tuple(call for call in self.calls if call.state is CallState.DONE and is_creation(call.operation))

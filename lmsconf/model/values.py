@@ -6,13 +6,11 @@ FieldChange, Change    the difference between a declared and a live resource, fo
 Step                   one API call as data, with Refs in place of unknown ids
 Call                   a Step with its position and dependencies in the plan
 Plan                   changes, calls, and everything else that a reviewer needs
-Outcome                the result of one Call
-ApplyReport            the outcomes, and whether the workspace is now as planned
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -21,7 +19,7 @@ from typing import Protocol, TypeAlias
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.candidates import PossibleRename
-from lmsconf.model.scope import EVERYTHING, Selected, Verified
+from lmsconf.model.scope import EVERYTHING, Selected
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -362,94 +360,3 @@ class Plan:
     def all_problems(self) -> tuple[Problem, ...]:
         """The problems of the plan and of its changes."""
         return (*self.problems, *(problem for change in self.changes for problem in change.problems))
-
-
-class Status(StrEnum):
-    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
-
-    DONE = "done"
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    NOT_ATTEMPTED = "not_attempted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result of one call, with the reason if it was not done.
-
-    id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
-    """
-
-    call: str
-    address: Address
-    operation: str
-    status: Status
-    reason: str | None = None
-    hint: str | None = None
-    id: str | None = None
-    people: tuple[str, ...] = ()
-    unsure: bool = False
-
-    @property
-    def creates(self) -> bool:
-        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
-        return is_creation(self.operation)
-
-
-def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
-    """Whether a change of a fresh plan was already accepted: all calls of its resource are done, or its creation is.
-
-    A resource that was created but does not show yet would be duplicated by a second creation, whatever other call of
-    it failed.
-    """
-    mine = [outcome for outcome in outcomes if outcome.address == change.address]
-    if all(outcome.status is Status.DONE for outcome in mine):
-        return True
-    return change.action is Action.CREATE and any(one.creates and one.status is Status.DONE for one in mine)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyReport:
-    """The result of a run: one outcome per call, in the order of the plan, and the verification of the workspace.
-
-    converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
-    """
-
-    plan_digest: str
-    workspace: str
-    url: str
-    people: int | None
-    started_at: str
-    finished_at: str
-    outcomes: tuple[Outcome, ...]
-    verified: Verified
-    converged: bool | None
-    residue: tuple[Change, ...]
-    problems: tuple[Problem, ...]
-    meta: Mapping[str, str]
-    exit: int
-
-    @property
-    def left(self) -> tuple[Change, ...]:
-        """The remaining changes of resources that this run had calls for."""
-        return tuple(change for change in self.residue if change.address in self._touched)
-
-    @property
-    def others(self) -> tuple[Change, ...]:
-        """The remaining changes of other resources, changed by another writer or as a side effect of this run."""
-        return tuple(change for change in self.residue if change.address not in self._touched)
-
-    @property
-    def _touched(self) -> set[Address]:
-        return {outcome.address for outcome in self.outcomes}
-
-    @property
-    def seen(self) -> bool:
-        """Whether reading back showed everything that was done."""
-        if self.converged is not False:
-            return self.converged is True
-        told = bool(self.residue) and not any(problem.is_error for problem in self.problems)
-        return told and not any(is_unseen(change, self.outcomes) for change in self.left)
-
-    def count(self, status: Status) -> int:
-        return sum(outcome.status is status for outcome in self.outcomes)

@@ -12,7 +12,18 @@ from typing import Final
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.candidates import Candidate, PossibleRename
-from lmsconf.model.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.model.drift import (
+    Cause,
+    Coverage,
+    Drift,
+    DriftFinding,
+    DriftState,
+    Edit,
+    FieldDrift,
+    Ignore,
+    Ignored,
+    Managed,
+)
 from lmsconf.model.names import exactly, fits
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Action, Change, DesiredResource, FieldChange, Plan
@@ -78,7 +89,8 @@ def make_drift(
         accept = f"{evidence.command} {TAKE_OVER}"
         told = {one.address for finding in found for one in finding.candidates}
         found.extend(
-            Finding(address=one, state=State.UNMANAGED, accept=None if one in told else accept) for one in strangers
+            DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in told else accept)
+            for one in strangers
         )
     holding = [one for one in ignores if one.holds(today)]
     counted, ignored = _sorted_out(found, holding)
@@ -140,9 +152,9 @@ def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[P
             )
 
 
-def _sorted_out(found: Iterable[Finding], ignores: Sequence[Ignore]) -> tuple[list[Finding], list[Ignored]]:
+def _sorted_out(found: Iterable[DriftFinding], ignores: Sequence[Ignore]) -> tuple[list[DriftFinding], list[Ignored]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""
-    counted: list[Finding] = []
+    counted: list[DriftFinding] = []
     ignored: list[Ignored] = []
     for finding in sorted(found, key=lambda one: (one.address, one.id or "")):
         name = str(finding.address)
@@ -155,10 +167,10 @@ def _sorted_out(found: Iterable[Finding], ignores: Sequence[Ignore]) -> tuple[li
 
 
 _STATES: Final = {
-    Action.CREATE: State.MISSING,
-    Action.UPDATE: State.CHANGED,
-    Action.REPLACE: State.CHANGED,
-    Action.DELETE: State.UNDECLARED,
+    Action.CREATE: DriftState.MISSING,
+    Action.UPDATE: DriftState.CHANGED,
+    Action.REPLACE: DriftState.CHANGED,
+    Action.DELETE: DriftState.UNDECLARED,
 }
 
 
@@ -183,23 +195,23 @@ def _doubtful(
 
 def _finding(
     change: Change, evidence: Evidence, rename: PossibleRename | None, doubtful: AbstractSet[Address]
-) -> Finding:
+) -> DriftFinding:
     state = _STATES[change.action]
     renamed = evidence.renamed.get(change.address)
     candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
     if renamed or (rename and rename.alike):
-        state = State.RENAMED
+        state = DriftState.RENAMED
     before = _before(change, evidence.applied)
     cause = None if before is None else Cause.BY_HAND if before else Cause.NOT_APPLIED
     known = {one.path for each in before or () for one in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
     keys = before and all(each.fields for each in before)
     unapplied = tuple(one.path for one in change.fields if keys and one.path not in known)
-    owned = state is State.UNDECLARED and change.source is None
+    owned = state is DriftState.UNDECLARED and change.source is None
     # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None
     pattern = shlex.quote(exactly(str(change.address)))
-    return Finding(
+    return DriftFinding(
         address=change.address,
         state=state,
         id=change.id,
@@ -216,7 +228,7 @@ def _finding(
         unapplied=unapplied,
         restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
         accept=None
-        if unapplied or cause is Cause.NOT_APPLIED or (state is State.RENAMED and renamed is None)
+        if unapplied or cause is Cause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
         else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
 

@@ -13,7 +13,7 @@ from lmsconf.planner.context import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ManifestEntry:
     """One item of a manifest section, valid against its kind's schema, with lists of people read from their files.
 
     `report` collects the problems that only a kind can detect; parsing continues, so that all are shown together.
@@ -42,11 +42,11 @@ class Kind(Planner, Protocol):
     @property
     def absent_schema(self) -> Mapping[str, Json]: ...
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield the resources that one manifest entry declares."""
         ...
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
         ...
 

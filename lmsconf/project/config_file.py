@@ -45,7 +45,7 @@ _NO_FILE_HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectFile:
     """A valid project file: all its workspaces were validated, not only the chosen one.
 
     notes: filled with one note for each expired consent that `consents` meets.
@@ -159,7 +159,7 @@ class Project:
         return None if name is None else ZoneInfo(str(name))
 
 
-def read_project(root: Path) -> Project:
+def read_project(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
@@ -180,7 +180,7 @@ def read_project(root: Path) -> Project:
     for extra in reading.documents[1:]:
         where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
         found.append(_problem("project/documents", "a project file is one document", where, hint=hint))
-    project: Project | None = None
+    project: ProjectFile | None = None
     if reading.documents:
         document = reading.documents[0]
         places = EntryPlaces(document.value, document.source, document.at)
@@ -191,7 +191,7 @@ def read_project(root: Path) -> Project:
         ]
         found += shape
         if isinstance(document.value, Map) and not shape:
-            project = Project(document.value, places)
+            project = ProjectFile(document.value, places)
             found += _meaning(project, root)
     if found or project is None:
         raise ProblemsFound(sorted(found, key=lambda problem: problem.source or SourceLocation("")))
@@ -219,7 +219,7 @@ def path_problem(root: Path, text: str) -> tuple[str, str] | None:
     return f"{shown(text)} lies outside the project", "Name a file inside the project, without `..`."
 
 
-def _meaning(project: Project, root: Path) -> Iterator[Problem]:
+def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     """Yield the problems that the JSON Schema cannot express, over all workspaces."""
     names = list(project.part("workspaces"))
     for name in names:
@@ -258,7 +258,7 @@ def _meaning(project: Project, root: Path) -> Iterator[Problem]:
     yield from _zone_problems(project)
 
 
-def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
     said = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
     for number, item in enumerate(said):
         at: Trail = (*path, "allow", number)
@@ -268,7 +268,7 @@ def _consent_problems(project: Project, path: tuple[str, ...]) -> Iterator[Probl
         yield from _date_problems(project, item["until"], (*at, "until"))
 
 
-def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Problem]:
+def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
     said = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
     for number, item in enumerate(said):
         at: Trail = (*path, "ignore", number)
@@ -279,7 +279,7 @@ def _ignore_problems(project: Project, path: tuple[str, ...]) -> Iterator[Proble
             yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
 
 
-def _pattern_problems(project: Project, path: tuple[str, ...], key: str) -> Iterator[Problem]:
+def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
         said = pattern.removeprefix("!")
@@ -311,7 +311,7 @@ def _right(pattern: str) -> str:
     return f"{kind}/{name or '*'}"
 
 
-def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]:
+def _date_problems(project: ProjectFile, said: Json, at: Trail) -> Iterator[Problem]:
     try:
         date.fromisoformat(str(said))
     except ValueError:
@@ -319,7 +319,7 @@ def _date_problems(project: Project, said: Json, at: Trail) -> Iterator[Problem]
         yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 
-def _zone_problems(project: Project) -> Iterator[Problem]:
+def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
     try:
         project.timezone()
     except (KeyError, ValueError, OSError):

@@ -18,7 +18,7 @@ from lmsconf.project.approvals import Ask
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,
-    Project,
+    ProjectFile,
     path_problem,
     read_project,
     url_problem,
@@ -133,7 +133,7 @@ def load(
     )
 
 
-def _policy(project: Project, workspace: str, today: date) -> Policy:
+def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
     name = project.body.get("timezone")
     return Policy(
         workspace=workspace,
@@ -178,7 +178,7 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
 
 
 def _from_file(
-    project: Project, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
+    project: ProjectFile, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
 ) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
     said = project.part("workspaces", name)
@@ -197,7 +197,7 @@ def _from_file(
     )
 
 
-def _chosen(project: Project, workspace: str | None, environ: Mapping[str, str]) -> str:
+def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, str]) -> str:
     """Return the workspace's name: from the flag, the environment, `default_workspace`, or the only one declared."""
     names = list(project.part("workspaces"))
     name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
@@ -232,14 +232,14 @@ def _database(url: str, root: Path) -> Path | None:
     return root / path if url.startswith(_SANDBOX) and path else None
 
 
-def _warnings(project: Project, chosen: WorkspaceConfig) -> list[Problem]:
+def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
     if chosen.token is None:
         return []
     warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))
     return [warning] if warning else []
 
 
-def _lock(project: Project, environ: Mapping[str, str]) -> LockTerms | None:
+def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockTerms | None:
     """Return the terms of `lock:`; the owner defaults to this user and host name."""
     said = project.body.get("lock", False)
     if said is False:

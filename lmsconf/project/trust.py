@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
 from lmsconf.model.values import Json
-from lmsconf.project.config_file import ENV_WORKSPACE, Project
+from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
 
 PARTS: Final = ("url", "token", "command", "dialect")
 """The values of `--trust-project`."""
@@ -40,7 +40,7 @@ NOWHERE: Final = Destination()
 """The destination of a base without a readable project file."""
 
 
-def destination(project: Project, workspace: str, root: Path) -> Destination:
+def destination(project: ProjectFile, workspace: str, root: Path) -> Destination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
     dialect = project.merged("dialect", workspace)
     at = project.places_of("dialect", workspace)

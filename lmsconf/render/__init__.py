@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.model.drift import Drift
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.values import Plan
 from lmsconf.render.annotations import problems_github, problems_markdown
 from lmsconf.render.ci_outputs import plan_gitlab, plan_line
 from lmsconf.render.drift_json import drift_json

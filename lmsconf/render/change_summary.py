@@ -17,7 +17,7 @@ from typing import Protocol
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
-from lmsconf.model.drift import Finding
+from lmsconf.model.drift import DriftFinding
 from lmsconf.model.values import Action, Change, FieldChange, Json, Plan, Unmanaged
 from lmsconf.render import drift_words, phrases
 
@@ -109,7 +109,7 @@ def _field(field: FieldChange) -> Told:
     return Told(field.path, (phrases.quoted(field.before),), (phrases.quoted(field.after),))
 
 
-def differs(finding: Finding) -> Iterator[Told]:
+def differs(finding: DriftFinding) -> Iterator[Told]:
     """Yield the keys of a finding: `gone` is the declared side, `come` the live side."""
     for one in finding.fields:
         if one.missing or one.extra:
@@ -119,7 +119,7 @@ def differs(finding: Finding) -> Iterator[Told]:
             yield Told(one.path, (phrases.quoted(one.declared),), (phrases.quoted(one.live),))
 
 
-def ways_out(finding: Finding) -> Iterator[tuple[str, str]]:
+def ways_out(finding: DriftFinding) -> Iterator[tuple[str, str]]:
     """Yield (description, command) for each remedy of a finding."""
     if finding.restore is not None:
         first = "".join(f"; first write {line} beside its name" for line in drift_words.earlier_name(finding))

@@ -6,7 +6,7 @@ from typing import Final
 
 from lmsconf.documents.document import TOOL, problem_json, render, texts, where_json
 from lmsconf.model.candidates import Candidate
-from lmsconf.model.drift import Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.model.drift import Coverage, Drift, DriftFinding, DriftState, FieldDrift, Ignored
 from lmsconf.model.values import Json, Unmanaged
 
 FORMAT: Final = "lmsconf.drift/1"
@@ -38,18 +38,18 @@ def drift_json(drift: Drift) -> str:
 
 def _summary(drift: Drift) -> Json:
     """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
-    states: dict[str, Json] = {state.value: drift.count(state) for state in State}
+    states: dict[str, Json] = {state.value: drift.count(state) for state in DriftState}
     unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
     return {
         "findings": len(drift.findings),
         **states,
-        State.UNMANAGED.value: unmanaged,
+        DriftState.UNMANAGED.value: unmanaged,
         "not_applied": len(drift.not_applied),
         "ignored": len(drift.ignored),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Json]:
+def _finding(finding: DriftFinding) -> dict[str, Json]:
     edit = finding.edit
     return {
         "address": str(finding.address),

@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmsconf.model.drift import Cause, Coverage, Drift, FieldDrift, Finding, Ignored, State
+from lmsconf.model.drift import Cause, Coverage, Drift, DriftFinding, DriftState, FieldDrift, Ignored
 from lmsconf.model.scope import skipped
 from lmsconf.model.values import Json
 from lmsconf.render import phrases
 
 SIGNS: Final = {
-    State.CHANGED: "~",
-    State.MISSING: "-",
-    State.RENAMED: "~",
-    State.UNDECLARED: "+",
-    State.UNMANAGED: "+",
+    DriftState.CHANGED: "~",
+    DriftState.MISSING: "-",
+    DriftState.RENAMED: "~",
+    DriftState.UNDECLARED: "+",
+    DriftState.UNMANAGED: "+",
 }
 """The sign of a finding: `~` differs, `-` declared and not live, `+` live and not declared."""
 
 IS: Final = {
-    State.CHANGED: "has drifted",
-    State.MISSING: "is missing from the workspace",
-    State.RENAMED: "was renamed by hand",
-    State.UNDECLARED: "is live and should not be",
-    State.UNMANAGED: "is live and not declared",
+    DriftState.CHANGED: "has drifted",
+    DriftState.MISSING: "is missing from the workspace",
+    DriftState.RENAMED: "was renamed by hand",
+    DriftState.UNDECLARED: "is live and should not be",
+    DriftState.UNMANAGED: "is live and not declared",
 }
 
 COUNTED: Final = {
-    State.CHANGED: "changed",
-    State.MISSING: "missing",
-    State.RENAMED: "renamed by hand",
-    State.UNDECLARED: "undeclared",
-    State.UNMANAGED: "unmanaged",
+    DriftState.CHANGED: "changed",
+    DriftState.MISSING: "missing",
+    DriftState.RENAMED: "renamed by hand",
+    DriftState.UNDECLARED: "undeclared",
+    DriftState.UNMANAGED: "unmanaged",
 }
 
 TO_COME: Final = {
-    State.CHANGED: "is to change",
-    State.MISSING: "is to be created",
-    State.RENAMED: "is to be created, or renamed",
-    State.UNDECLARED: "is to be deleted",
+    DriftState.CHANGED: "is to change",
+    DriftState.MISSING: "is to be created",
+    DriftState.RENAMED: "is to be created, or renamed",
+    DriftState.UNDECLARED: "is to be deleted",
 }
 """States of differences that are not applied yet. Unmanaged has none: what is not declared is not to be changed."""
 
@@ -47,36 +47,36 @@ NOT_APPLIED: Final = "Not applied yet"
 """The heading of those differences."""
 
 MEANS: Final = {
-    State.CHANGED: "It is live, and differs from what the manifests say.",
-    State.MISSING: "The manifests declare it, and the workspace does not have it.",
-    State.RENAMED: "The manifests declare it and nothing of that name is live, while something that no manifest speaks "
-    "of has the same members, conditions or choices under another name.",
-    State.UNDECLARED: "The workspace has it, and the manifests want it gone: it stands under `absent`, or lmsconf owns "
-    "it and no manifest declares it.",
-    State.UNMANAGED: "The workspace has it, and no manifest speaks of it.",
+    DriftState.CHANGED: "It is live, and differs from what the manifests say.",
+    DriftState.MISSING: "The manifests declare it, and the workspace does not have it.",
+    DriftState.RENAMED: "The manifests declare it and nothing of that name is live; an undeclared resource has the "
+    "same members, conditions or choices under another name.",
+    DriftState.UNDECLARED: "The workspace has it, and the manifests delete it: it is listed under `absent`, or lmsconf "
+    "owns it and no manifest declares it.",
+    DriftState.UNMANAGED: "The workspace has it, and no manifest declares it.",
 }
 
 
-def headline(finding: Finding) -> str:
+def headline(finding: DriftFinding) -> str:
     """`group/Coaches is not as the manifests say`."""
     if finding.cause is Cause.NOT_APPLIED:
         return f"{phrases.title(finding.address)} {TO_COME[finding.state]}"
     return f"{phrases.title(finding.address)} {IS[finding.state]}"
 
 
-def _known_as(finding: Finding) -> Iterator[str]:
+def _known_as(finding: DriftFinding) -> Iterator[str]:
     """Yield the candidates for a rename: live resources with the same content under another name."""
-    is_clear = finding.state is State.RENAMED and finding.live is not None
+    is_clear = finding.state is DriftState.RENAMED and finding.live is not None
     for one in finding.candidates:
         way = "" if is_clear else f"; if they are one, write {one.line} beside the name"
         yield f"{phrases.title(one.address)} (id {one.id}) has {one.why}, and no manifest speaks of it{way}"
 
 
-def why(finding: Finding) -> Iterator[str]:
+def why(finding: DriftFinding) -> Iterator[str]:
     """Yield what is known about the cause of a finding."""
     if finding.reason is not None:
         yield finding.reason
-    elif finding.state is State.UNDECLARED:
+    elif finding.state is DriftState.UNDECLARED:
         yield "it stands under `absent`"
     yield from _known_as(finding)
     if finding.cause is Cause.BY_HAND:
@@ -116,7 +116,7 @@ def _first(items: Sequence[Json]) -> str:
     return ", ".join([*map(phrases.words, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
 
 
-def ways_out(finding: Finding) -> Iterator[str]:
+def ways_out(finding: DriftFinding) -> Iterator[str]:
     """Yield the remedies of a finding, one line each: restore, accept."""
     first = "".join(f"write {line} beside its name, then " for line in earlier_name(finding))
     if finding.restore is not None:
@@ -125,9 +125,9 @@ def ways_out(finding: Finding) -> Iterator[str]:
         yield f"to keep it: {finding.accept}"
 
 
-def earlier_name(finding: Finding) -> Sequence[str]:
+def earlier_name(finding: DriftFinding) -> Sequence[str]:
     """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
-    return [one.line for one in finding.candidates] if finding.state is State.RENAMED else ()
+    return [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
 def ignored(one: Ignored) -> str:
@@ -155,7 +155,7 @@ def compared(drift: Drift) -> Iterator[str]:
 
 def closing(drift: Drift) -> str:
     """Return the summary sentence of a drift report."""
-    counts = [f"{number:,} {COUNTED[state]}" for state in State if (number := drift.count(state))]
+    counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
     others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
     others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
     rest = f" Beside that: {', '.join(others)}." if others else ""

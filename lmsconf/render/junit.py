@@ -14,7 +14,7 @@ from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, Finding
+from lmsconf.model.drift import Drift, DriftFinding
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import xml
 
@@ -68,7 +68,7 @@ def _cases(drift: Drift) -> Iterator[_Case]:
         yield from found[address]
 
 
-def _failure(finding: Finding) -> _Case:
+def _failure(finding: DriftFinding) -> _Case:
     return _Case(
         kind=finding.address.kind,
         name=phrases.title(finding.address),
@@ -79,14 +79,14 @@ def _failure(finding: Finding) -> _Case:
     )
 
 
-def _told(finding: Finding) -> Iterator[str]:
+def _told(finding: DriftFinding) -> Iterator[str]:
     yield from _place(finding.source)
     yield from drift_words.why(finding)
     yield from map(drift_words.field_items, finding.fields)
     yield from drift_words.ways_out(finding)
 
 
-def _skipped(finding: Finding, message: str) -> _Case:
+def _skipped(finding: DriftFinding, message: str) -> _Case:
     return _Case(kind=finding.address.kind, name=phrases.title(finding.address), outcome="skipped", message=message)
 
 

@@ -9,22 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address, unescape
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.recorded_run import RecordedCall
 from lmsconf.model.scope import Verify, skipped
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import (
-    Action,
-    ApplyReport,
-    Change,
-    FieldChange,
-    Json,
-    Origin,
-    Outcome,
-    Plan,
-    Status,
-    UndoLevel,
-    Unmanaged,
-)
+from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Plan, UndoLevel, Unmanaged
 
 SERVICE_DEFAULT = "(service default)"
 NOTHING = "(none)"

@@ -9,7 +9,7 @@ from typing import Final
 from lmsconf.documents.document import TOOL, render
 from lmsconf.model.address import Address
 from lmsconf.model.moments import utc_text
-from lmsconf.model.recorded_run import Ending, RecordedCall, RecordedRun, State
+from lmsconf.model.recorded_run import CallState, Ending, RecordedCall, RecordedRun
 from lmsconf.model.scope import Verify
 from lmsconf.model.values import Json
 from lmsconf.render import phrases
@@ -17,11 +17,11 @@ from lmsconf.render.escape import safe
 
 FORMAT: Final = "lmsconf.runs/1"
 _COUNTED: Final = {
-    State.DONE: "DONE",
-    State.FAILED: "FAILED",
-    State.BLOCKED: "BLOCKED",
-    State.IN_FLIGHT: "IN FLIGHT",
-    State.NOT_ATTEMPTED: "NOT ATTEMPTED",
+    CallState.DONE: "DONE",
+    CallState.FAILED: "FAILED",
+    CallState.BLOCKED: "BLOCKED",
+    CallState.IN_FLIGHT: "IN FLIGHT",
+    CallState.NOT_ATTEMPTED: "NOT ATTEMPTED",
 }
 _HEAD: Final = ("STARTED", "WORKSPACE", "RUN", *_COUNTED.values(), "END")
 _FIRST_COUNT: Final = _HEAD.index("DONE")
@@ -120,8 +120,8 @@ def _address(text: str) -> Address:
 
 
 def _counts(run: RecordedRun) -> Iterator[str]:
-    told = [f"{run.summary[state]:,} {_spoken(state)}" for state in State if state is not State.DONE]
-    yield f"{phrases.count(run.summary[State.DONE], 'call')} done, {', '.join(told)}."
+    told = [f"{run.summary[state]:,} {_spoken(state)}" for state in CallState if state is not CallState.DONE]
+    yield f"{phrases.count(run.summary[CallState.DONE], 'call')} done, {', '.join(told)}."
     if run.damaged:
         lines = phrases.count(run.damaged, "line")
         yield f"{lines} of the journal cannot be read; more may have been done than stands here."
@@ -131,7 +131,7 @@ def _counts(run: RecordedRun) -> Iterator[str]:
         yield "If it was cut short, run: lmsconf apply. What was done is found, and what is left is done."
 
 
-def _spoken(state: State) -> str:
+def _spoken(state: CallState) -> str:
     return state.value.replace("_", " ")
 
 
@@ -152,7 +152,7 @@ def _run(run: RecordedRun) -> dict[str, Json]:
         "exit": ending.exit if ending else None,
         "verified": ending.verified.value if ending else None,
         "converged": ending.converged if ending else None,
-        "summary": {state.value: run.summary[state] for state in State},
+        "summary": {state.value: run.summary[state] for state in CallState},
         "damaged": run.damaged,
     }
 

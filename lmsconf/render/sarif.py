@@ -14,7 +14,7 @@ from urllib.parse import quote
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.canonical import sha256
-from lmsconf.model.drift import Drift, Finding, Ignored, State
+from lmsconf.model.drift import Drift, DriftFinding, DriftState, Ignored
 from lmsconf.model.values import Json
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import safe
@@ -26,11 +26,11 @@ PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
 
 _LEVELS: Final = {
-    State.CHANGED: "warning",
-    State.MISSING: "warning",
-    State.RENAMED: "warning",
-    State.UNDECLARED: "warning",
-    State.UNMANAGED: "note",
+    DriftState.CHANGED: "warning",
+    DriftState.MISSING: "warning",
+    DriftState.RENAMED: "warning",
+    DriftState.UNDECLARED: "warning",
+    DriftState.UNMANAGED: "note",
 }
 
 
@@ -49,7 +49,7 @@ def _run(drift: Drift, results: list[Json]) -> Json:
             "driver": {
                 "name": "lmsconf",
                 "version": __version__,
-                "rules": [_rule(state) for state in State],
+                "rules": [_rule(state) for state in DriftState],
             }
         },
         # One analysis id per workspace, so that a report on one does not close the findings of another.
@@ -66,7 +66,7 @@ def _run(drift: Drift, results: list[Json]) -> Json:
     }
 
 
-def _rule(state: State) -> Json:
+def _rule(state: DriftState) -> Json:
     return {
         "id": _rule_id(state),
         "name": "".join(word.capitalize() for word in ("drift", *state.value.split("_"))),
@@ -78,14 +78,14 @@ def _rule(state: State) -> Json:
     }
 
 
-def _rule_id(state: State) -> str:
+def _rule_id(state: DriftState) -> str:
     return f"drift/{state.value.replace('_', '-')}"
 
 
-def _result(drift: Drift, finding: Finding) -> dict[str, Json]:
+def _result(drift: Drift, finding: DriftFinding) -> dict[str, Json]:
     return {
         "ruleId": _rule_id(finding.state),
-        "ruleIndex": list(State).index(finding.state),
+        "ruleIndex": list(DriftState).index(finding.state),
         "level": _LEVELS[finding.state],
         "message": {"text": _text(_told(finding))},
         "locations": [_location(finding.source or PROJECT, str(finding.address))],
@@ -93,7 +93,7 @@ def _result(drift: Drift, finding: Finding) -> dict[str, Json]:
     }
 
 
-def _told(finding: Finding) -> Iterable[str]:
+def _told(finding: DriftFinding) -> Iterable[str]:
     """Yield the message lines, headline first: most SARIF viewers list only the first line."""
     yield f"{drift_words.headline(finding)}."
     yield from drift_words.why(finding)
@@ -101,7 +101,7 @@ def _told(finding: Finding) -> Iterable[str]:
     yield from drift_words.ways_out(finding)
 
 
-def _not_applied(drift: Drift, finding: Finding) -> Json:
+def _not_applied(drift: Drift, finding: DriftFinding) -> Json:
     said: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
     return {**_result(drift, finding), "suppressions": [said]}
 

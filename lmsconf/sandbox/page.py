@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from lmsconf.sandbox.service import Logged, Service
+from lmsconf.sandbox.service import Logged, SandboxService
 from lmsconf.sandbox.store import Repository, Value
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
@@ -51,7 +51,7 @@ _SECTIONS: Final = (
 """Title, headings and query of each table; the query must end with the table's name."""
 
 
-def page(service: Service) -> str:
+def page(service: SandboxService) -> str:
     """Render the page. All text from the workspace and from calls is escaped; there is no script."""
     with service.store.reading() as ledger:
         sections = [_section(ledger, *section) for section in _SECTIONS]

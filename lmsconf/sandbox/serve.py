@@ -14,7 +14,7 @@ from typing import Final
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import Lost
 from lmsconf.sandbox.page import PAGE_HEADERS, page
-from lmsconf.sandbox.service import Answer, Service, json_answer
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_answer
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
@@ -31,7 +31,7 @@ class Server:
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
     """
 
-    def __init__(self, sandbox: Service, port: int = 0, *, latency: float = 0.0) -> None:
+    def __init__(self, sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> None:
         try:
             self._http = _HTTP(sandbox, port, latency)
         except OSError as error:
@@ -70,7 +70,7 @@ class Server:
         self.stop()
 
 
-def serve(sandbox: Service, port: int = 0, *, latency: float = 0.0) -> Server:
+def serve(sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> Server:
     """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
     return Server(sandbox, port, latency=latency)
 
@@ -79,7 +79,7 @@ class _HTTP(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, sandbox: Service, port: int, latency: float) -> None:
+    def __init__(self, sandbox: SandboxService, port: int, latency: float) -> None:
         self.sandbox = sandbox
         self.latency = latency
         self._open: set[socket.socket] = set()
@@ -178,17 +178,17 @@ class _Conversation(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the method names that the library calls
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: SandboxResponse) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _page(self) -> Answer:
+    def _page(self) -> SandboxResponse:
         """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
         body = page(self.server.sandbox).encode()
-        return Answer(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
+        return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
     def _give_up(self, status: int, message: str, *, error: str = "bad_request") -> None:
         """Reject a request without reading its body, which requires closing the connection."""

@@ -29,7 +29,7 @@ _BEFORE: Final = "before the last change"
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
-class Answer(NamedTuple):
+class SandboxResponse(NamedTuple):
     """A response. The body may be empty."""
 
     status: int
@@ -57,7 +57,7 @@ class Logged(NamedTuple):
     writes: bool
 
 
-class Service:
+class SandboxService:
     """One workspace that answers requests, from any number of threads.
 
     path    a file to keep the workspace in; default: in memory
@@ -89,7 +89,7 @@ class Service:
         if seed is not None:
             self._plant(seed)
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
         asked = Asked(method, path, query, headers, body)
         operation, parameters = self.wire.route(method, path) or (None, {})
@@ -119,7 +119,7 @@ class Service:
 
     def _answer(
         self, asked: Asked, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Check the credential, then the request, then carry it out; return the response of either."""
         try:
             self._check_credential(asked.headers.get("authorization", ""))
@@ -190,7 +190,7 @@ class Service:
                 plant(ledger, load(seed), source=str(seed), wire=self.wire)
 
 
-def _under(fault: Fault | None, answer: Callable[[], Answer]) -> Answer:
+def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:
     """Apply a fault to the response. Raises Lost if it breaks the connection, before or after the request."""
     if fault is None:
         return answer()
@@ -206,26 +206,26 @@ def _under(fault: Fault | None, answer: Callable[[], Answer]) -> Answer:
     return _spoilt(done, fault)
 
 
-def _spoilt(answer: Answer, fault: Fault) -> Answer:
+def _spoilt(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
     """Cut the body in half, or replace it by one that is not JSON, if the fault says so."""
     if fault.spoil == "html":
-        return Answer(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
+        return SandboxResponse(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
     if fault.spoil == "truncated" and answer.body:
         half = answer.body[: len(answer.body) // 2]
         return answer._replace(body=half, headers=answer.headers | {"content-length": str(len(half))})
     return answer
 
 
-def _said(value: Json) -> Answer:
-    return Answer(204, {}, b"") if value is None else json_answer(200, value)
+def _said(value: Json) -> SandboxResponse:
+    return SandboxResponse(204, {}, b"") if value is None else json_answer(200, value)
 
 
-def _refused(refusal: Refusal) -> Answer:
+def _refused(refusal: Refusal) -> SandboxResponse:
     answer = json_answer(refusal.status, {"error": refusal.code, "message": refusal.message})
     return answer._replace(headers=answer.headers | dict(refusal.headers))
 
 
-def json_answer(status: int, value: Json) -> Answer:
+def json_answer(status: int, value: Json) -> SandboxResponse:
     """A response with a JSON body."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    return Answer(status, {"content-type": "application/json", "content-length": str(len(body))}, body)
+    return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)

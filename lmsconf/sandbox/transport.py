@@ -8,10 +8,10 @@ from __future__ import annotations
 import httpx
 
 from lmsconf.sandbox.faults import Lost
-from lmsconf.sandbox.service import Service
+from lmsconf.sandbox.service import SandboxService
 
 
-class Sandbox(Service, httpx.BaseTransport):
+class Sandbox(SandboxService, httpx.BaseTransport):
     """A workspace for clients in this process. `log` has every request."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

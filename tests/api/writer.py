@@ -295,7 +295,7 @@ def _module(name: str, held: list[Method], shapes: Shapes) -> str:
     tag = held[0].said["tags"][0]
     body = indent("".join(method.text() for method in held), "    ")
     about = f"The specification's group {tag}, one method an operation."
-    text = f'class {camel(name)}(Group):\n    """{tag}."""\n\n{body}'
+    text = f'class {camel(name)}(EndpointGroup):\n    """{tag}."""\n\n{body}'
     resources = shapes.known
     return _imports(about, text, resources, shapes.names - resources)
 
@@ -313,7 +313,7 @@ def _imports(about: str, text: str, resources: Set[str], messages: Set[str]) -> 
         lines += [f"from typing import {typing}"]
     lines += [""]
     for module, names in (("sdk.messages", messages), ("sdk.resources", resources),
-                          ("endpoint_group", {"Group", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
+                          ("endpoint_group", {"EndpointGroup", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
         if found := used(names):
             lines += [f"from lmsconf.api.{module} import {found}"]
     return "\n".join([*lines, "", "", text])

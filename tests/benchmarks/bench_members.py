@@ -31,7 +31,7 @@ from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.model.values import FieldChange, Json
 from lmsconf.planner.context import Match, PlanContext
 from lmsconf.planner.diff import differences
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 
 MEMBERS, EXCHANGED = 10_000, 10
 
@@ -93,12 +93,12 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
     return compare
 
 
-def _entry(body: dict[str, Json]) -> Entry:
+def _entry(body: dict[str, Json]) -> ManifestEntry:
     """A manifest entry that stands in no file."""
     source = Source("benchmark.yaml")
     here = Map(source)
     here.update(body)
-    return Entry(body=here, places=EntryPlaces(here, source, mark(1, 1)), timezone=None, report=_refuse)
+    return ManifestEntry(body=here, places=EntryPlaces(here, source, mark(1, 1)), timezone=None, report=_refuse)
 
 
 def _refuse(problem: Problem) -> None:

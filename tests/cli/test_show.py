@@ -12,8 +12,9 @@ from lmsconf.cli.frame import run
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import render
 from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.scope import Verified, Verify
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.values import Plan
 from lmsconf.render import apply_text, plan_text
 
 PLAN = Plan(

@@ -12,7 +12,8 @@ import pytest
 from lmsconf.apply.scheduler import Learnt, Run, run
 from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.values import Call, Outcome, Plan
+from lmsconf.model.outcomes import Outcome
+from lmsconf.model.values import Call, Plan
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:

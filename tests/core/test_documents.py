@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lmsconf.documents import problems_file
-from lmsconf.documents.document import Reader, render
+from lmsconf.documents.document import DocumentReader, render
 from lmsconf.errors import BadAnswer, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.shared.answers import objects
 
@@ -16,9 +16,9 @@ FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["fo
 
 def test_a_list_of_texts_holds_nothing_else() -> None:
     """A number among texts is an error."""
-    assert Reader({"a": ["x"]}).texts("a") == ("x",)
+    assert DocumentReader({"a": ["x"]}).texts("a") == ("x",)
     with pytest.raises(ValueError, match="a text is missing"):
-        Reader({"a": ["x", 1]}).texts("a")
+        DocumentReader({"a": ["x", 1]}).texts("a")
 
 
 def test_problems_of_another_format_are_refused() -> None:

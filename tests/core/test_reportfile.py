@@ -12,8 +12,8 @@ from lmsconf.documents.document import render
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical import sha256
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.scope import Verified, Verify
-from lmsconf.model.values import ApplyReport, Outcome, Status
 
 REPORT = ApplyReport(
     plan_digest="ab" * 32,

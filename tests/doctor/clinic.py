@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.cli import main
 from lmsconf.sandbox.seed import plant
-from lmsconf.sandbox.service import Service
+from lmsconf.sandbox.service import SandboxService
 
 BO, GDPR = "bo.ek@acme.example", "GDPR basics"
 SEED: Mapping[str, object] = {
@@ -40,14 +40,14 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]
 """
 
 
-def planted(service: Service, more: Mapping[str, object] | None = None) -> Service:
+def planted(service: SandboxService, more: Mapping[str, object] | None = None) -> SandboxService:
     """The service with the company of this module in it."""
     with service.store.writing() as ledger:
         plant(ledger, {**SEED, **(more or {})}, wire=service.wire)
     return service
 
 
-def held(service: Service) -> dict[str, object]:
+def held(service: SandboxService) -> dict[str, object]:
     """Every listing and every detail that a workspace shows, without its timestamps."""
     found: dict[str, object] = {}
     for path, rows, id, details in _LISTINGS:
@@ -69,7 +69,7 @@ _LISTINGS = (
 )
 
 
-def _rows(service: Service, path: str, key: str) -> list[dict[str, object]]:
+def _rows(service: SandboxService, path: str, key: str) -> list[dict[str, object]]:
     """All rows of a listing, however small its pages are."""
     found: list[dict[str, object]] = []
     while True:
@@ -80,7 +80,7 @@ def _rows(service: Service, path: str, key: str) -> list[dict[str, object]]:
             return found
 
 
-def _ask(service: Service, target: str) -> dict[str, object]:
+def _ask(service: SandboxService, target: str) -> dict[str, object]:
     path, _, query = target.partition("?")
     answer = service.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
     assert answer.status == 200, (target, answer.body)
@@ -102,7 +102,7 @@ class Clinic:
     """A project in a folder, and the service that its commands reach."""
 
     folder: Path
-    service: Service
+    service: SandboxService
     capsys: pytest.CaptureFixture[str]
     err: str = ""
 

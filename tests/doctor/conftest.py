@@ -12,7 +12,7 @@ from waiting import nobody_waits
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Logged, Service
+from lmsconf.sandbox.service import Logged, SandboxService
 
 from .clinic import MANIFEST, PROJECT, Clinic, planted
 
@@ -31,7 +31,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             more: Mapping[str, object] | None = None,
             faults: Faults | None = None,
             on_log: Callable[[Logged], None] | None = None,
-            made: type[Service] = Service,
+            made: type[SandboxService] = SandboxService,
         ) -> Clinic:
             service = planted(made(wire=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.shut)

@@ -12,7 +12,7 @@ import pytest
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.project.settings import load
-from lmsconf.sandbox.service import Answer, Logged, Service, json_answer
+from lmsconf.sandbox.service import Logged, SandboxResponse, SandboxService, json_answer
 
 from .clinic import BO, GDPR, MANIFEST, PROJECT, Clinic, held
 
@@ -197,10 +197,10 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     assert held(clinics[0].service) == before
 
 
-class Lenient(Service):
+class Lenient(SandboxService):
     """A service that takes names which it does not know, and overlooks them."""
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """The answer to what is left of the request."""
         if (method, path) == ("POST", "/users"):
             known = self.wire["users.create"].names.values()
@@ -208,10 +208,10 @@ class Lenient(Service):
         return super().answer(method, path, query, headers, body)
 
 
-class Demanding(Service):
+class Demanding(SandboxService):
     """A service that makes no account without both names."""
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """A refusal, where one is missing."""
         names = self.wire["users.create"].names
         needed = {names["firstName"], names["lastName"]}

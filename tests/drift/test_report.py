@@ -17,7 +17,7 @@ from laws.stage import Link
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, SourceLocation
-from lmsconf.model.drift import Drift, Ignore, State
+from lmsconf.model.drift import Drift, DriftState, Ignore
 from lmsconf.project.settings import load
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
@@ -275,7 +275,7 @@ def _world(root: Path, sandbox: Sandbox) -> Applier:
     return Applier(settings=load(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
-def _states(found: Drift) -> dict[str, State]:
+def _states(found: Drift) -> dict[str, DriftState]:
     return {str(one.address): one.state for one in found.findings}
 
 

@@ -15,7 +15,7 @@ from laws.stage import Stage, open_stage
 from laws.wishes import Wish
 from laws.worlds import Dice, World, worlds
 
-from lmsconf.export.accept_groups import Project
+from lmsconf.export.accept_groups import DriftedProject
 from lmsconf.export.export import export
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.values import ChoiceRow
@@ -54,7 +54,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[World,
         if not patterns or any(problem.is_error for problem in before.problems):
             return  # an id that is pinned and gone cannot be compared, and so not be accepted
 
-        project = Project(
+        project = DriftedProject(
             drift=before,
             manifests=manifests,
             root=stage.folder,

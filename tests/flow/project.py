@@ -13,8 +13,9 @@ import yaml
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Consent
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.values import Plan
 from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.service import Logged
 from lmsconf.workspace.connection import Connection

@@ -17,7 +17,7 @@ from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.values import ApplyReport, Status
+from lmsconf.model.outcomes import ApplyReport, Status
 from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection

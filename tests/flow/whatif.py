@@ -8,7 +8,8 @@ from typing import Any
 
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.snapshot_file import dumps, loads
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.values import Plan
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import read_manifests

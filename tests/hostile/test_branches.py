@@ -22,7 +22,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import Answer, Service
+from lmsconf.sandbox.service import SandboxResponse, SandboxService
 
 TOKEN = "t0ken-of-the-base"
 CANARY = "c4n4ry-0utside"
@@ -30,10 +30,10 @@ BASE = "{env: LMSCONF_KEY}"
 MANIFEST = "groups: [{name: Coaches, members: []}]\n"
 
 
-class Recording(Service):
+class Recording(SandboxService):
     """The workspace that the base names, which keeps what credentials it was shown."""
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         self.shown.add(headers.get("authorization", ""))
         return super().answer(method, path, query, headers, body)
 

@@ -16,7 +16,7 @@ from lmsconf.api.retry import Retry
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import Answer, Service, json_answer
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_answer
 
 TOKEN = "canary-" + "tok/en+4711=="
 LINK = "https://files.example/report.pdf?X-Amz-Algorithm=AWS4&X-Amz-Signature=canarysignature4711&X-Amz-Expires=60"
@@ -28,7 +28,7 @@ content: [{name: GDPR basics}]
 """
 
 
-class Echo(Service):
+class Echo(SandboxService):
     """A service that says in each refusal what it was sent, and puts a pre-signed link into every row it lists.
 
     fails: path → the status with which it is refused.
@@ -36,7 +36,7 @@ class Echo(Service):
 
     fails: Mapping[str, int] = {}
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         found = next((status for start, status in self.fails.items() if f"{method} {path}".startswith(start)), None)
         if found is None:
             found_answer = super().answer(method, path, query, headers, body)
@@ -47,7 +47,7 @@ class Echo(Service):
         return json_answer(found, {"error": "no", "message": f"you sent {sent} for {LINK}", "headers": dict(headers)})
 
     @staticmethod
-    def _linked(answer: Answer) -> Answer:
+    def _linked(answer: SandboxResponse) -> SandboxResponse:
         value = json.loads(answer.body) if answer.body else None
         if not isinstance(value, dict | list):
             return answer

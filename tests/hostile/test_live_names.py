@@ -18,21 +18,10 @@ from lmsconf.cli.progress import lines
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
+from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
 from lmsconf.model.scope import Selected, Verified, Verify
-from lmsconf.model.values import (
-    Action,
-    ApplyReport,
-    Call,
-    Change,
-    FieldChange,
-    Guard,
-    Measure,
-    Outcome,
-    Plan,
-    Status,
-    Unmanaged,
-)
+from lmsconf.model.values import Action, Call, Change, FieldChange, Guard, Measure, Plan, Unmanaged
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
@@ -165,7 +154,7 @@ def recorded(names: list[str]) -> list[RecordedRun]:
             opening=Opening(digest="ab", workspace=name, url=name, started=NOW, tool=name, calls=1, meta={name: name}),
             calls=(
                 RecordedCall(
-                    call="c1", address=f"group/{name}", operation=name, state=State.FAILED, reason=name, id=name
+                    call="c1", address=f"group/{name}", operation=name, state=CallState.FAILED, reason=name, id=name
                 ),
             ),
             ending=Ending(at=NOW, exit=5, verified=Verify.NONE, converged=None),

@@ -15,7 +15,7 @@ from laws.stage import Link
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import ApplyReport, Status
+from lmsconf.model.outcomes import ApplyReport, Status
 from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests

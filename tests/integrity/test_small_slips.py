@@ -22,8 +22,9 @@ from lmsconf.errors import BadAnswer, ExitCode
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.values import condition_row
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.outcomes import ApplyReport, Status
 from lmsconf.model.policy import Guards
-from lmsconf.model.values import ApplyReport, Call, Plan, Status
+from lmsconf.model.values import Call, Plan
 from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests

@@ -12,7 +12,8 @@ from laws.stage import Link
 
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.writing import Journal
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.values import Plan
 from lmsconf.project.settings import load
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests

@@ -17,21 +17,23 @@ from lmsconf.errors import ExitCode
 from lmsconf.journal.lines import encode
 from lmsconf.journal.lock import locked
 from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.service import Service
+from lmsconf.sandbox.service import SandboxService
 from lmsconf.support.package_data import schema_text
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Server, Service]]:
+def served() -> Iterator[tuple[Server, SandboxService]]:
     """A workspace behind a loopback port."""
-    service = Service()
+    service = SandboxService()
     with serve(service) as server:
         yield server, service
     service.shut()
 
 
 @pytest.fixture
-def lmsconf(tmp_path: Path, served: tuple[Server, Service], monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def lmsconf(
+    tmp_path: Path, served: tuple[Server, SandboxService], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
     """Runs a command in a project for a workspace over HTTP and one that is embedded."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -55,7 +57,7 @@ def crash(root: Path, url: str, began: datetime) -> None:
     (folder / f"{began:%Y%m%dT%H%M%SZ}-abababababab.jsonl").write_bytes(content)
 
 
-def writes(service: Service) -> int:
+def writes(service: SandboxService) -> int:
     return sum(logged.writes for logged in service.log)
 
 
@@ -100,7 +102,7 @@ def test_runs_of_one_workspace(lmsconf: Callable[..., int], capsys: pytest.Captu
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_held_lock_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, Service], tmp_path: Path,
+    lmsconf: Callable[..., int], format: str, served: tuple[Server, SandboxService], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """While another run is at work, apply sends nothing and exits 1; plan does not care."""
@@ -115,7 +117,7 @@ def test_a_held_lock_stops_apply(
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_no_journal_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, Service], tmp_path: Path,
+    lmsconf: Callable[..., int], format: str, served: tuple[Server, SandboxService], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
@@ -130,7 +132,10 @@ def test_no_journal_stops_apply(
 
 
 def test_a_rerun_waits_for_what_was_in_flight(
-    lmsconf: Callable[..., int], served: tuple[Server, Service], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lmsconf: Callable[..., int],
+    served: tuple[Server, SandboxService],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait."""
     began = datetime.now(UTC)

@@ -11,7 +11,7 @@ from journal.scene import CALLS, Scene
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import encode
 from lmsconf.journal.reading import named, recorded, runs
-from lmsconf.model.recorded_run import RecordedCall, RecordedRun, State
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def _weaker(run: RecordedRun, whole: RecordedRun) -> bool:
 
 
 def _told(call: RecordedCall, truth: RecordedCall) -> bool:
-    if call.state is State.IN_FLIGHT:
+    if call.state is CallState.IN_FLIGHT:
         return (call.begun, call.ended, call.id) == (truth.begun, None, None)
     return (call.state, call.ended, call.id) == (truth.state, truth.ended, truth.id)
 

@@ -16,8 +16,9 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.reading import recorded
 from lmsconf.journal.writing import Journal
-from lmsconf.model.recorded_run import State
-from lmsconf.model.values import Call, Outcome, Status
+from lmsconf.model.outcomes import Outcome, Status
+from lmsconf.model.recorded_run import CallState
+from lmsconf.model.values import Call
 from lmsconf.support.redaction import keep_secret
 
 
@@ -127,7 +128,7 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: Scene) -> None:
                 )
             )
     run = recorded("left", journal.path.read_bytes())
-    assert [call.state for call in run.calls] == [State.IN_FLIGHT, State.FAILED]
+    assert [call.state for call in run.calls] == [CallState.IN_FLIGHT, CallState.FAILED]
     assert [call.call for call in run.in_flight] == [plan.calls[0].id]
 
 
@@ -224,4 +225,4 @@ def test_a_run_that_dies_leaves_its_calls_in_flight(scene: Scene) -> None:
         workspace.execute(plan, meta={}, journal=journal)
     run = recorded("left", journal.path.read_bytes())
     assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
-    assert (run.ending, run.summary[State.DONE]) == (None, CALLS - 1)
+    assert (run.ending, run.summary[CallState.DONE]) == (None, CALLS - 1)

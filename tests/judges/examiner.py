@@ -22,7 +22,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.generate import generate
 from lmsconf.sandbox.seed import plant
-from lmsconf.sandbox.service import Service
+from lmsconf.sandbox.service import SandboxService
 from lmsconf.support.package_data import schema_text
 
 TOKEN: Final = "sandbox"
@@ -103,10 +103,10 @@ class Examination:
         return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
 
 
-def workspace(faults: Faults | None = None, wire: ApiSpec | None = None) -> Service:
+def workspace(faults: Faults | None = None, wire: ApiSpec | None = None) -> SandboxService:
     """A small workspace that is the same each time: its clock goes on by a second a look."""
     ticks = count()
-    service = Service(clock=lambda: _BEGIN + next(ticks), faults=faults, wire=wire)
+    service = SandboxService(clock=lambda: _BEGIN + next(ticks), faults=faults, wire=wire)
     with service.store.writing() as ledger:
         plant(ledger, generate(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80))
     started = service.answer(
@@ -116,7 +116,7 @@ def workspace(faults: Faults | None = None, wire: ApiSpec | None = None) -> Serv
     return service
 
 
-def examine(service: Service, phase: str, *, seed: int, examples: int, only: str | None = None) -> Examination:
+def examine(service: SandboxService, phase: str, *, seed: int, examples: int, only: str | None = None) -> Examination:
     """Runs one phase with all checks, which is the end of the workspace. `only`: what paths have to fit."""
     found = Examination()
     seen: set[tuple[str, str]] = set()
@@ -132,7 +132,7 @@ def examine(service: Service, phase: str, *, seed: int, examples: int, only: str
 
 
 def _schema(
-    service: Service, phase: str, seed: int, examples: int, only: str | None
+    service: SandboxService, phase: str, seed: int, examples: int, only: str | None
 ) -> schemathesis.schemas.BaseSchema:
     """The description with the sandbox behind it. Its own server is only an example of one."""
     document = json.loads(schema_text("openapi.json")) | {"servers": [{"url": "/"}]}
@@ -143,7 +143,7 @@ def _schema(
     return schema.include(path_regex=only) if only else schema
 
 
-def _config(service: Service, phase: str, seed: int, examples: int) -> dict[str, object]:
+def _config(service: SandboxService, phase: str, seed: int, examples: int) -> dict[str, object]:
     """One phase, every check, nothing kept on disk, and the same calls for the same seed."""
     with service.store.reading() as ledger:
         known = {query: sorted(set(ledger.column(query))) for query in LIVE}
@@ -205,7 +205,7 @@ def _told(recorder: ScenarioRecorder, id: str, operation: str, check: str, failu
     )
 
 
-def app(service: Service) -> _App:
+def app(service: SandboxService) -> _App:
     """The service as an ASGI application, which is how Schemathesis reaches what is in its own process."""
 
     async def answer(

@@ -20,7 +20,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.seed import plant
-from lmsconf.sandbox.service import Answer
+from lmsconf.sandbox.service import SandboxResponse
 from lmsconf.sandbox.transport import Sandbox
 
 from .prism import CREDENTIAL, Prism, judged
@@ -52,12 +52,12 @@ class Careless(Sandbox):
 
     answers: Mapping[str, object] = {}
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         honest = super().answer(method, path, query, headers, body)
         if path not in self.answers:
             return honest
         text = json.dumps(self.answers[path]).encode()
-        return Answer(200, {"content-type": "application/json", "content-length": str(len(text))}, text)
+        return SandboxResponse(200, {"content-type": "application/json", "content-length": str(len(text))}, text)
 
 
 @contextmanager

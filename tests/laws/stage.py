@@ -27,8 +27,9 @@ from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Consent, Policy
-from lmsconf.model.values import ApplyReport, Plan
+from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.project.settings import load as load_settings

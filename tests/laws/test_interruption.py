@@ -14,7 +14,7 @@ from laws.profile import tried
 from laws.stage import Raw, open_stage
 from laws.wishes import Wish, wishes
 from laws.worlds import World
-from lmsconf.model.values import Status
+from lmsconf.model.outcomes import Status
 from lmsconf.sandbox.faults import Fault, Faults
 
 MISHAPS = st.sampled_from(

@@ -14,7 +14,7 @@ from laws.profile import tried
 from laws.stage import Stage
 from laws.wishes import Wish
 from laws.worlds import World
-from lmsconf.model.values import Status
+from lmsconf.model.outcomes import Status
 
 FIELDS: Final = (
     {"name": "Dept", "type": "CHOICE", "choices": ["A", "B", "C"]},

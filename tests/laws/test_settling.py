@@ -12,7 +12,8 @@ from laws.stage import Raw, Stage
 from laws.wishes import ALL, Wish, wishes
 from laws.worlds import World
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Plan, Status
+from lmsconf.model.outcomes import Status
+from lmsconf.model.values import Plan
 
 Both = tuple[World, Wish]
 

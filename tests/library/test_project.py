@@ -17,7 +17,8 @@ from lmsconf.apply.library import Project
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.lock import locked
-from lmsconf.model.values import Plan, Status
+from lmsconf.model.outcomes import Status
+from lmsconf.model.values import Plan
 
 SEED = """
 groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]

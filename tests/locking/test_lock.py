@@ -21,7 +21,8 @@ from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds.shared.names import RESERVED
 from lmsconf.model.address import Address
-from lmsconf.model.values import Call, Status
+from lmsconf.model.outcomes import Status
+from lmsconf.model.values import Call
 from lmsconf.project.settings import LockTerms, load
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve

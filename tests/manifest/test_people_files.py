@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group.kind import ManualGroup
+from lmsconf.kinds.manual_group.kind import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load
 from lmsconf.model.values import DesiredResource
 from manifest.cases import shown
@@ -26,7 +26,7 @@ def loaded(root: Path, members: str, people: str | bytes = LEADERS) -> Manifests
 
 
 def members(declared: DesiredResource) -> frozenset[str]:
-    assert isinstance(declared.spec, ManualGroup)
+    assert isinstance(declared.spec, ManualGroupSpec)
     assert declared.spec.members is not None
     return declared.spec.members.include
 

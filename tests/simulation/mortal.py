@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmsconf.journal.writing import Journal
-from lmsconf.model.values import Outcome
+from lmsconf.model.outcomes import Outcome
 
 from .mishaps import Killed
 

@@ -15,7 +15,8 @@ from typing import Final
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.journal.arrivals import let_arrive
-from lmsconf.model.values import ApplyReport, Outcome, Plan
+from lmsconf.model.outcomes import ApplyReport, Outcome
+from lmsconf.model.values import Plan
 
 from .canaries import Paper
 from .mishaps import Killed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.journal.reading import runs
-from lmsconf.model.recorded_run import State
+from lmsconf.model.recorded_run import CallState
 
 from .mishaps import KILLED_UNRECORDED, Killed, at_call
 from .mortal import MortalJournal
@@ -30,5 +30,5 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
                 stage.workspace.execute(stage.plan, meta={}, journal=journal)
         [run] = runs(root)
         states = [call.state for call in run.calls]
-        assert states == [*[State.DONE] * (number - 1), State.IN_FLIGHT]
+        assert states == [*[CallState.DONE] * (number - 1), CallState.IN_FLIGHT]
         assert run.ending is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.transport.http import Answer, HttpTransport
+from lmsconf.api.transport.http import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
@@ -75,7 +75,7 @@ def test_a_careless_log_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line at debug level with the headers of a request gives the token away."""
     ask, calls = HttpTransport.ask, _creations("create")
 
-    def chatty(self: HttpTransport, *args: Any, **more: Any) -> Answer:
+    def chatty(self: HttpTransport, *args: Any, **more: Any) -> HttpResponse:
         logging.getLogger("chatty").debug("%s", dict(self._headers))
         return ask(self, *args, **more)
 

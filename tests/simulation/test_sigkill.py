@@ -22,7 +22,7 @@ from lmsconf.journal.arrivals import let_arrive
 from lmsconf.project.settings import load
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import Service
+from lmsconf.sandbox.service import SandboxService
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import read_manifests
 
@@ -56,7 +56,7 @@ class Site:
     """A served workspace with a project that wants something of it."""
 
     root: Path
-    service: Service
+    service: SandboxService
     calls: int
     wanted: Portrait
     old: frozenset[str]
@@ -102,7 +102,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The workspace, which has been through the whole apply once and is as it was before."""
     root = tmp_path_factory.mktemp("sigkill")
-    service = Service()
+    service = SandboxService()
     with service.store.writing() as ledger:
         plant(ledger, seed())
         old = ids(ledger)

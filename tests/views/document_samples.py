@@ -7,22 +7,20 @@ from datetime import date
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.policy import Guards, Limit, Policy
 from lmsconf.model.scope import Selected, Verified, Verify
 from lmsconf.model.values import (
     FULL_UNDO,
     Action,
-    ApplyReport,
     Call,
     Change,
     FieldChange,
     Guard,
     Json,
     Measure,
-    Outcome,
     Plan,
     SettingChange,
-    Status,
     Undo,
     UndoLevel,
     Unmanaged,

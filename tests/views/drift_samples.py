@@ -10,7 +10,18 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO,
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.candidates import Candidate
-from lmsconf.model.drift import Cause, Coverage, Drift, Edit, FieldDrift, Finding, Ignore, Ignored, Managed, State
+from lmsconf.model.drift import (
+    Cause,
+    Coverage,
+    Drift,
+    DriftFinding,
+    DriftState,
+    Edit,
+    FieldDrift,
+    Ignore,
+    Ignored,
+    Managed,
+)
 from lmsconf.model.values import Unmanaged
 from lmsconf.planner.drift import TAKE_OVER
 
@@ -58,9 +69,9 @@ ALL = replace(
         )
     ),
     findings=(
-        Finding(
+        DriftFinding(
             address=BASICS,
-            state=State.CHANGED,
+            state=DriftState.CHANGED,
             id=RemoteId("k-1/SMART_GROUP/s-1"),
             about={"owner": "compliance"},
             source=SourceLocation(FILE, 31, 5),
@@ -74,9 +85,9 @@ ALL = replace(
             restore=f"lmsconf apply --only '{BASICS}'",
             accept=f"lmsconf drift --accept '{BASICS}'",
         ),
-        Finding(
+        DriftFinding(
             address=INTRO,
-            state=State.UNDECLARED,
+            state=DriftState.UNDECLARED,
             id=RemoteId("k-2/EVERYONE/EVERYONE"),
             live={"mandatory": False},
             reason="it is owned, and no manifest declares it",
@@ -84,9 +95,9 @@ ALL = replace(
             restore="lmsconf apply",
             accept=f"lmsconf {TAKE_OVER}",
         ),
-        Finding(
+        DriftFinding(
             address=COACHES,
-            state=State.CHANGED,
+            state=DriftState.CHANGED,
             id=RemoteId("g-1"),
             source=SourceLocation(FILE, 12, 5),
             declared={"name": "Onboarding coaches"},
@@ -99,17 +110,17 @@ ALL = replace(
             restore="lmsconf apply --only 'group/Onboarding coaches'",
             accept="lmsconf drift --accept 'group/Onboarding coaches'",
         ),
-        Finding(
+        DriftFinding(
             address=INTERNS,
-            state=State.MISSING,
+            state=DriftState.MISSING,
             source=SourceLocation(FILE, 40, 5),
             declared={"name": "Summer interns 2024"},
             restore="lmsconf apply --only 'group/Summer interns 2024'",
             accept="lmsconf drift --accept 'group/Summer interns 2024'",
         ),
-        Finding(
+        DriftFinding(
             address=RUNNERS,
-            state=State.RENAMED,
+            state=DriftState.RENAMED,
             id=RemoteId("g-8"),
             source=SourceLocation(FILE, 44, 5),
             declared={"name": "Runners"},
@@ -119,16 +130,16 @@ ALL = replace(
             restore="lmsconf apply --only group/Runners",
             accept="lmsconf drift --accept group/Runners",
         ),
-        Finding(
+        DriftFinding(
             address=CHOIR,
-            state=State.RENAMED,
+            state=DriftState.RENAMED,
             source=SourceLocation(FILE, 46, 5),
             declared={"name": "Choir", "members": ["bo.ek@acme.example", "cy.dahl@acme.example"]},
             candidates=(JOGGERS, replace(JOGGERS, id=RemoteId("g-9"), line='id: {"production": "g-9"}')),
         ),
-        Finding(
+        DriftFinding(
             address=READERS,
-            state=State.MISSING,
+            state=DriftState.MISSING,
             source=SourceLocation(FILE, 48, 5),
             declared={"name": "Readers"},
             candidates=(
@@ -142,10 +153,10 @@ ALL = replace(
             ),
             accept="lmsconf drift --accept group/Readers",
         ),
-        Finding(address=TEAM, state=State.UNMANAGED, accept=f"lmsconf {TAKE_OVER}"),
-        Finding(
+        DriftFinding(address=TEAM, state=DriftState.UNMANAGED, accept=f"lmsconf {TAKE_OVER}"),
+        DriftFinding(
             address=NORDICS,
-            state=State.MISSING,
+            state=DriftState.MISSING,
             source=SourceLocation(FILE, 20, 5),
             declared={"name": "Sales Nordics"},
             restore="lmsconf apply --only 'smart_group/Sales Nordics'",
@@ -154,9 +165,9 @@ ALL = replace(
     ),
     ignored=(
         Ignored(
-            finding=Finding(
+            finding=DriftFinding(
                 address=DEPARTMENT,
-                state=State.CHANGED,
+                state=DriftState.CHANGED,
                 id=RemoteId("f-1"),
                 source=SourceLocation(FILE, 3, 5),
                 declared={"choices": ["Sales", "Legal"]},
@@ -218,9 +229,9 @@ HOSTILE = replace(
         Managed(Address.of("group", f"{EVIL}!"), SourceLocation(EVIL, 2, 1)),
     ),
     findings=(
-        Finding(
+        DriftFinding(
             address=_EVIL,
-            state=State.CHANGED,
+            state=DriftState.CHANGED,
             about={EVIL: EVIL},
             source=SourceLocation(EVIL, 1, 1),
             declared={EVIL: EVIL},
@@ -237,7 +248,9 @@ HOSTILE = replace(
     ),
     ignored=(
         Ignored(
-            finding=Finding(address=Address("content_target", f"{_EVIL.text} -> {EVERYONE}"), state=State.UNDECLARED),
+            finding=DriftFinding(
+                address=Address("content_target", f"{_EVIL.text} -> {EVERYONE}"), state=DriftState.UNDECLARED
+            ),
             entry=Ignore(pattern=EVIL, reason=EVIL, until=None, source=SourceLocation(EVIL, 3, 1)),
         ),
     ),

@@ -19,7 +19,7 @@ from junitparser import JUnitXml
 from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.model.drift import Coverage, State
+from lmsconf.model.drift import Coverage, DriftState
 from lmsconf.render import DRIFT_VIEWS
 from lmsconf.support.package_data import schema_text
 
@@ -52,8 +52,8 @@ def test_the_summary_counts_what_stands_there(name: str) -> None:
     states = [finding["state"] for finding in document["findings"]]
     summary = document["summary"]
     assert summary["findings"] == len(states)
-    assert {state: summary[state] for state in State if state is not State.UNMANAGED} == {
-        state: states.count(state) for state in State if state is not State.UNMANAGED
+    assert {state: summary[state] for state in DriftState if state is not DriftState.UNMANAGED} == {
+        state: states.count(state) for state in DriftState if state is not DriftState.UNMANAGED
     }
     assert summary["ignored"] == len(document["ignored"])
     assert summary["not_applied"] == len(document["not_applied"])

@@ -12,7 +12,7 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS
 from jsonschema import Draft202012Validator
 
 from lmsconf.model.address import Address
-from lmsconf.model.recorded_run import Ending, Opening, RecordedCall, RecordedRun, State
+from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
 from lmsconf.model.scope import Verify
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.support.package_data import schema_text
@@ -25,15 +25,15 @@ def at(seconds: int) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def call(number: int, address: Address, operation: str, state: State, **more: str) -> RecordedCall:
-    blocked = state in (State.BLOCKED, State.NOT_ATTEMPTED)
+def call(number: int, address: Address, operation: str, state: CallState, **more: str) -> RecordedCall:
+    blocked = state in (CallState.BLOCKED, CallState.NOT_ATTEMPTED)
     return RecordedCall(
         call=f"c{number}",
         address=str(address),
         operation=operation,
         state=state,
         begun=None if blocked else at(number),
-        ended=None if state is State.IN_FLIGHT else at(number + 1),
+        ended=None if state is CallState.IN_FLIGHT else at(number + 1),
         reason=more.get("reason"),
         id=more.get("id"),
     )
@@ -52,9 +52,9 @@ COMPLETE = RecordedRun(
     name="20260301T080000Z-5f5f5f5f5f5f",
     opening=OPENING,
     calls=(
-        call(1, DEPARTMENT, "custom-fields.create", State.DONE, id="f-1"),
-        call(2, NORDICS, "smart-groups.create", State.DONE, id="s-1"),
-        call(3, BASICS, "content-targets.create", State.DONE),
+        call(1, DEPARTMENT, "custom-fields.create", CallState.DONE, id="f-1"),
+        call(2, NORDICS, "smart-groups.create", CallState.DONE, id="s-1"),
+        call(3, BASICS, "content-targets.create", CallState.DONE),
     ),
     ending=Ending(at=at(9), exit=0, verified=Verify.ALL, converged=True),
 )
@@ -62,9 +62,9 @@ PARTIAL = replace(
     COMPLETE,
     name="20260301T080000Z-5f5f5f5f5f5f-2",
     calls=(
-        call(1, DEPARTMENT, "custom-fields.replace", State.FAILED, reason="403: the field is in use"),
-        call(2, NORDICS, "smart-groups.create", State.BLOCKED, reason="it needs c1, which was not done"),
-        call(3, BASICS, "content-targets.create", State.NOT_ATTEMPTED, reason="the run was interrupted before it"),
+        call(1, DEPARTMENT, "custom-fields.replace", CallState.FAILED, reason="403: the field is in use"),
+        call(2, NORDICS, "smart-groups.create", CallState.BLOCKED, reason="it needs c1, which was not done"),
+        call(3, BASICS, "content-targets.create", CallState.NOT_ATTEMPTED, reason="the run was interrupted before it"),
     ),
     ending=Ending(at=at(9), exit=5, verified=Verify.TOUCHED, converged=False),
 )
@@ -73,8 +73,8 @@ CUT_SHORT = replace(
     name="20260302T080000Z-5f5f5f5f5f5f",
     opening=replace(OPENING, calls=1200, meta={}),
     calls=(
-        call(1, DEPARTMENT, "custom-fields.create", State.DONE, id="f-1"),
-        call(2, COACHES, "manual-groups.create", State.IN_FLIGHT),
+        call(1, DEPARTMENT, "custom-fields.create", CallState.DONE, id="f-1"),
+        call(2, COACHES, "manual-groups.create", CallState.IN_FLIGHT),
     ),
     ending=None,
     damaged=1,
@@ -84,7 +84,9 @@ HOSTILE = RecordedRun(
     name=EVIL,
     opening=replace(OPENING, workspace=EVIL, url=EVIL, tool=EVIL, digest=EVIL, meta={EVIL: EVIL}),
     calls=(
-        replace(call(1, Address.of("group", EVIL), EVIL, State.FAILED, reason=f"::error::{EVIL}", id=EVIL), call=EVIL),
+        replace(
+            call(1, Address.of("group", EVIL), EVIL, CallState.FAILED, reason=f"::error::{EVIL}", id=EVIL), call=EVIL
+        ),
     ),
 )
 RUNS = {"complete": COMPLETE, "partial": PARTIAL, "cut_short": CUT_SHORT, "unknown": UNKNOWN, "hostile": HOSTILE}

@@ -14,7 +14,7 @@ from laws.stage import Link, Seconds
 
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import ApplyReport
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load
 from lmsconf.render import APPLY_VIEWS, apply_text
 from lmsconf.sandbox.transport import Sandbox

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import AnalyticsResultsAnswer, AnalyticsStatisticsAnswer
 from lmsconf.api.sdk.resources import (
     AttributeFilter,
@@ -21,7 +21,7 @@ from lmsconf.api.sdk.resources import (
 )
 
 
-class Analytics(Group):
+class Analytics(EndpointGroup):
     """Analytics."""
 
     def results(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group
+from lmsconf.api.endpoint_group import EndpointGroup
 from lmsconf.api.sdk.messages import AuthCreateAnswer
 
 
-class Auth(Group):
+class Auth(EndpointGroup):
     """Authentication."""
 
     def create(

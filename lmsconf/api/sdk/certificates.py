@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group
+from lmsconf.api.endpoint_group import EndpointGroup
 from lmsconf.api.sdk.messages import CertificatesStartAnswer, CertificatesStatusAnswer
 
 
-class Certificates(Group):
+class Certificates(EndpointGroup):
     """Certificate Management."""
 
     def start(

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import ContentListAnswer, ContentMeetupsAnswer
 from lmsconf.api.sdk.resources import ContentItem
 
 
-class Content(Group):
+class Content(EndpointGroup):
     """Content Catalog."""
 
     def list(

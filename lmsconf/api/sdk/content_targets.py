@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.api.endpoint_group import LEFT_OUT, Group, LeftOut
+from lmsconf.api.endpoint_group import LEFT_OUT, EndpointGroup, LeftOut
 from lmsconf.api.sdk.messages import ContentTargetsListAnswer
 
 
-class ContentTargets(Group):
+class ContentTargets(EndpointGroup):
     """Content Targeting."""
 
     def list(self, content_id: str) -> ContentTargetsListAnswer:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.api.endpoint_group import LEFT_OUT, Group, LeftOut, ListOf
+from lmsconf.api.endpoint_group import LEFT_OUT, EndpointGroup, LeftOut, ListOf
 from lmsconf.api.sdk.messages import CustomFieldsCreateChoice, CustomFieldsReplaceChoice
 from lmsconf.api.sdk.resources import AllCustomFields, CustomField, CustomFieldType
 
 
-class CustomFields(Group):
+class CustomFields(EndpointGroup):
     """Custom Fields."""
 
     def list(self) -> AllCustomFields:

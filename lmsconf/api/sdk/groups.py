@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import ManualGroupsCreateAnswer, ManualGroupsListAnswer
 from lmsconf.api.sdk.resources import ManualGroup, UserIds
 
 
-class Groups(Group):
+class Groups(EndpointGroup):
     """Manual Groups."""
 
     def list(self, *, skip: int | None = None, limit: int | None = None) -> ManualGroupsListAnswer:

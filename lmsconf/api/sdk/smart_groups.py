@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import SmartGroupsCreateAnswer, SmartGroupsListAnswer, SmartGroupsListAnswerSmartGroup
 from lmsconf.api.sdk.resources import Conditions, SmartGroup, UserIds
 
 
-class SmartGroups(Group):
+class SmartGroups(EndpointGroup):
     """Smart Groups."""
 
     def list(

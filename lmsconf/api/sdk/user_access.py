@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lmsconf.api.endpoint_group import Group
+from lmsconf.api.endpoint_group import EndpointGroup
 from lmsconf.api.sdk.resources import ApplicationId
 
 
-class UserAccess(Group):
+class UserAccess(EndpointGroup):
     """User Access."""
 
     def set(self, user_id: str, action: Literal["ADD", "REMOVE"], application_id: ApplicationId) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import UserCertificatesListAnswer, UserCertificatesOfUserAnswer
 
 
-class UserCertificates(Group):
+class UserCertificates(EndpointGroup):
     """User Certificates."""
 
     def list(self, *, user_ids: ListOf[str] | None = None, flat_view: bool | None = None) -> UserCertificatesListAnswer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from lmsconf.api.endpoint_group import Group, ListOf
+from lmsconf.api.endpoint_group import EndpointGroup, ListOf
 from lmsconf.api.sdk.messages import (
     UsersCreateAnswer,
     UsersExtendedInfoAnswer,
@@ -26,7 +26,7 @@ from lmsconf.api.sdk.resources import (
 )
 
 
-class Users(Group):
+class Users(EndpointGroup):
     """Users."""
 
     def list(self, *, filter: str | None = None, skip: int | None = None, limit: int | None = None) -> UsersListAnswer:

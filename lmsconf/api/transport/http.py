@@ -61,7 +61,7 @@ class ResponseLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
 
     status: int
@@ -135,7 +135,7 @@ class HttpTransport:
         *,
         writes: bool = False,
         within: float = math.inf,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send one request, once. Raises RequestNotSent or ResponseLost.
 
         target: path and query below the service's URL. within: time limit in seconds, if less than the default.
@@ -174,7 +174,7 @@ class HttpTransport:
             return ResponseLost(reason)
         return RequestNotSent(reason, final=fate is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
 
-    def _answer(self, response: httpx.Response) -> Answer:
+    def _answer(self, response: httpx.Response) -> HttpResponse:
         """Read the response to its end. Raises ResponseLost at the deadline."""
         headers = {name.lower(): value.decode("latin-1") for name, value in response.headers.raw}
         body, unreadable = b"", None
@@ -183,7 +183,7 @@ class HttpTransport:
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
         after, location, date = (headers.get(name) for name in (b"retry-after", b"location", b"date"))
-        return Answer(response.status_code, body, after, location, unreadable, date)
+        return HttpResponse(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, encoding: str) -> bytes:
         """Return the decompressed body. Raises ValueError if too long or malformed, ResponseLost at the deadline."""

@@ -42,7 +42,7 @@ from lmsconf.model.names import email, normal
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -102,7 +102,7 @@ class Below:
         return self.places.find(text, *self.path, *path)
 
 
-class ContentTargets:
+class ContentTargetKind:
     """The kind `content_target`."""
 
     name: Final = CONTENT_TARGET
@@ -122,7 +122,7 @@ class ContentTargets:
         "Assignments to take away if they are there.",
     )
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
         only_in = entry.body.get("only_in")
         for content, content_pins in _contents(entry.body["content"]):
@@ -139,7 +139,7 @@ class ContentTargets:
                 )
 
     def _assignment(
-        self, entry: Entry, content: str, content_pins: Mapping[str, str], position: int, item: Json
+        self, entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
     ) -> Assignment | None:
         said: Mapping[str, Json] = item if isinstance(item, dict) else {}
         at = ("assign_to", position)
@@ -159,7 +159,7 @@ class ContentTargets:
         mandatory = said.get("mandatory", entry.body.get("mandatory", False))
         return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Yield the assignments that an `absent` entry deletes."""
         for content, content_pins in _contents(entry.body["content"]):
             for item in cast("list[Json]", entry.body["assign_to"]):
@@ -262,7 +262,7 @@ def _to(item: Json) -> Address:
 
 
 def _moment(
-    entry: Entry, said: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
+    entry: ManifestEntry, said: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
 ) -> datetime | None:
     """The time under `key`: the value of the audience, even null, overrides that of the entry."""
     body, place = (said, (*at, key)) if key in said else (entry.body, (key,))
@@ -277,4 +277,4 @@ def _moment(
         return None
 
 
-KIND: Final = ContentTargets()
+KIND: Final = ContentTargetKind()

@@ -28,7 +28,7 @@ _AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveAudiences:
     """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
 
     rows: tuple[TargetRow, ...]
@@ -71,12 +71,12 @@ def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:
     }
 
 
-def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful: Collection[RemoteId]) -> Live:
+def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful: Collection[RemoteId]) -> LiveAudiences:
     """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
     again = read_targets(api, [content for content in contents if content.id in doubtful])
     differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(found[one.id])]
     latest = {**found, **again}
-    return Live(
+    return LiveAudiences(
         rows=tuple(row for _, rows in latest.values() for row in rows),
         answers={id: answer for id, (answer, _) in latest.items()},
         incomplete=f"those of {differs[0]} were read twice, and other ones came" if differs else None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from lmsconf.errors import shown
-from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, CustomField, FieldRow
+from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
@@ -30,7 +30,7 @@ def know_choices(planning: PlanContext, found: MatchResult) -> None:
     _note_types(planning, found)
     for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
         match = matched.get(row.id)
-        spec = cast(CustomField, match.declared.spec) if match else None
+        spec = cast(CustomFieldSpec, match.declared.spec) if match else None
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
             scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
@@ -38,7 +38,7 @@ def know_choices(planning: PlanContext, found: MatchResult) -> None:
         else:
             _know(planning, match, row.choices, spec.choices)
     for match in found.matches:
-        spec = cast(CustomField, match.declared.spec)
+        spec = cast(CustomFieldSpec, match.declared.spec)
         if match.row is None and spec.choices is not None:
             _know(planning, match, (), spec.choices)
 
@@ -77,7 +77,7 @@ def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said
 
 
 def _note_types(planning: PlanContext, found: MatchResult) -> None:
-    types = {match.address.name: cast(CustomField, match.declared.spec).type for match in found.matches}
+    types = {match.address.name: cast(CustomFieldSpec, match.declared.spec).type for match in found.matches}
     for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
         types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
     planning.notes[_TYPES] = {name: type for name, type in types.items() if type is not None}

@@ -14,7 +14,7 @@ from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
-from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomField, FieldRow
+from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAME,
@@ -38,7 +38,7 @@ from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 from lmsconf.planner.matching import identify_named
 
 _CHOICE: dict[str, Json] = {
@@ -66,7 +66,7 @@ def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
     return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
 
 
-class CustomFields:
+class CustomFieldKind:
     """The kind `custom_field`."""
 
     name: Final = CUSTOM_FIELD
@@ -102,7 +102,7 @@ class CustomFields:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield the field of one manifest entry; report bad choices."""
         body = entry.body
         choices = _choices(body.get("choices"))
@@ -117,7 +117,7 @@ class CustomFields:
                     source=entry.places.at("choices"),
                 )
             )
-        spec = CustomField(
+        spec = CustomFieldSpec(
             type=cast("str | None", body.get("type")),
             choices=choices,
             description=("" if body["description"] is None else str(body["description"]))
@@ -127,7 +127,7 @@ class CustomFields:
         )
         yield named(CUSTOM_FIELD, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Yield the field that an `absent` entry deletes."""
         yield named_absent(CUSTOM_FIELD, entry)
 
@@ -161,7 +161,7 @@ class CustomFields:
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
         declared, row = match.declared, cast("FieldRow | None", match.row)
-        spec = cast(CustomField, declared.spec)
+        spec = cast(CustomFieldSpec, declared.spec)
         if row is None:
             return self._new(planning, declared, spec)
         if spec.type is not None and spec.type != row.type:
@@ -189,7 +189,7 @@ class CustomFields:
                 before[key], after[key] = bool(getattr(row, key)), wanted
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def _new(self, planning: PlanContext, declared: DesiredResource, spec: CustomField) -> BeforeAfter | None:
+    def _new(self, planning: PlanContext, declared: DesiredResource, spec: CustomFieldSpec) -> BeforeAfter | None:
         if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
             needed(planning, declared, "type" if spec.type is None else "choices")
             return None
@@ -256,7 +256,7 @@ class CustomFields:
         return field_deletion(planning, gone)
 
 
-def _bad_choices(entry: Entry, choices: Choices | None) -> Iterator[Problem]:
+def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:
     if choices is None:
         return
     seen: dict[str, Choice] = {}
@@ -279,4 +279,4 @@ def _bad_choices(entry: Entry, choices: Choices | None) -> Iterator[Problem]:
             )
 
 
-KIND: Final = CustomFields()
+KIND: Final = CustomFieldKind()

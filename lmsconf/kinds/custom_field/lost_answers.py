@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import BadAnswer, Severity
 from lmsconf.kinds.custom_field.choices import both_choices
-from lmsconf.kinds.custom_field.values import CustomField, FieldRow
+from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.user.values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
@@ -71,7 +71,7 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
 
 def limits_choices(spec: object) -> bool:
     """Whether a declared field may delete choices: they are listed in full, or some are excluded."""
-    if not isinstance(spec, CustomField) or spec.choices is None:
+    if not isinstance(spec, CustomFieldSpec) or spec.choices is None:
         return False
     return spec.choices.whole or bool(spec.choices.exclude)
 

@@ -57,7 +57,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class CustomField:
+class CustomFieldSpec:
     """A declared field; None for an undeclared key. `description` is "" where the manifest has null: clear it."""
 
     type: str | None

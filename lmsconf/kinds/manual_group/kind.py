@@ -26,7 +26,7 @@ from lmsconf.model.names import normal
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 from lmsconf.planner.matching import identify_named
 
 
@@ -41,14 +41,14 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ManualGroup:
+class ManualGroupSpec:
     """A declared manual group; None for an undeclared list."""
 
     members: People | None
     managers: People | None
 
 
-class ManualGroups:
+class ManualGroupKind:
     """The kind `group`."""
 
     name: Final = GROUP
@@ -68,7 +68,7 @@ class ManualGroups:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield the group of one manifest entry; report a reserved name."""
         if str(entry.body["name"]).startswith(RESERVED):
             entry.report(
@@ -79,10 +79,10 @@ class ManualGroups:
                     source=entry.places.at("name"),
                 )
             )
-        spec = ManualGroup(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
+        spec = ManualGroupSpec(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
         yield named(GROUP, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Yield the group that an `absent` entry deletes."""
         yield named_absent(GROUP, entry)
 
@@ -94,7 +94,7 @@ class ManualGroups:
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
         """Its members and managers, whom the plan may create."""
-        return [one for _, people in _lists(cast(ManualGroup, declared.spec)) for one in addresses(people)]
+        return [one for _, people in _lists(cast(ManualGroupSpec, declared.spec)) for one in addresses(people)]
 
     def identify(
         self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
@@ -108,7 +108,7 @@ class ManualGroups:
         before: Form = {} if row is None else {"name": normal(row.name)}
         after: Form = {"name": declared.address.name}
         sizes: dict[str, int] = {}
-        for key, said in _lists(cast(ManualGroup, declared.spec)):
+        for key, said in _lists(cast(ManualGroupSpec, declared.spec)):
             after[key] = wanted = check_people(planning, declared, key, said)
             if row is None:
                 if key == "managers":
@@ -214,12 +214,12 @@ CALLS: Final = (
 )
 
 
-def has_members_to_compare(spec: ManualGroup) -> bool:
+def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     """Whether a group to be created declares enough members to be compared by them."""
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
-def _lists(spec: ManualGroup) -> Iterator[tuple[str, People]]:
+def _lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:
     if spec.members is not None:
         yield "members", spec.members
     if spec.managers is not None:
@@ -230,4 +230,4 @@ def _ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
     return row.members if key == "members" else row.managers
 
 
-KIND: Final = ManualGroups()
+KIND: Final = ManualGroupKind()

@@ -11,7 +11,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
 PIN: dict[str, Json] = {
@@ -76,7 +76,7 @@ def texts(value: Json) -> tuple[str, ...]:
     return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
 
 
-def named(kind: str, entry: Entry, spec: object) -> DesiredResource:
+def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource:
     """Return the declaration of a resource identified by `name`."""
     body = entry.body
     only_in = body.get("only_in")
@@ -91,12 +91,12 @@ def named(kind: str, entry: Entry, spec: object) -> DesiredResource:
     )
 
 
-def named_absent(kind: str, entry: Entry) -> DeleteEntry:
+def named_absent(kind: str, entry: ManifestEntry) -> DeleteEntry:
     """Return the deletion entry of a resource identified by `name`."""
     return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
 
 
-def absent(entry: Entry, address: Address, spec: object) -> DeleteEntry:
+def absent(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
     only_in = entry.body.get("only_in")
     return DeleteEntry(
@@ -109,7 +109,7 @@ def absent(entry: Entry, address: Address, spec: object) -> DeleteEntry:
     )
 
 
-def _date(entry: Entry) -> date | None:
+def _date(entry: ManifestEntry) -> date | None:
     text = entry.body.get("until")
     if text is None:
         return None

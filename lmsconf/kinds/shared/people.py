@@ -9,7 +9,7 @@ from typing import cast
 from lmsconf.errors import Problem
 from lmsconf.model.names import email
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 
 EMAILS: dict[str, Json] = {
     "type": "array",
@@ -88,7 +88,7 @@ class People:
 NOBODY = People(frozenset())
 
 
-def parse_people(entry: Entry, key: str) -> People | None:
+def parse_people(entry: ManifestEntry, key: str) -> People | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     value = entry.body.get(key)
     if value is None:

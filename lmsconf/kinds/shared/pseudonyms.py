@@ -16,10 +16,10 @@ from typing import Final, TypeVar, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.content_target.values import Assignment, TargetRow
-from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroup
+from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.names import ADMIN, CONTENT_TARGET, GROUP, SMART_GROUP, UNNAMED, USER
 from lmsconf.kinds.shared.people import People
-from lmsconf.kinds.smart_group.values import SmartGroup, SmartRow
+from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow
 from lmsconf.kinds.user.values import AdminRow, PersonRow, UnnamedRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import email
@@ -165,11 +165,11 @@ def _newcomers(redaction: Redaction, named: frozenset[str]) -> frozenset[str]:
 def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem]) -> DesiredResource | None:
     """Return the entry without newcomers, or None if it is about one of them."""
     spec = one.spec
-    if isinstance(spec, ManualGroup):
+    if isinstance(spec, ManualGroupSpec):
         members = _known(one, "members", spec.members, new, problems)
         managers = _known(one, "managers", spec.managers, new, problems)
-        return replace(one, spec=ManualGroup(members=members, managers=managers))
-    if isinstance(spec, SmartGroup):
+        return replace(one, spec=ManualGroupSpec(members=members, managers=managers))
+    if isinstance(spec, SmartGroupSpec):
         return replace(one, spec=replace(spec, managers=_known(one, "managers", spec.managers, new, problems)))
     if one.address.kind == USER:
         # Matching by an earlier e-mail requires knowing that the present one is not live.

@@ -6,7 +6,7 @@ once, and each job waits only for those it needs: details of groups wait for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,12 +17,12 @@ from lmsconf.kinds.content_target.read import Found, Known, count_on, read_again
 from lmsconf.kinds.content_target.values import Assignment
 from lmsconf.kinds.custom_field.lost_answers import answers_go, answers_row, limits_choices
 from lmsconf.kinds.custom_field.values import field_row
-from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroup, has_members_to_compare
+from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.manual_group.read import read_details
 from lmsconf.kinds.shared.answers import label, text
 from lmsconf.kinds.shared.contradictions import contradictions
 from lmsconf.kinds.shared.edits import edit_rows
-from lmsconf.kinds.shared.listings import LISTINGS, only
+from lmsconf.kinds.shared.listings import LISTINGS, only, sorted_listing
 from lmsconf.kinds.shared.names import (
     ADMIN,
     ANSWERS,
@@ -39,7 +39,7 @@ from lmsconf.kinds.shared.names import (
 )
 from lmsconf.kinds.shared.roster import WHO_CAN_MANAGE
 from lmsconf.kinds.shared.said import Said, lists_people
-from lmsconf.kinds.smart_group.values import SmartGroup, SmartRow, smart_row
+from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow, smart_row
 from lmsconf.kinds.user.extended import ExtendedInfo
 from lmsconf.kinds.user.read import holders, read_declared, read_everybody, read_manager_rights, read_singly
 from lmsconf.kinds.user.values import Person, person_row
@@ -298,11 +298,11 @@ class _Reading:
         for _, found in self._each(GROUP, listing):
             wanted |= {gone.row.id: gone.row for gone in found.gone}
             for match in found.matches:
-                spec = cast(ManualGroup, match.declared.spec)
+                spec = cast(ManualGroupSpec, match.declared.spec)
                 managed = spec.members is not None or spec.managers is not None
                 if match.row and self.chosen(match.address) and (managed or match.row.name != match.address.name):
                     wanted[match.row.id] = match.row
-            rows = self._compared(found, lambda spec: has_members_to_compare(cast(ManualGroup, spec)))
+            rows = self._compared(found, lambda spec: has_members_to_compare(cast(ManualGroupSpec, spec)))
             compared |= {row.id: row for row in rows}
         return cast("list[GroupRow]", [*wanted.values()]), cast(
             "list[GroupRow]", [row for id, row in compared.items() if id not in wanted]
@@ -328,7 +328,7 @@ class _Reading:
         wanted: dict[RemoteId, HasName] = {}
         for _, found in self._each(SMART_GROUP, listing):
             chosen = [match.row for match in found.matches if match.row and self.chosen(match.address)]
-            compared = self._compared(found, lambda spec: cast(SmartGroup, spec).conditions is not None)
+            compared = self._compared(found, lambda spec: cast(SmartGroupSpec, spec).conditions is not None)
             wanted |= {row.id: row for row in (*chosen, *(gone.row for gone in found.gone), *compared)}
         return list(wanted.values())
 
@@ -438,11 +438,6 @@ class _Reading:
 
 def _differs(sides: BeforeAfter | None) -> bool:
     return sides is not None and sides.before != sides.after
-
-
-def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
-    """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
-    return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
 
 
 def _group_stub(data: Mapping[str, Json]) -> GroupRow:

@@ -12,7 +12,7 @@ from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Json, Plan
-from lmsconf.planner.kind import Entry, Kind
+from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.plan import Manifests
 
 
@@ -43,7 +43,7 @@ def as_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
             continue
         kind = kinds[change.address.kind]
         body = _body(change, choices.get(change.address, {}))
-        entry = Entry(body=body, places=_Source(change), timezone=None, report=_refuse)
+        entry = ManifestEntry(body=body, places=_Source(change), timezone=None, report=_refuse)
         if change.action is Action.DELETE:
             absent.extend(kind.parse_absent(entry))
         else:

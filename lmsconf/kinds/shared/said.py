@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lmsconf.kinds.manual_group.kind import ManualGroup
+from lmsconf.kinds.manual_group.kind import ManualGroupSpec
 from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.smart_group.values import SmartGroup
+from lmsconf.kinds.smart_group.values import SmartGroupSpec
 from lmsconf.model.values import DeleteEntry, DesiredResource
 
 
@@ -36,6 +36,6 @@ class Said(NamedTuple):
 
 def lists_people(spec: object) -> bool:
     """Return whether the spec declares a list of members or managers."""
-    if isinstance(spec, ManualGroup):
+    if isinstance(spec, ManualGroupSpec):
         return spec.members is not None or spec.managers is not None
-    return isinstance(spec, SmartGroup) and spec.managers is not None
+    return isinstance(spec, SmartGroupSpec) and spec.managers is not None

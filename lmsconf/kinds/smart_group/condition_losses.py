@@ -12,7 +12,7 @@ from typing import cast
 from lmsconf.kinds.custom_field.lost_answers import Loss, losses_of
 from lmsconf.kinds.shared.names import SMART_GROUP
 from lmsconf.kinds.smart_group.conditions import as_set, in_names
-from lmsconf.kinds.smart_group.values import ConditionRow, SmartGroup, SmartRow
+from lmsconf.kinds.smart_group.values import ConditionRow, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
@@ -38,7 +38,7 @@ def note_condition_losses(planning: PlanContext, found: MatchResult, gone: froze
         match = declared.get(row.id)
         if left == (row.conditions or ()) or row.id in gone:
             continue
-        if match is not None and cast(SmartGroup, match.declared.spec).conditions is not None:
+        if match is not None and cast(SmartGroupSpec, match.declared.spec).conditions is not None:
             continue
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normal(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
-from lmsconf.kinds.smart_group.values import Condition, ConditionRow, SmartRow
+from lmsconf.kinds.smart_group.values import ConditionRow, DeclaredCondition, SmartRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
@@ -24,7 +24,7 @@ _FINAL: Final = "final conditions"
 class Repeated(NamedTuple):
     """A condition and the number of equal ones before it, so that a set can hold a multiset."""
 
-    condition: Condition
+    condition: DeclaredCondition
     before: int
 
     def plain(self) -> Json:
@@ -69,9 +69,9 @@ def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
     return (one - other).total() <= open_theirs and (other - one).total() <= open_mine
 
 
-def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
+def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[Repeated]:
     """Conditions as a set that keeps duplicates."""
-    seen: Counter[Condition] = Counter()
+    seen: Counter[DeclaredCondition] = Counter()
     out = []
     for condition in conditions:
         out.append(Repeated(condition, seen[condition]))
@@ -79,13 +79,15 @@ def as_set(conditions: Iterable[Condition]) -> frozenset[Repeated]:
     return frozenset(out)
 
 
-def conditions_of(form: Form) -> list[Condition]:
+def conditions_of(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
     found = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
     return [one.condition for one in sorted(found, key=lambda one: (str(one.plain()), one.before))]
 
 
-def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple[Condition, ...]:
+def effective(
+    declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
+) -> tuple[DeclaredCondition, ...]:
     """The declared conditions; without a system condition, one keeps that of a live one with its field and choices."""
     kept: dict[tuple[str, frozenset[str]], list[str | None]] = {}
     # Sorted, so that which of several is kept does not depend on the order of the response.
@@ -106,23 +108,23 @@ def effective(declared: Sequence[Condition], live: Sequence[Condition]) -> tuple
     return tuple(out)
 
 
-def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[Condition, ...]:
+def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
     book, out = planning.book, []
     for condition in conditions:
         field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
         scope = choice_scope(field)
         names = frozenset(book.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
-        out.append(Condition(field, names, condition.system_condition))
+        out.append(DeclaredCondition(field, names, condition.system_condition))
     return tuple(out)
 
 
-def in_ids(planning: PlanContext, conditions: Iterable[Condition]) -> list[dict[str, object]]:
+def in_ids(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
     return [_in_ids(planning, condition) for condition in conditions]
 
 
-def _in_ids(planning: PlanContext, condition: Condition) -> dict[str, object]:
+def _in_ids(planning: PlanContext, condition: DeclaredCondition) -> dict[str, object]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     scope = choice_scope(condition.field)
     body: dict[str, object] = {"customFieldId": planning.book.ref(CUSTOM_FIELD, condition.field, Ref(at))}
@@ -133,7 +135,7 @@ def _in_ids(planning: PlanContext, condition: Condition) -> dict[str, object]:
     return body
 
 
-def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
+def named_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     """The fields and choices that conditions reference."""
     refs = set()
     for condition in conditions:
@@ -143,7 +145,7 @@ def named_refs(conditions: Iterable[Condition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def check_conditions(planning: PlanContext, declared: DesiredResource, conditions: Sequence[Condition]) -> bool:
+def check_conditions(planning: PlanContext, declared: DesiredResource, conditions: Sequence[DeclaredCondition]) -> bool:
     """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
     whole = True
     for position, condition in enumerate(conditions):
@@ -185,7 +187,9 @@ def _unknown_choice(planning: PlanContext, declared: DesiredResource, position: 
     )
 
 
-def note_likely_choices(planning: PlanContext, declared: Sequence[Condition], live: Sequence[Condition]) -> None:
+def note_likely_choices(
+    planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
+) -> None:
     """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""
     for condition in set(declared) - set(live):
         parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
@@ -200,14 +204,14 @@ def note_likely_choices(planning: PlanContext, declared: Sequence[Condition], li
                 parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
 
 
-def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[Condition]) -> None:
+def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
     """Record the conditions of a live smart group after the plan."""
-    cast("dict[str, Sequence[Condition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
+    cast("dict[str, Sequence[DeclaredCondition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
 
 
 def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
     """Record the references of live smart groups: those that stay in `kept`, those dropped and added in `shifts`."""
-    final = cast("dict[str, Sequence[Condition]]", planning.notes.get(_FINAL, {}))
+    final = cast("dict[str, Sequence[DeclaredCondition]]", planning.notes.get(_FINAL, {}))
     for row in cast("tuple[SmartRow, ...]", planning.snapshot.of(SMART_GROUP).rows):
         now = in_names(planning, row.conditions or ())
         later = () if row.id in gone else final.get(row.id, now)

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import refuse_left_out
-from lmsconf.kinds.custom_field.values import CustomField
+from lmsconf.kinds.custom_field.values import CustomFieldSpec
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAME,
@@ -51,14 +51,14 @@ from lmsconf.kinds.smart_group.conditions import (
     note_likely_choices,
     note_usage,
 )
-from lmsconf.kinds.smart_group.values import Condition, SmartGroup, SmartRow
+from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 from lmsconf.planner.matching import identify_named
 
 _CONDITION: dict[str, Json] = {
@@ -80,7 +80,7 @@ _CONDITION: dict[str, Json] = {
 }
 
 
-class SmartGroups:
+class SmartGroupKind:
     """The kind `smart_group`."""
 
     name: Final = SMART_GROUP
@@ -106,10 +106,10 @@ class SmartGroups:
     )
     absent_schema: Final = ABSENT_NAMED
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield the smart group of one manifest entry."""
         conditions = entry.body.get("conditions")
-        spec = SmartGroup(
+        spec = SmartGroupSpec(
             conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
             if conditions is not None
             else None,
@@ -117,7 +117,7 @@ class SmartGroups:
         )
         yield named(SMART_GROUP, entry, spec)
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Yield the smart group that an `absent` entry deletes."""
         yield named_absent(SMART_GROUP, entry)
 
@@ -125,16 +125,16 @@ class SmartGroups:
         self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
-        fields = {one.address: cast(CustomField, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
+        fields = {one.address: cast(CustomFieldSpec, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
         for one in declared:
-            for position, condition in enumerate(cast(SmartGroup, one.spec).conditions or ()):
+            for position, condition in enumerate(cast(SmartGroupSpec, one.spec).conditions or ()):
                 field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
                 if field is not None:
                     yield from _unknown_choices(one, position, condition, field)
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
         """The fields in its conditions, and its managers, whom the plan may create."""
-        spec = cast(SmartGroup, declared.spec)
+        spec = cast(SmartGroupSpec, declared.spec)
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *addresses(spec.managers or NOBODY)]
 
@@ -147,7 +147,7 @@ class SmartGroups:
     def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
         """Compare name, and conditions and managers where declared."""
         declared, row = match.declared, cast("SmartRow | None", match.row)
-        spec = cast(SmartGroup, declared.spec)
+        spec = cast(SmartGroupSpec, declared.spec)
         if row is None and spec.conditions is None:
             needed(planning, declared, "conditions")
             return None
@@ -293,15 +293,15 @@ class SmartGroups:
         ]
 
 
-def _condition(body: Mapping[str, Json]) -> Condition:
+def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     system = body.get("system_condition")
-    return Condition(
+    return DeclaredCondition(
         normal(str(body["field"])), frozenset(texts(body.get("choices"))), None if system is None else str(system)
     )
 
 
 def _unknown_choices(
-    one: DesiredResource, position: int, condition: Condition, field: CustomField
+    one: DesiredResource, position: int, condition: DeclaredCondition, field: CustomFieldSpec
 ) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:
@@ -326,4 +326,4 @@ def _unknown_choices(
         )
 
 
-KIND: Final = SmartGroups()
+KIND: Final = SmartGroupKind()

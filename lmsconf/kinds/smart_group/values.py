@@ -32,7 +32,7 @@ class SmartRow:
     managers: frozenset[RemoteId] | None = None
 
 
-class Condition(NamedTuple):
+class DeclaredCondition(NamedTuple):
     """A condition, by names. `system_condition` is None if undeclared."""
 
     field: str
@@ -50,10 +50,10 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SmartGroup:
+class SmartGroupSpec:
     """A declared smart group; None for an undeclared key."""
 
-    conditions: tuple[Condition, ...] | None
+    conditions: tuple[DeclaredCondition, ...] | None
     managers: People | None
 
 

@@ -41,14 +41,14 @@ from lmsconf.model.names import did_you_mean, email
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _DATE: Final = "custom_archive_date"
 
 
-class Users:
+class UserKind:
     """The kind `user`."""
 
     name: Final = USER
@@ -75,7 +75,7 @@ class Users:
     )
     absent_schema: Final = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
 
-    def parse(self, entry: Entry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
         """Yield the person of one manifest entry, and report contradictions in it."""
         only_in = entry.body.get("only_in")
         address = Address.of(USER, email(str(entry.body["email"])))
@@ -92,7 +92,7 @@ class Users:
             about=cast("Mapping[str, Json] | None", entry.body.get("about")),
         )
 
-    def parse_absent(self, entry: Entry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
         """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
         address = Address.of(USER, email(str(entry.body["email"])))
         entry.report(
@@ -252,4 +252,4 @@ def _taken(before: Form, after: Form) -> frozenset[str]:
     return frozenset(lost)
 
 
-KIND: Final = Users()
+KIND: Final = UserKind()

@@ -14,7 +14,7 @@ from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, Said
 from lmsconf.model.address import Address
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import Entry
+from lmsconf.planner.kind import ManifestEntry
 
 _FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
@@ -62,7 +62,7 @@ PROPERTIES: Final[Mapping[str, Json]] = {
 """JSON Schema of a person's keys, without those common to all kinds."""
 
 
-def parse_person(entry: Entry) -> Person:
+def parse_person(entry: ManifestEntry) -> Person:
     """Parse the entry to a Person; an invalid date is reported and becomes None."""
     body = entry.body
     return Person(
@@ -84,7 +84,7 @@ def _answer(said: Json) -> Said:
     return None if said is None else normal(str(said))
 
 
-def _applications(entry: Entry) -> People | None:
+def _applications(entry: ManifestEntry) -> People | None:
     said = entry.body.get("applications")
     if said is None:
         return None
@@ -94,7 +94,7 @@ def _applications(entry: Entry) -> People | None:
     return People(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
 
 
-def _moment(entry: Entry) -> datetime | None:
+def _moment(entry: ManifestEntry) -> datetime | None:
     said = entry.body.get(_DATE)
     if said is None:
         return None
@@ -106,7 +106,7 @@ def _moment(entry: Entry) -> datetime | None:
         return None
 
 
-def person_problems(entry: Entry, address: Address, spec: Person) -> Iterator[Problem]:
+def person_problems(entry: ManifestEntry, address: Address, spec: Person) -> Iterator[Problem]:
     """Yield contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for one in sorted(both):

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from lmsconf.kinds.manual_group.kind import ManualGroup
+from lmsconf.kinds.manual_group.kind import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.smart_group.values import SmartGroup
+from lmsconf.kinds.smart_group.values import SmartGroupSpec
 from lmsconf.kinds.user.extended import ExtendedInfo
 from lmsconf.kinds.user.rights import enough_admins
 from lmsconf.kinds.user.values import (
@@ -106,7 +106,7 @@ def read_manager_rights(
     listing: Listing, declared: Sequence[DesiredResource], workspace: str, extended: ExtendedInfo
 ) -> Listing:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
-    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroup | SmartGroup))
+    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
     if not named:
         return listing

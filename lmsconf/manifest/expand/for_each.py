@@ -37,7 +37,7 @@ _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExpandedEntry:
     """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined.
 
     copy: the index of this copy among those of the same entry.
@@ -60,19 +60,19 @@ class Writer:
         self._report = report
         self._left = COPIES
 
-    def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[Entry]:
+    def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
         """Yield the entries that one entry expands to. Raises Exhausted beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(item, source, at, within)
         else:
             yield self._entry(self._variables, item, source, at, 0)
 
-    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> Entry:
+    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> ExpandedEntry:
         told = variables.told
         body = variables.written_out(item, source, at)
-        return Entry(body, EntryPlaces(body, source, at, variables.each), variables.told == told, copy)
+        return ExpandedEntry(body, EntryPlaces(body, source, at, variables.each), variables.told == told, copy)
 
-    def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[Entry]:
+    def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
         places = EntryPlaces(item, source, at)
         wanted = self._wanted(item, places, within)
         if wanted is None:

@@ -38,7 +38,7 @@ class Exhausted(Exception):
 
 
 @dataclass(slots=True)
-class Room:
+class ExpansionLimit:
     """The remaining limits of expansion, for all files together."""
 
     characters: int = WRITTEN_OUT
@@ -63,7 +63,7 @@ class Variables:
     values: Mapping[str, Json]
     report: Callable[[Problem], None]
     each: str = ""
-    room: Room = field(default_factory=Room)
+    room: ExpansionLimit = field(default_factory=ExpansionLimit)
     told: int = 0
 
     def also(self, more: Mapping[str, Json], each: str) -> Variables:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from lmsconf.manifest.validation.messages import Finding
+from lmsconf.manifest.validation.messages import SchemaFinding
 from lmsconf.manifest.validation.schema_query import Schema, heads, keys_of, needed_keys, types_of, types_of_schema
 from lmsconf.model.values import Json
 
@@ -39,7 +39,7 @@ class Shape:
         self.schema = schema
         self._names = names
 
-    def findings(self, value: Json) -> list[Finding]:
+    def findings(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
         return [] if self._passes(value) else self._rejected(value)
 
@@ -50,7 +50,7 @@ class Shape:
             return False
         return True
 
-    def _rejected(self, value: Json) -> list[Finding]:
+    def _rejected(self, value: Json) -> list[SchemaFinding]:
         """Return jsonschema's findings, which are authoritative: the compiled validator only filters valid values."""
         from jsonschema import Draft202012Validator
 
@@ -122,7 +122,7 @@ def _for_gate(schema: Schema) -> dict[str, Json]:
     return quick
 
 
-def _findings(error: ValidationError, root: Schema) -> Iterator[Finding]:
+def _findings(error: ValidationError, root: Schema) -> Iterator[SchemaFinding]:
     """Convert one jsonschema error to findings; for a union, to the errors of the branch that was meant."""
     if error.validator not in ("oneOf", "anyOf"):
         yield _finding(error, str(error.validator), error.validator_value, root)
@@ -150,9 +150,9 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
     return typed[0] if len(typed) == 1 else None
 
 
-def _finding(error: ValidationError, keyword: str, wanted: object, root: Schema) -> Finding:
+def _finding(error: ValidationError, keyword: str, wanted: object, root: Schema) -> SchemaFinding:
     keyword = "propertyNames" if "propertyNames" in error.absolute_schema_path else keyword
-    return Finding(
+    return SchemaFinding(
         path=tuple(error.absolute_path),
         keyword=keyword,
         wanted=cast(Json, wanted),

@@ -28,7 +28,7 @@ _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class SchemaFinding:
     """One schema violation: the keyword and its value, the rejected value, its schema, and its path.
 
     among: the branches of the union that the schema is one of. needed: whether the key of the value is required.
@@ -44,7 +44,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Violation:
     """A problem before its code gets the area, and its message the prefix."""
 
     code: str
@@ -54,7 +54,7 @@ class Fault:
 
 
 def problems(
-    finding: Finding, places: EntryPlaces, *, within: str | None, area: str, address: str | None
+    finding: SchemaFinding, places: EntryPlaces, *, within: str | None, area: str, address: str | None
 ) -> Iterator[Problem]:
     """Convert a finding to problems.
 
@@ -78,17 +78,17 @@ def label(path: Trail) -> str:
     return keys or "this"
 
 
-def _unknown(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _unknown(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     known = properties(finding.schema)
     value = cast("dict[str, Json]", finding.value)
     for key in _strange(finding.value, finding.schema):
         yield _unknown_key(key, value[key], known, finding.path, places)
 
 
-def _unknown_key(key: str, value: Json, known: Mapping[str, Json], path: Trail, places: EntryPlaces) -> Fault:
+def _unknown_key(key: str, value: Json, known: Mapping[str, Json], path: Trail, places: EntryPlaces) -> Violation:
     inside = f" in {label(path)}" if path else ""
     hint = suggestions.key_hint(key, known, value) or f"Known here: {', '.join(known)}."
-    return Fault("unknown-key", f'unknown key "{shown(key)}"{inside}', hint, places.key(*path, key))
+    return Violation("unknown-key", f'unknown key "{shown(key)}"{inside}', hint, places.key(*path, key))
 
 
 def _strange(value: Json, schema: Mapping[str, Json]) -> list[str]:
@@ -102,18 +102,18 @@ def _patterned(key: str, schema: Mapping[str, Json]) -> bool:
     return any(key.startswith(pattern.removeprefix("^")) for pattern in patterns)
 
 
-def _type(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _type(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     yield _mistyped(finding, [finding.schema], places)
 
 
-def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> Fault:
+def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntryPlaces) -> Violation:
     """A value of the wrong type, with what to write instead where that can be derived."""
     value, name, where = finding.value, label(finding.path), places.at(*finding.path)
     wanted = f"{name} must be {either(_described(branches))}"
     if value is None:
         return _nothing(finding, branches, places)
     if finding.schema.get("x-secret"):
-        return Fault("type", wanted, str(finding.schema["description"]), where)
+        return Violation("type", wanted, str(finding.schema["description"]), where)
     time = suggestions.time_hint(finding.path[-1] if finding.path else None)
     if isinstance(value, dict | list | str):
         what = (
@@ -121,7 +121,7 @@ def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> 
             if isinstance(value, str)
             else f"it is {_sort(value)}"
         )
-        return Fault(
+        return Violation(
             "type",
             f"{wanted}, and {what}",
             (time if isinstance(value, dict) else None) or suggestions.instead(value, branches),
@@ -129,7 +129,7 @@ def _mistyped(finding: Finding, branches: list[Schema], places: EntryPlaces) -> 
         )
     word = shown(places.written(*finding.path))
     hint = time or _in_quotes(word, branches) or suggestions.instead(value, branches, word)
-    return Fault("type", f"{wanted}, and {word} is {_sort(value)}", hint, where)
+    return Violation("type", f"{wanted}, and {word} is {_sort(value)}", hint, where)
 
 
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
@@ -142,7 +142,7 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     return f'Write "{word}" with the quotes.'
 
 
-def _nothing(finding: Finding, branches: list[Schema], places: EntryPlaces) -> Fault:
+def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntryPlaces) -> Violation:
     """Null, or no value after the colon, where null is not accepted."""
     where, name = places.at(*finding.path), label(finding.path)
     word = shown(places.written(*finding.path))
@@ -162,10 +162,10 @@ def _nothing(finding: Finding, branches: list[Schema], places: EntryPlaces) -> F
         hint = f'Leave the key out not to manage it; "{key}: []" means {nobody}.'
     else:
         hint = f"Give it a value{_or_none(finding)}"
-    return Fault("null", f"{name} has no value", hint, where)
+    return Violation("null", f"{name} has no value", hint, where)
 
 
-def _or_none(finding: Finding) -> str:
+def _or_none(finding: SchemaFinding) -> str:
     """Return the end of a hint: that the key may be left out, if it is optional."""
     return "." if finding.needed else ", or leave the key out."
 
@@ -175,13 +175,13 @@ def _filled(schema: Mapping[str, Json]) -> bool:
     return bool(schema.get("minItems")) or any(_filled(branch) for branch in branches_of(schema))
 
 
-def _union_fault(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _union_fault(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     """A value for which no branch of a union is certain: a type that none has, or keys of no or several branches."""
     branches = cast("list[Schema]", finding.wanted)
     if all(set(branch) == {"required"} for branch in branches):
         keys = either([heads(branch)[0] for branch in branches])
         hint = _one_of(heads(branches[0])[0], properties(finding.schema))
-        yield Fault("missing", f"{label(finding.path)} needs {keys}", hint, places.at(*finding.path))
+        yield Violation("missing", f"{label(finding.path)} needs {keys}", hint, places.at(*finding.path))
         return
     if not isinstance(finding.value, dict) or not any("object" in types_of_schema(branch) for branch in branches):
         yield _mistyped(finding, branches, places)
@@ -189,7 +189,7 @@ def _union_fault(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     yield from _unmeant(branches, finding, places)
 
 
-def _unmeant(branches: list[Schema], finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     """A mapping whose keys fit no branch of a union, or several."""
     value = cast("dict[str, Json]", finding.value)
     mappings = [branch for branch in branches if "properties" in branch]
@@ -205,10 +205,10 @@ def _unmeant(branches: list[Schema], finding: Finding, places: EntryPlaces) -> I
         where, hint = places.key(*finding.path, both[1]), "Keep one of them."
         if finding.path and isinstance(finding.path[-1], int):
             hint = "Write one item for each."
-        yield Fault("together", f"{' and '.join(both)} cannot stand in one mapping", hint, where)
+        yield Violation("together", f"{' and '.join(both)} cannot stand in one mapping", hint, where)
     else:
         hint = _one_of(telling[0], known)
-        yield Fault("missing", f"{label(finding.path)} needs {either(telling)}", hint, places.at(*finding.path))
+        yield Violation("missing", f"{label(finding.path)} needs {either(telling)}", hint, places.at(*finding.path))
 
 
 def _one_of(key: str, known: Mapping[str, Json]) -> str:
@@ -217,17 +217,17 @@ def _one_of(key: str, known: Mapping[str, Json]) -> str:
     return f"Write one of them, such as {key}: {'[…]' if is_list else '…'}."
 
 
-def _missing(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _missing(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     known = properties(finding.schema)
     for key in cast("list[str]", finding.wanted):
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {label(finding.path)}" if finding.path else ""
             about = cast("Mapping[str, Json]", known.get(key, {})).get("description")
             hint = str(about) if about else f"Write {key}: …."
-            yield Fault("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+            yield Violation("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
 
 
-def _choice(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _choice(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     values = finding.wanted if isinstance(finding.wanted, list) else [finding.wanted]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
         yield _mistyped(finding, [finding.schema], places)
@@ -238,7 +238,7 @@ def _choice(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
     others = [branch for branch in finding.among if branch is not finding.schema]
     near = suggestions.choice_hint(finding.value, known) if isinstance(finding.value, str) else None
     wanted = either(known if near else [*known, *(word for word in _described(others) if word not in known)])
-    yield Fault(
+    yield Violation(
         "value",
         f"{label(finding.path)} must be {wanted}, and is {told}",
         near or _of_choice(finding, others),
@@ -254,7 +254,7 @@ def _only_true(key: Json) -> str:
     return f"Take {key} out: it cannot be false. Only if {key} is what you mean, write true."
 
 
-def _of_choice(finding: Finding, others: list[Schema]) -> str | None:
+def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
     if finding.keyword == "const" and finding.wanted is True and finding.path:
         return _only_true(finding.path[-1])
     if not isinstance(finding.value, str) or not others:
@@ -263,37 +263,37 @@ def _of_choice(finding: Finding, others: list[Schema]) -> str | None:
     return f"Write {either(found)}." if found else suggestions.way_out({"oneOf": cast(Json, finding.among)})
 
 
-def _empty(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _empty(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     what = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
     hint = "Fill it, or take the item out." if is_item else f"Fill it{_or_none(finding)}"
-    yield Fault("empty", f"{label(finding.path)} is an empty {what}", hint, places.at(*finding.path))
+    yield Violation("empty", f"{label(finding.path)} is an empty {what}", hint, places.at(*finding.path))
 
 
-def _long(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _long(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     found = len(str(finding.value))
     message = f"{label(finding.path)} may have {finding.wanted} characters, and has {found:,}"
-    yield Fault("too-long", message, "Write a shorter one.", places.at(*finding.path))
+    yield Violation("too-long", message, "Write a shorter one.", places.at(*finding.path))
 
 
-def _no_name(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _no_name(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     yield _unfit(finding.value, label(finding.path), places.at(*finding.path))
 
 
-def _no_key(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _no_key(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     yield _unfit(finding.value, f"a key of {label(finding.path)}", places.key(*finding.path, str(finding.value)))
 
 
-def _unfit(value: Json, name: str, where: SourceLocation) -> Fault:
+def _unfit(value: Json, name: str, where: SourceLocation) -> Violation:
     """A text that cannot be a name, since it has a tab or a line break."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
     one = json.dumps(shown(" ".join(words)), ensure_ascii=False)
     hint = f"Write it in one line: {one}." if words else "Write the name, or take it out."
-    return Fault("character", f"{name} holds {held}", hint, where)
+    return Violation("character", f"{name} holds {held}", hint, where)
 
 
-def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _pattern(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     value = finding.value
     told = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
     hint = (
@@ -302,10 +302,10 @@ def _pattern(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
         or finding.schema.get("description")
     )
     message = f"{label(finding.path)} cannot be {told}"
-    yield Fault("value", message, str(hint) if hint else None, places.at(*finding.path))
+    yield Violation("value", message, str(hint) if hint else None, places.at(*finding.path))
 
 
-def _several(finding: Finding) -> str | None:
+def _several(finding: SchemaFinding) -> str | None:
     """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
@@ -314,14 +314,14 @@ def _several(finding: Finding) -> str | None:
     return f"Put a comma between them: {', '.join(items)}."
 
 
-def _bound(finding: Finding, places: EntryPlaces) -> Iterator[Fault]:
+def _bound(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     side = "at least" if finding.keyword == "minimum" else "at most"
     message = f"{label(finding.path)} must be {side} {finding.wanted}, and is {finding.value}"
     hint = finding.schema.get("description")
-    yield Fault("value", message, str(hint) if hint else None, places.at(*finding.path))
+    yield Violation("value", message, str(hint) if hint else None, places.at(*finding.path))
 
 
-_WORDINGS: Final[dict[str, Callable[[Finding, EntryPlaces], Iterator[Fault]]]] = {
+_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntryPlaces], Iterator[Violation]]]] = {
     "additionalProperties": _unknown,
     "type": _type,
     "union": _union_fault,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmsconf.model.drift import Drift, Finding, State
+from lmsconf.model.drift import Drift, DriftFinding, DriftState
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.change_summary import differs, kinds, present, ways_out, worst_first
 from lmsconf.render.html.page import Child, tag
-from lmsconf.render.html.parts import Group, Row, cards, diff, facts, named, news, note, rows
+from lmsconf.render.html.parts import Row, SectionGroup, cards, diff, facts, named, news, note, rows
 from lmsconf.render.html.plan import header, sections_page
 
-_STATES = {state.value: drift_words.COUNTED[state].capitalize() for state in State}
+_STATES = {state.value: drift_words.COUNTED[state].capitalize() for state in DriftState}
 _COLOURS = {
-    State.CHANGED: "update",
-    State.MISSING: "delete",
-    State.RENAMED: "update",
-    State.UNDECLARED: "replace",
-    State.UNMANAGED: "create",
+    DriftState.CHANGED: "update",
+    DriftState.MISSING: "delete",
+    DriftState.RENAMED: "update",
+    DriftState.UNDECLARED: "replace",
+    DriftState.UNMANAGED: "create",
 }
 
 
@@ -44,23 +44,23 @@ def drift_html(drift: Drift) -> str:
 
 def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
     """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
-    for state in State:
-        if state is State.UNMANAGED and not drift.counts_unmanaged:
+    for state in DriftState:
+        if state is DriftState.UNMANAGED and not drift.counts_unmanaged:
             yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
         else:
             yield _COLOURS[state], drift.count(state), drift_words.COUNTED[state]
 
 
-def _groups(drift: Drift) -> Iterator[Group]:
+def _groups(drift: Drift) -> Iterator[SectionGroup]:
     numbered = list(enumerate(drift.findings, 1))
-    for state in State:
+    for state in DriftState:
         found = [(number, finding) for number, finding in numbered if finding.state is state]
         if found:
             heading = f"{_STATES[state.value]}: {kinds(finding for _, finding in found)}"
-            yield Group(heading, [_row(number, finding) for number, finding in found])
+            yield SectionGroup(heading, [_row(number, finding) for number, finding in found])
 
 
-def _row(number: int, finding: Finding) -> Row:
+def _row(number: int, finding: DriftFinding) -> Row:
     return Row(
         anchor=f"finding-{number}",
         address=finding.address,
@@ -79,7 +79,7 @@ def _row(number: int, finding: Finding) -> Row:
     )
 
 
-def _legend(finding: Finding) -> Child:
+def _legend(finding: DriftFinding) -> Child:
     if not finding.fields:
         return None
     return tag("p", "− as the manifests say, + as the workspace has it", class_="soft")  # noqa: RUF001  # as wide as +

@@ -32,7 +32,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SectionGroup:
     """Rows under a heading."""
 
     heading: str
@@ -58,7 +58,7 @@ def contents(sections: Iterable[tuple[str, str]]) -> Markup:
     return tag("nav", tag("ul", items), aria_label="On this page")
 
 
-def rows(groups: Sequence[Group], states: Mapping[str, str], *, word: str) -> Markup:
+def rows(groups: Sequence[SectionGroup], states: Mapping[str, str], *, word: str) -> Markup:
     """Render rows in groups, with search and filters. states: state → label. word: the noun for a row's state."""
     every = [row for group in groups for row in group.rows]
     return join(
@@ -102,7 +102,7 @@ def _file(row: Row) -> str:
     return row.source.file if row.source else ""
 
 
-def _group(group: Group) -> Markup:
+def _group(group: SectionGroup) -> Markup:
     return tag(
         "div",
         tag("h3", group.heading),

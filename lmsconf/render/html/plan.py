@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import ApplyReport, Change, Outcome, Plan, Status
+from lmsconf.model.values import Change, Plan
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, removals, taken, worst_first
 from lmsconf.render.html.calls import ACTIONS, call_list, calls_of, graph
 from lmsconf.render.html.page import Child, Markup, join, page, tag
 from lmsconf.render.html.parts import (
-    Group,
     Row,
+    SectionGroup,
     cards,
     change_body,
     change_row,
@@ -142,7 +143,9 @@ def _changes(plan: Plan) -> Child:
         return tag("p", phrases.closing(plan))
     anchors, calls = _anchors(plan.changes), calls_of(plan)
     groups = [
-        Group(_heading(risk, group), [change_row(anchors[at := str(one.address)], one, calls.get(at)) for one in group])
+        SectionGroup(
+            _heading(risk, group), [change_row(anchors[at := str(one.address)], one, calls.get(at)) for one in group]
+        )
         for risk, group in by_risk(plan.changes).items()
     ]
     return rows(groups, ACTIONS, word="action")
@@ -193,13 +196,13 @@ _STATUSES = {
 _SIGNS = {Status.DONE: "✓", Status.FAILED: "✗", Status.BLOCKED: "–", Status.NOT_ATTEMPTED: "…"}  # noqa: RUF001  # a dash
 
 
-def _outcomes(report: ApplyReport) -> Iterator[Group]:
+def _outcomes(report: ApplyReport) -> Iterator[SectionGroup]:
     """Group the calls by status, failures first."""
     numbered = list(enumerate(report.outcomes, 1))
     for status, label in _STATUSES.items():
         found = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
         if found:
-            yield Group(f"{label}: {phrases.count(len(found), 'API call')}", found)
+            yield SectionGroup(f"{label}: {phrases.count(len(found), 'API call')}", found)
 
 
 def _outcome(number: int, outcome: Outcome) -> Row:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from lmsconf.model.drift import Coverage, Drift, Finding, Ignored, State
+from lmsconf.model.drift import Coverage, Drift, DriftFinding, DriftState, Ignored
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.change_summary import differs, kinds, ways_out, worst_first
 from lmsconf.render.escape import code, fence, md
-from lmsconf.render.markdown.parts import NAME_SIZE, Entry, Section, diff, fold, place, row, summary, within
+from lmsconf.render.markdown.parts import NAME_SIZE, Section, SummaryRow, diff, fold, place, row, summary, within
 from lmsconf.render.markdown.plan import (
     first_line,
     fitted,
@@ -60,15 +60,15 @@ def _covered(one: Coverage) -> str:
 
 
 def _findings(drift: Drift, limit: SizeLimit) -> Iterator[Section]:
-    for state in State:
+    for state in DriftState:
         found = [finding for finding in drift.findings if finding.state is state]
         heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(found)}"
         yield from section_of(heading, [_entry(finding, limit) for finding in found])
 
 
-def _entry(finding: Finding, limit: SizeLimit) -> Entry:
+def _entry(finding: DriftFinding, limit: SizeLimit) -> SummaryRow:
     whole = partial(_finding, finding, limit)
-    return Entry(
+    return SummaryRow(
         phrases.noun(finding.address.kind),
         (
             lambda: row(_headline(finding), differs(finding), finding.source),
@@ -78,18 +78,18 @@ def _entry(finding: Finding, limit: SizeLimit) -> Entry:
     )
 
 
-def _headline(finding: Finding) -> str:
+def _headline(finding: DriftFinding) -> str:
     return f"{within(phrases.title(finding.address), code)} {drift_words.IS[finding.state]}"
 
 
-def _finding(finding: Finding, limit: SizeLimit, most: int | None) -> str:
+def _finding(finding: DriftFinding, limit: SizeLimit, most: int | None) -> str:
     body = "\n\n".join(filter(None, _body(finding, most)))
     if not limit.folds:
         return f"\n{_headline(finding)}\n\n{body}\n"
     return fold(summary(drift_words.SIGNS[finding.state], finding.address, differs(finding)), f"{body}\n")
 
 
-def _body(finding: Finding, most: int | None) -> Iterator[str]:
+def _body(finding: DriftFinding, most: int | None) -> Iterator[str]:
     yield " · ".join(filter(None, (drift_words.IS[finding.state].capitalize(), place(finding.source))))
     yield "".join(f"- {md(line or phrases.NOTHING)}\n" for line in drift_words.why(finding))
     yield diff(differs(finding), most)
@@ -97,11 +97,11 @@ def _body(finding: Finding, most: int | None) -> Iterator[str]:
     yield fence("\n".join(ways), "sh") if ways else ""
 
 
-def _to_come(finding: Finding) -> Entry:
+def _to_come(finding: DriftFinding) -> SummaryRow:
     noun = phrases.noun(finding.address.kind)
-    return Entry(noun, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
+    return SummaryRow(noun, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
 
 
-def _ignored(one: Ignored) -> Entry:
+def _ignored(one: Ignored) -> SummaryRow:
     noun = phrases.noun(one.finding.address.kind)
-    return Entry(noun, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))
+    return SummaryRow(noun, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))

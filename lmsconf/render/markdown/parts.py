@@ -27,7 +27,7 @@ _BLANKS = re.compile(r"\n{3,}")  # code blocks are not affected: each of their l
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SummaryRow:
     """One item of a section. noun: how it is counted if omitted. rungs: its texts, shortest first."""
 
     noun: str
@@ -39,7 +39,7 @@ class Section:
     """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
 
     heading: str
-    entries: Sequence[Entry]
+    entries: Sequence[SummaryRow]
     folded: bool = False
 
 
@@ -58,7 +58,7 @@ def _section(section: Section, texts: Sequence[str | None]) -> str:
     return _framed(section, "".join(text for text in texts if text is not None), hidden)
 
 
-def _nouns(entries: Iterable[Entry]) -> Counter[str]:
+def _nouns(entries: Iterable[SummaryRow]) -> Counter[str]:
     return Counter(entry.noun for entry in entries)
 
 
@@ -90,10 +90,10 @@ def within(text: str, escape: Callable[[str], str], most: int = NAME_SIZE) -> st
     return escaped
 
 
-def change_entry(change: Change, *, folds: bool) -> Entry:
+def change_entry(change: Change, *, folds: bool) -> SummaryRow:
     """Return the entry of a change: as a row, with the first items of its lists, in full."""
     details = partial(_change, change, folds=folds)
-    return Entry(
+    return SummaryRow(
         phrases.noun(change.address.kind),
         (lambda: _row(change), lambda: details(most=phrases.FIRST_ITEMS), lambda: details(most=None)),
     )
@@ -183,9 +183,9 @@ def _line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def problem_entry(problem: Problem) -> Entry:
+def problem_entry(problem: Problem) -> SummaryRow:
     """Return the entry of a problem: truncated in one row, and in full with its hint."""
-    return Entry(
+    return SummaryRow(
         problem.severity.value,
         (lambda: problem_text(problem, short=True), lambda: problem_text(problem)),
     )
@@ -205,12 +205,12 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
     return "\n  ".join([line, *hint]) + "\n"
 
 
-def let_go_entry(one: Abandoned) -> Entry:
+def let_go_entry(one: Abandoned) -> SummaryRow:
     """Return the entry of a resource that only the base declares, with the manifest line that would delete it."""
     noun, title = phrases.noun(one.address.kind), within(phrases.title(one.address), code)
-    return Entry(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
+    return SummaryRow(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
 
 
-def address_entry(address: Address) -> Entry:
+def address_entry(address: Address) -> SummaryRow:
     """Return an entry with the title of a resource."""
-    return Entry(phrases.noun(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))
+    return SummaryRow(phrases.noun(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))

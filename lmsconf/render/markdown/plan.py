@@ -8,15 +8,16 @@ from urllib.parse import quote
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.blockers import Blocker, blockers, consent_command
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Action, ApplyReport, Change, Outcome, Plan, Status, Unmanaged
+from lmsconf.model.values import Action, Change, Plan, Unmanaged
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, taken, tally, worst_first
 from lmsconf.render.escape import code, fence, md
 from lmsconf.render.markdown.parts import (
     NAME_SIZE,
-    Entry,
     Section,
+    SummaryRow,
     address_entry,
     change_entry,
     let_go_entry,
@@ -173,7 +174,7 @@ def _number(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def section_of(heading: str, entries: Iterable[Entry], *, folded: bool = False) -> Iterator[Section]:
+def section_of(heading: str, entries: Iterable[SummaryRow], *, folded: bool = False) -> Iterator[Section]:
     found = tuple(entries)
     if found:
         yield Section(heading, found, folded)
@@ -244,14 +245,14 @@ def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
         yield from section_of(heading, map(_outcome, outcomes), folded=limit.folds and status is not Status.FAILED)
 
 
-def _outcome(outcome: Outcome) -> Entry:
+def _outcome(outcome: Outcome) -> SummaryRow:
     def row(*more: str | None) -> str:
         head = f"- {within(phrases.title(outcome.address), code)} ({within(phrases.call(outcome), md)})"
         lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
         return "\n  ".join([head, *map(md, lines)]) + "\n"
 
-    return Entry("API call", (row, lambda: row(outcome.reason, outcome.hint)))
+    return SummaryRow("API call", (row, lambda: row(outcome.reason, outcome.hint)))
 
 
-def _noted(pair: tuple[str, str]) -> Entry:
-    return Entry("note", (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))
+def _noted(pair: tuple[str, str]) -> SummaryRow:
+    return SummaryRow("note", (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))

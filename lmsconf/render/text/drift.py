@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmsconf.model.drift import Drift, FieldDrift, Finding
+from lmsconf.model.drift import Drift, DriftFinding, FieldDrift
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.blocks import item_lines, listed, page, problem_lines
 from lmsconf.render.escape import safe
@@ -27,7 +27,7 @@ def drift_text(drift: Drift, *, color: bool = False) -> str:
     )
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: DriftFinding) -> Iterator[str]:
     yield safe(f"  {drift_words.SIGNS[finding.state]} {drift_words.headline(finding)}")
     if finding.source is not None:
         yield safe(f"      {finding.source}")

@@ -9,8 +9,9 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
+from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import ApplyReport, Outcome, Plan, Status
+from lmsconf.model.values import Plan
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.blocks import change_lines, listed, page, paragraph, problem_lines
 from lmsconf.render.escape import safe
