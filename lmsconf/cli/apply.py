@@ -25,8 +25,6 @@ from lmsconf.errors import ExitCode, UsageError
 from lmsconf.model.scope import Verify
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lmsconf.apply.applier import Applier
     from lmsconf.apply.sequence import Progress
     from lmsconf.model.values import Plan
@@ -77,12 +75,12 @@ def apply(
     """
     from lmsconf.apply.sequence import ApplyOptions, PlanSource
     from lmsconf.apply.sequence import apply as apply_safely
-    from lmsconf.cli.applying import ApplyScreen, ask, finish
+    from lmsconf.cli.applying import ApplyScreen, ask, finish, key_values
     from lmsconf.documents.plan_file import loads
     from lmsconf.model.policy import consents
     from lmsconf.support.atomic_files import read_text
 
-    consented, noted = consents(allow), _meta(meta)
+    consented, noted = consents(allow), key_values(meta)
     if planfile is not None and (only or excluded or additive):
         raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
     asks = planfile is None and not auto_approve and digest is None
@@ -110,14 +108,3 @@ def apply(
     screen = ApplyScreen(output, shows_plan=planfile is None)
     report, journalled = apply_safely(settings, PlanSource(get=plan, saved=planfile is not None), options, screen)
     return finish(output, report, journalled=journalled)
-
-
-def _meta(pairs: Sequence[str]) -> dict[str, str]:
-    """Parse `k=v` pairs. Raises UsageError."""
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--meta {pair}: that is no key and value", hint="Write --meta commit=4f1d2a.")
-        found[key] = value
-    return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lmsconf.apply.sequence import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, phrases
@@ -81,3 +81,14 @@ def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> 
         message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
         hint="Call by call, its journal has it: lmsconf runs latest" if journalled else lost.hint,
     )
+
+
+def key_values(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse `k=v` pairs. Raises UsageError."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--meta {pair}: that is no key and value", hint="Write --meta commit=4f1d2a.")
+        found[key] = value
+    return found
