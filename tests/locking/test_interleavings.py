@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from extent import of_today
+from extent import WHOLE, of_today
 
 from lmsconf.workspace.reader import read_manifests
 
@@ -25,7 +25,8 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
     settings = project(tmp_path, MANIFEST)
     manifests = read_manifests(settings)
     done = 0
-    seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))
+    # An order takes a twentieth of a second, so every day plays a tenth of this commit's tenth.
+    seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))[:: 1 if WHOLE else 10]
     for seed in seeds:
         found = race(settings, manifests, seed, locked=True)
         assert set(found.names) <= set(WANTED), (seed, found)
@@ -33,7 +34,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
         assert set(found.ends) <= ENDS, (seed, found)
         assert (found.names == WANTED) == ("done" in found.ends), (seed, found)
         done += "done" in found.ends
-    assert done > len(seeds) / 4
+    assert done > len(seeds) / 4 or len(seeds) < 10
 
 
 def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
