@@ -235,6 +235,7 @@ DAILY = ("a billion people", "numbers", "endless members", "a packed bomb")
 """The few that are tried every day: each is a process of its own."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in NASTY]
 )
