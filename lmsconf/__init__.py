@@ -1,7 +1,7 @@
 """lmsconf: configuration as code for a learning platform's workspace.
 
 From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`, `export` and `snapshot`, as safe as the
-command line; `api.Service` speaks the API alone. Who may import whom stands in `tests/rules/test_imports.py`.
+command line; `api.Service` speaks the API alone. `tests/rules/test_imports.py` holds the import table.
 
     errors       exception tree, Problem, SourceLocation, ExitCode
     support      atomic files, redaction, package data, URL rules, hardened git
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from lmsconf.apply.library import Project
+    from lmsconf.apply.project import Project
 
 __version__ = "0.1.0"
 
@@ -44,6 +44,6 @@ def open(
     of this process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that
     does not exist.
     """
-    from lmsconf.apply.library import open_project
+    from lmsconf.apply.project import open_project
 
     return open_project(path, workspace=workspace, environ=environ)

@@ -16,7 +16,7 @@ from lmsconf.errors import ExitCode
 def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCode:
     """Show the dependency graph.
 
-    Content points to whom it is assigned to, thick where it must be taken; smart groups point to the fields that they
+    Content points to its audience, with a thick line where it is mandatory; smart groups point to the fields that they
     ask for. What no manifest declares is dashed. The workspace is not looked at.
     """
     from lmsconf.errors import ProblemsFound

@@ -192,7 +192,7 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
 def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
     """Return the reason why no manifest can refer to the audience; None if one can."""
     if audience is None:
-        return "whom it is for cannot be told"
+        return "its audience is unknown"
     if audience == EVERYONE:
         return None
     if audience.kind == USER:

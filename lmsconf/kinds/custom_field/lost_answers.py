@@ -178,7 +178,7 @@ def _keys(field: FieldRow) -> frozenset[str]:
 
 
 def _answering(planning: PlanContext, people: MatchResult, loss: Loss) -> frozenset[RemoteId]:
-    """The ids of people to whom the plan gives an answer to a field that is not deleted."""
+    """The ids of people who get an answer from the plan, to a field that is not deleted."""
     if loss.choices is None:
         return frozenset()
     return frozenset(

@@ -93,7 +93,7 @@ class ManualGroupKind:
         return iter(())
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """Its members and managers, whom the plan may create."""
+        """Its members and managers; the plan may create them."""
         return [one for _, people in _lists(cast(ManualGroupSpec, declared.spec)) for one in addresses(people)]
 
     def identify(

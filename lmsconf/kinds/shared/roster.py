@@ -22,7 +22,7 @@ class Directory:
     """All people of a workspace, indexed as they will be after the plan.
 
     by_email: normalized e-mail → row.
-    emails: id → normalized e-mail, only of people whom their e-mail identifies.
+    emails: id → normalized e-mail, only where one person has that e-mail.
     ids: all ids.
     archived: e-mails of archived people.
     twice: ambiguous e-mail → the ids of the active people who share it.
@@ -201,7 +201,7 @@ def note_unknown(planning: PlanContext, declared: DesiredResource, key: str, ids
     for id in roster(planning).unknown(ids):
         planning.problem(
             "person/unexplained",
-            f"{declared.address}: {key} hold user id {id}, whom no list of people shows; it is left as it is",
+            f"{declared.address}: {key} hold user id {id}, which no list of people contains; it is left as it is",
             at=declared.places.at(key),
             address=declared.address,
             severity=Severity.NOTE,

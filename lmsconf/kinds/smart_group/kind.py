@@ -133,7 +133,7 @@ class SmartGroupKind:
                     yield from _unknown_choices(one, position, condition, field)
 
     def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """The fields in its conditions, and its managers, whom the plan may create."""
+        """The fields in its conditions, and its managers; the plan may create them."""
         spec = cast(SmartGroupSpec, declared.spec)
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *addresses(spec.managers or NOBODY)]

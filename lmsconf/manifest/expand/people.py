@@ -282,10 +282,12 @@ def _column(table: _Table, name: str, where: SourceLocation) -> int:
 
 def _nobody(table: _Table, said: Map, where: SourceLocation) -> Problem:
     asked = cast("Mapping[str, Json]", said.get("where", {}))
-    whom = f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
+    filter_text = (
+        f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
+    )
     return Problem(
         code="people/nobody",
-        message=f"there is no address{whom}, so {where} would mean nobody",
+        message=f"there is no address{given}, so {where} would mean nobody",
         hint="`allow_empty: true` says that this may be.",
         source=SourceLocation(table.sheet.path, table.header),
     )
