@@ -206,8 +206,8 @@ class _Matching(Generic[L]):
         self._problem(
             index,
             "identity/previously-done",
-            f"{claim.label}: the rename is applied; remove `previously`",
-            "You can delete `previously`.",
+            f"{claim.label}: the rename is applied",
+            "Remove `previously`.",
             Severity.NOTE,
         )
 

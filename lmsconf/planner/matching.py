@@ -241,8 +241,8 @@ def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = N
         return
     planning.problem(
         "absent/nothing-to-do",
-        f"{one.address}: nothing of that name is live; remove the entry under `absent`",
-        hint="You can delete the entry.",
+        f"{one.address}: nothing of that name is live",
+        hint="Remove the entry under `absent`.",
         at=one.source,
         address=one.address,
         severity=Severity.NOTE,

@@ -65,7 +65,7 @@ def test_what_may_be_there_is_not_said_to_be_gone(open_desk: Open) -> None:
     assert "whether it is gone is not known" in out + desk.err
     desk.stranger.garble = lambda _, value: value
     desk.applies()
-    assert "remove the entry under `absent`" in desk.run("plan")[1]
+    assert "Remove the entry under `absent`" in desk.run("plan")[1]
 
 
 def test_a_field_in_use_by_answers_is_an_error_of_that_field(open_desk: Open) -> None:

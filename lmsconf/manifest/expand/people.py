@@ -282,9 +282,8 @@ def _column(table: _Table, name: str, where: SourceLocation) -> int:
 
 def _nobody(table: _Table, said: Map, where: SourceLocation) -> Problem:
     asked = cast("Mapping[str, Json]", said.get("where", {}))
-    filter_text = (
-        f" with {', '.join(f'{name} = {shown(str(value))}' for name, value in asked.items())}" if asked else ""
-    )
+    columns = ", ".join(f"{name} = {shown(str(value))}" for name, value in asked.items())
+    given = f" with {columns}" if asked else ""
     return Problem(
         code="people/nobody",
         message=f"there is no address{given}, so {where} would mean nobody",
