@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.terms import filled, filled_body
 from lmsconf.model.address import Ref
 from lmsconf.model.names import email, normal
 from lmsconf.model.values import Call, Json, Plan
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -50,7 +50,7 @@ class CallExecutor:
     def __init__(
         self,
         crew: WorkerPool,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, AnyKind],
         settling: AmbiguousWriteResolver,
         *,
         grants: frozenset[str] = frozenset(),

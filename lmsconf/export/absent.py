@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.kinds.content_target.values import Assignment, audience_form
 from lmsconf.manifest.edit.yaml_text import inline
 from lmsconf.model.values import DesiredResource, Json, pin_in
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 
-def absent_line(kind: Kind, one: DesiredResource, workspace: str) -> str:
+def absent_line(kind: AnyKind, one: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     spec = one.spec
     if isinstance(spec, Assignment):

@@ -13,7 +13,7 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Drift, DriftFinding, DriftState
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 Read = Callable[[Mapping[str, bytes]], Manifests]
@@ -30,7 +30,7 @@ class DriftedProject:
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, AnyKind]
     read: Read
     look: Look
 

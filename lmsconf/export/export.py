@@ -19,7 +19,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Json, Plan
 from lmsconf.planner.context import Terms
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests, make_plan
 
 USUAL = tuple(kind for kind in SECTIONS if kind != USER)
@@ -47,7 +47,7 @@ class Export:
 
 def export(
     snapshot: Snapshot,
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, AnyKind],
     policy: Policy,
     terms: Terms,
     *,
@@ -123,7 +123,7 @@ def _notes(said: Iterable[Saying]) -> Iterator[Problem]:
 
 def _unread(said: Iterable[Saying], snapshot: Snapshot) -> Iterator[Problem]:
     """Note people whose language or applications are unknown: only the response for a single user contains them."""
-    people = {str(row.id): row for row in cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)}
+    people = {str(row.id): row for row in snapshot.rows(PersonRow)}
     lacking = [one for one in said if one.address.kind == USER and None in _single(people[one.id])]
     if lacking:
         who = "1 person" if len(lacking) == 1 else f"{len(lacking):,} people"

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
 from lmsconf.model.names import look
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 Item = TypeVar("Item", Saying, Unsaid)
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 20
 
 
 def files(
-    sayings: Iterable[Saying], unsaid: Iterable[Unsaid], kinds: Mapping[str, Kind], workspace: str
+    sayings: Iterable[Saying], unsaid: Iterable[Unsaid], kinds: Mapping[str, AnyKind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     found: dict[str, str] = {}

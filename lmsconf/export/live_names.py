@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.kinds.shared.roster import Directory, roster
@@ -16,7 +16,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner.context import PlanContext, Terms
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 _NAMED: Final = (CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
@@ -33,13 +33,13 @@ class PeopleSaid:
 class LiveNames:
     """A live workspace. `planning` resolves its names and people, with nothing declared."""
 
-    def __init__(self, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms) -> None:
+    def __init__(self, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms) -> None:
         plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
         self.planning = PlanContext(snapshot, plain, terms, lambda _: True)
         self.snapshot, self.timezone = snapshot, policy.timezone
         self.owns_assignments = bool(policy.ownership.get(CONTENT_TARGET))
         for each in kinds.values():
-            each.identify(self.planning, (), ())
+            each.match(self.planning, (), ())
         self._looks = {kind: Counter(look(row.name) for row in self.rows(kind)) for kind in _NAMED}
         self._names = {kind: Counter(normal(row.name) for row in self.rows(kind)) for kind in _NAMED}
         self._first: dict[tuple[str, str], str] = {}
@@ -123,7 +123,7 @@ class Spoken:
 
 
 def spoken_of(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, terms: Terms
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms
 ) -> Spoken:
     """Return the live rows that manifests declare or delete, under whatever name.
 
@@ -137,7 +137,7 @@ def spoken_of(
     for name, kind in kinds.items():
         mine = [one for one in here if one.address.kind == name]
         away = [one for one in gone if one.address.kind == name]
-        found = kind.identify(planning, mine, away)
+        found = kind.match(planning, mine, away)
         ids[name].update(match.row.id for match in found.matches if match.row is not None)
         ids[name].update(one.row.id for one in found.gone if one.absent is not None or one.with_ is not None)
     said = frozenset([one.address for one in here] + [one.address for one in gone])
@@ -146,5 +146,5 @@ def spoken_of(
     return Spoken({kind: frozenset(found) for kind, found in ids.items()}, said, others)
 
 
-def _is_here(one: DesiredResource | DeleteEntry, policy: Policy) -> bool:
+def _is_here(one: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
     return one.applies_in(policy.workspace)

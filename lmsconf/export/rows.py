@@ -60,7 +60,7 @@ Said = Iterator["Saying | Unsaid"]
 
 def custom_fields(live: LiveNames) -> Said:
     """Yield every custom field, with its choices in live order."""
-    for row in cast("tuple[FieldRow, ...]", live.rows(CUSTOM_FIELD)):
+    for row in live.snapshot.rows(FieldRow):
         body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
         notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
         if row.choices:
@@ -79,7 +79,7 @@ def custom_fields(live: LiveNames) -> Said:
 
 def groups(live: LiveNames) -> Said:
     """Yield every manual group with its members, and managers if there are any."""
-    for row in cast("tuple[GroupRow, ...]", live.rows(GROUP)):
+    for row in live.snapshot.rows(GroupRow):
         body, notes = dict[str, Json](), list[str]()
         for key in LISTS:
             _people(live, getattr(row, key), key, body, notes)
@@ -88,7 +88,7 @@ def groups(live: LiveNames) -> Said:
 
 def smart_groups(live: LiveNames) -> Said:
     """Yield every smart group with its conditions, and managers if there are any."""
-    for row in cast("tuple[SmartRow, ...]", live.rows(SMART_GROUP)):
+    for row in live.snapshot.rows(SmartRow):
         body, notes = dict[str, Json](), list[str]()
         if row.conditions is not None:
             body["conditions"] = [one.plain() for one in in_names(live.planning, row.conditions)]
@@ -98,8 +98,8 @@ def smart_groups(live: LiveNames) -> Said:
 
 def content_targets(live: LiveNames) -> Said:
     """Yield every assignment, each with one audience."""
-    contents = {row.id: row for row in cast("tuple[ContentRow, ...]", live.rows(CONTENT))}
-    for row in cast("tuple[TargetRow, ...]", live.rows(CONTENT_TARGET)):
+    contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
+    for row in live.snapshot.rows(TargetRow):
         content, name = _content(live, contents.get(row.content))
         audience = audience_of(live.planning, row)
         address = target_address(name, audience or Address("audience", row.target))
@@ -121,7 +121,7 @@ def users(live: LiveNames) -> Said:
 
     Values that only the response for a single user contains are usually missing; see `export.export`.
     """
-    for row in cast("tuple[PersonRow, ...]", live.rows(USER)):
+    for row in live.snapshot.rows(PersonRow):
         address = Address.of(USER, row.name)
         named = live.roster.emails.get(row.id)
         mail = None if named is None else spelt(row.email)

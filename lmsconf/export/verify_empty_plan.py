@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.rows import Saying, Unsaid
@@ -19,7 +19,7 @@ from lmsconf.manifest.edit.yaml_text import is_sayable
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
-from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.plan import OWNED, Manifests
 
 _OURS: Final = "\0export"
@@ -60,7 +60,7 @@ class Trial:
     plan: plans manifests on the snapshot of the export. unsaid: the rows that were left out.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, AnyKind]
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
@@ -92,8 +92,8 @@ class Trial:
     def _shape(self, kind: str) -> Shape:
         return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
 
-    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[DesiredResource], list[RejectedRow]]:
-        declared: list[DesiredResource] = []
+    def _parsed(self, sayings: Sequence[Saying]) -> tuple[list[DesiredResource[Any]], list[RejectedRow]]:
+        declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
         for number, one in enumerate(sayings):
             entry = ManifestEntry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
@@ -103,7 +103,7 @@ class Trial:
         return declared, list(_blamed(problems, sayings))
 
     def _planned(
-        self, sayings: Sequence[Saying], declared: Sequence[DesiredResource]
+        self, sayings: Sequence[Saying], declared: Sequence[DesiredResource[Any]]
     ) -> tuple[Plan | None, list[RejectedRow]]:
         """Return the plan, and what it would change. Raises ProblemsFound for errors that the entries do not cause."""
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lmsconf.planner.kind import Kind
+    from lmsconf.planner.kind import AnyKind
 
 
 @cache
-def all_kinds() -> Mapping[str, Kind]:
+def all_kinds() -> Mapping[str, AnyKind]:
     """Return every kind by name, ordered by `rank`: a kind depends only on kinds before it."""
     folders = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg and found.name != "shared")
-    kinds: list[Kind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
+    kinds: list[AnyKind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
     return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.rank)}

@@ -11,7 +11,7 @@ from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.explanation import Explanation, Key
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 _Schema: TypeAlias = "Mapping[str, Json]"
 _WORDS: Final = {
@@ -24,7 +24,7 @@ _WORDS: Final = {
 }
 
 
-def explain(kinds: Mapping[str, Kind], asked: str) -> Explanation:
+def explain(kinds: Mapping[str, AnyKind], asked: str) -> Explanation:
     """Explain `asked`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
     Raises UsageError for an unknown name, with the closest known name as a hint.

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shown
 from lmsconf.manifest.expand.expander import Expander
@@ -36,7 +36,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner import kind as core
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 Keep: TypeAlias = Callable[[Trail, Json], None]
@@ -49,7 +49,7 @@ ENOUGH: Final = 1_000
 def load(
     folder: Path,
     root: Path,
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, AnyKind],
     *,
     timezone: tzinfo | None = None,
     variables: Mapping[str, Json] | None = None,
@@ -86,7 +86,7 @@ def _ordered(told: Iterable[Problem]) -> list[Problem]:
 class _Section:
     """How the entries of one section are checked: their kind, the schema of an entry, the paths of lists of people."""
 
-    kind: Kind
+    kind: AnyKind
     path: Trail
     shape: Shape
     people: tuple[Trail, ...]
@@ -100,7 +100,7 @@ class _Section:
 @cache
 def _sections(of: Hashable) -> tuple[_Section, _Section]:
     """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
-    kind = cast(Kind, of)
+    kind = cast(AnyKind, of)
     declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), gone=False)
     absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), gone=True)
     return declared, absent
@@ -119,8 +119,8 @@ def _sets(kinds: tuple[Hashable, ...]) -> Mapping[str, Shape]:
     return {section: Shape(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
 
 
-def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
-    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:
+    return {kind.name: kind for kind in cast("tuple[AnyKind, ...]", kinds)}
 
 
 _Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
@@ -131,13 +131,13 @@ class _Loading:
     """State of one load: the resources declared so far, and the problems."""
 
     shelf: FileSet
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, AnyKind]
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
     keep: Keep | None
-    declared: list[DesiredResource] = field(default_factory=list)
-    absent: list[DeleteEntry] = field(default_factory=list)
+    declared: list[DesiredResource[Any]] = field(default_factory=list)
+    absent: list[DeleteEntry[Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     _errors: int = 0
     _counted: int = 0
@@ -336,7 +336,7 @@ def _nothing(folder: str) -> Problem:
     )
 
 
-def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
+def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, AnyKind]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     said = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")

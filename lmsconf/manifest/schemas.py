@@ -14,7 +14,7 @@ from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 ABSENT: Final = "absent"
 _Schema: TypeAlias = "Mapping[str, Json]"
@@ -53,7 +53,7 @@ _VARIABLE: Final[dict[str, Json]] = {
 _OF_VARIABLES: Final = "#/$defs/variable"
 
 
-def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
+def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
     gone = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
@@ -65,7 +65,7 @@ def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
-def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
+def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
     """Return the text of `schemas/manifest.schema.json`, ending in a newline.
 
     Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
@@ -75,7 +75,7 @@ def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def outline_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
+def outline_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
     gone = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
@@ -90,18 +90,18 @@ def _unread(entry: _Schema) -> dict[str, Json]:
     return {"type": "array", "x-items": dict(entry)}
 
 
-def entry_schema(kind: Kind) -> dict[str, Json]:
+def entry_schema(kind: AnyKind) -> dict[str, Json]:
     """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
 
 
-def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
+def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     return _sets(tuple(kinds.values()))
 
 
 @cache
-def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
+def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
     found: dict[str, Mapping[str, Json]] = {}
     for kind in kinds:
         for part in _parts(kind.schema):
@@ -112,17 +112,17 @@ def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
     return found
 
 
-def names_choices(kind: Kind) -> bool:
+def names_choices(kind: AnyKind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
     return bool(_property(kind.schema, CHOICES).get("x-choices"))
 
 
-def has_conditions(kind: Kind) -> bool:
+def has_conditions(kind: AnyKind) -> bool:
     """Whether entries of this kind have conditions."""
     return bool(_property(kind.schema, CONDITIONS).get("x-conditions"))
 
 
-def absent_entry_schema(kind: Kind) -> dict[str, Json]:
+def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
     """Return the schema of one entry under `absent`; a string is accepted where one key identifies the resource."""
     schema = _may_repeat(_shortened(kind.absent_schema))
     key = short_key(kind)
@@ -131,7 +131,7 @@ def absent_entry_schema(kind: Kind) -> dict[str, Json]:
     return {"oneOf": [{"type": "string", "minLength": 1, "description": f"Its {key}."}, schema]}
 
 
-def short_key(kind: Kind) -> str | None:
+def short_key(kind: AnyKind) -> str | None:
     """Return the key that alone identifies an entry under `absent`: `name` or `email`; None if there is none."""
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from lmsconf.model.address import RemoteId
 
@@ -18,11 +18,21 @@ class HasName(Protocol):
     def name(self) -> str: ...
 
 
+class ListedRow(HasName, Protocol):
+    """A row type of a snapshot. listing: the name of its listing: that of a kind, or of a part of one."""
+
+    listing: str
+
+
+Row = TypeVar("Row", bound=ListedRow)
+Row_co = TypeVar("Row_co", covariant=True, bound=HasName)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Generic[Row_co]):
     """The rows of one kind, sorted by id. `incomplete`: why rows may be missing; None if none are."""
 
-    rows: tuple[HasName, ...] = ()
+    rows: tuple[Row_co, ...] = ()
     incomplete: str | None = None
 
 
@@ -49,12 +59,18 @@ class Snapshot:
     url: str
     taken_at: str
     people: int | None
-    listings: Mapping[str, Listing] = field(default_factory=dict)
+    listings: Mapping[str, Listing[Any]] = field(default_factory=dict)
     redaction: Redaction | None = None
 
-    def of(self, kind: str) -> Listing:
+    def of(self, kind: str) -> Listing[Any]:
         """Return the listing of a kind; an empty one marked incomplete if the kind was not read."""
         return self.listings.get(kind, _NOT_READ)
 
+    def rows(self, row_type: type[Row]) -> tuple[Row, ...]:
+        """Return the rows of a type; empty if they were not read."""
+        # Each listing holds the rows of one type only: that of the kind that read it, or that a file is parsed with.
+        listing: Listing[Row] = self.of(row_type.listing)
+        return listing.rows
 
-_NOT_READ = Listing(incomplete="it was not read")
+
+_NOT_READ: Listing[Any] = Listing(incomplete="it was not read")

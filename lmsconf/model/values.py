@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -34,15 +34,19 @@ class SourceMap(Protocol):
         """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
 
 
+Spec_co = TypeVar("Spec_co", covariant=True)
+"""What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _Entry(Generic[Spec_co]):
     """One manifest entry. only_in: the workspaces that it applies in; None: all.
 
-    `spec` is the kind's own frozen value. `pins` maps a workspace name to an id; the key "" applies to every workspace.
+    `pins` maps a workspace name to an id; the key "" applies to every workspace.
     """
 
     address: Address
-    spec: object
+    spec: Spec_co
     places: SourceMap
     pins: Mapping[str, str] = field(default_factory=dict)
     only_in: frozenset[str] | None = None
@@ -67,7 +71,7 @@ def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredResource(_Entry):
+class DesiredResource(_Entry[Spec_co]):
     """One resource as declared in a manifest."""
 
     previously: tuple[str, ...] = ()
@@ -75,7 +79,7 @@ class DesiredResource(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteEntry(_Entry):
+class DeleteEntry(_Entry[Spec_co]):
     """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
 
     until: date | None = None

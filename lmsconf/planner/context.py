@@ -1,18 +1,22 @@
-"""The state that kinds share while a plan is made, and Planner, the planning part of the protocol Kind."""
+"""The values that pass between the planner and the kinds, and the state that kinds share while a plan is made."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import HasName, Snapshot
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Measure, Step, Undo
+from lmsconf.model.snapshot import HasName, Row_co, Snapshot
+from lmsconf.model.values import DeleteEntry, DesiredResource, Measure, Spec_co
+
+Spec = TypeVar("Spec")
+Row = TypeVar("Row", bound=HasName)
+State = TypeVar("State")
 
 VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
@@ -85,11 +89,11 @@ class NameRegistry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(Generic[Spec_co, Row_co]):
     """A declared resource and its live row; `row` is None if it is to be created."""
 
-    declared: DesiredResource
-    row: HasName | None
+    declared: DesiredResource[Spec_co]
+    row: Row_co | None
 
     @property
     def address(self) -> Address:
@@ -97,12 +101,12 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
+class Deletion(Generic[Row_co]):
     """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group."""
 
     address: Address
-    row: HasName
-    absent: DeleteEntry | None
+    row: Row_co
+    absent: DeleteEntry[Any] | None
     with_: Address | None = None
 
 
@@ -114,14 +118,14 @@ class Undeclared(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class MatchResult:
+class MatchResult(Generic[Spec, Row]):
     """The result of matching declarations with live resources of one kind.
 
     gone: deletions. left_alone: how many rows `leave_alone` ignores. live: how many rows were read.
     """
 
-    matches: list[Match] = field(default_factory=list)
-    gone: list[Deletion] = field(default_factory=list)
+    matches: list[Match[Spec, Row]] = field(default_factory=list)
+    gone: list[Deletion[Row]] = field(default_factory=list)
     unmanaged: list[Undeclared] = field(default_factory=list)
     left_alone: int = 0
     live: int = 0
@@ -190,7 +194,6 @@ class PlanContext:
     measures  guard measures that kinds take beyond what the changes show
     effects   changes that the service itself makes as a consequence of planned ones
     parts     live resource → its new parts, if it also has undeclared ones
-    notes     private state of a kind, under keys of its own
     """
 
     def __init__(self, snapshot: Snapshot, policy: Policy, terms: Terms, chosen: Callable[[Address], bool]) -> None:
@@ -204,7 +207,14 @@ class PlanContext:
         self.measures: list[Measure] = []
         self.effects: list[Effect] = []
         self.parts: dict[Address, NewParts] = {}
-        self.notes: dict[str, object] = {}
+        self._states: dict[type, object] = {}
+
+    def state(self, of: type[State]) -> State:
+        """Return this run's one instance of a state class, which a kind defines for itself; made on first use."""
+        state = self._states.get(of)
+        if not isinstance(state, of):
+            state = self._states[of] = of()
+        return state
 
     def problem(
         self,
@@ -227,72 +237,3 @@ class PlanContext:
                 address=None if address is None else str(address),
             )
         )
-
-
-class Planner(Protocol):
-    """The planning part of a kind. All methods are pure, except that they record facts in the PlanContext."""
-
-    @property
-    def noun(self) -> str:
-        """The display name of one resource."""
-        ...
-
-    @property
-    def plural(self) -> str:
-        """The display name of several resources."""
-        ...
-
-    @property
-    def is_relation(self) -> bool:
-        """Whether it only links other resources, so that deleting one counts as a removal, not a deletion."""
-        ...
-
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
-        """Match declarations with live resources, and register every name as it will be after apply."""
-        ...
-
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
-        """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
-        ...
-
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
-        """Return the live state of a resource to be deleted; `after` is None."""
-        ...
-
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Record facts for other kinds, and check the kind as a whole. Called once, when all kinds are compared."""
-        ...
-
-    def action(self, planning: PlanContext, match: Match) -> Action:
-        """Return how a live resource that differs is changed: by an update or a replacement."""
-        ...
-
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
-        """Return the calls that change the resource from `before` to `after`."""
-        ...
-
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
-        """Return the calls that delete the resource."""
-        ...
-
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """Return the resources that the declaration depends on."""
-        ...
-
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
-        """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
-        ...
-
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Return the ids in the response to a call."""
-        ...
-
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Return the state of a live resource, as far as it was read."""
-        ...
-
-    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """Return the content by which a renamed resource is detected; None if renames need no detection."""
-        ...

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
@@ -68,7 +68,7 @@ class Evidence:
 def make_drift(
     plan: Plan,
     snapshot: Snapshot,
-    declared: Sequence[DesiredResource],
+    declared: Sequence[DesiredResource[Any]],
     evidence: Evidence,
     *,
     ignores: Sequence[Ignore] = (),
@@ -281,7 +281,7 @@ def _turned(change: FieldChange) -> FieldDrift:
 
 
 def _coverage(
-    plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource], lost: AbstractSet[str | None]
+    plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]], lost: AbstractSet[str | None]
 ) -> Iterator[Coverage]:
     """Yield the numbers of managed and live resources of each kind."""
     alone = {group.kind: group.left_alone for group in plan.unmanaged}
@@ -300,7 +300,7 @@ def _coverage(
         )
 
 
-def _kinds(plan: Plan, declared: Sequence[DesiredResource]) -> list[str]:
+def _kinds(plan: Plan, declared: Sequence[DesiredResource[Any]]) -> list[str]:
     """Return the kinds that are declared, changed or unmanaged. Undeclared people do not count as unmanaged."""
     named = [one.address.kind for one in declared]
     return sorted({*named, *(one.address.kind for one in plan.changes), *(one.kind for one in plan.unmanaged)})

@@ -1,15 +1,28 @@
-"""The protocol Kind, which keeps the planner independent of any one kind, and Entry, which a kind parses."""
+"""Kind, the base class of every kind of resource, and ManifestEntry, which a kind parses."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Protocol
+from typing import Any, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
-from lmsconf.planner.context import Planner
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.forms import Form
+from lmsconf.model.values import FULL_UNDO, Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.planner.context import (
+    BeforeAfter,
+    Deletion,
+    Effect,
+    Match,
+    MatchResult,
+    PlanContext,
+    Row,
+    Similarity,
+    Spec,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,33 +38,93 @@ class ManifestEntry:
     report: Callable[[Problem], None]
 
 
-class Kind(Planner, Protocol):
-    """A kind of resource, with all code specific to it: parsing, checking, and its part in planning (Planner).
+class Kind(ABC, Generic[Spec, Row]):
+    """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
+    name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.
     rank: kinds of a lower rank are planned first, because others reference them.
+    is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
+    schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
+
+    All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
+    the defaults fit resources without relations that are updated in place.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def section(self) -> str: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def schema(self) -> Mapping[str, Json]: ...
-    @property
-    def absent_schema(self) -> Mapping[str, Json]: ...
+    name: str
+    section: str
+    noun: str
+    plural: str
+    rank: int
+    is_relation: bool = False
+    schema: Mapping[str, Json]
+    absent_schema: Mapping[str, Json]
+    row_type: type[Row]
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    @abstractmethod
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
         """Yield the resources that one manifest entry declares."""
-        ...
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    @abstractmethod
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
-        ...
 
     def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+        self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
     ) -> Iterator[Problem]:
         """Yield problems between declarations, found without a snapshot; `everything` maps kind to declarations."""
-        ...
+        return iter(())
+
+    def dependencies(self, declared: DesiredResource[Spec]) -> list[Address]:
+        """Return the resources that the declaration depends on."""
+        return []
+
+    @abstractmethod
+    def match(
+        self, planning: PlanContext, declared: Sequence[DesiredResource[Spec]], absent: Sequence[DeleteEntry[Any]]
+    ) -> MatchResult[Spec, Row]:
+        """Match declarations with live resources, and register every name as it will be after apply."""
+
+    @abstractmethod
+    def diff(self, planning: PlanContext, match: Match[Spec, Row]) -> BeforeAfter | None:
+        """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
+
+    @abstractmethod
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[Row]) -> BeforeAfter:
+        """Return the live state of a resource to be deleted; `after` is None."""
+
+    def finalize(self, planning: PlanContext, matched: MatchResult[Spec, Row]) -> None:
+        """Record facts for other kinds, and check the kind as a whole. Called once, when all kinds are compared."""
+        return
+
+    def action(self, planning: PlanContext, match: Match[Spec, Row]) -> Action:
+        """Return how a live resource that differs is changed: by an update or a replacement."""
+        return Action.UPDATE
+
+    @abstractmethod
+    def plan_steps(self, planning: PlanContext, match: Match[Spec, Row], sides: BeforeAfter) -> list[Step]:
+        """Return the calls that change the resource from `before` to `after`."""
+
+    @abstractmethod
+    def plan_delete(self, planning: PlanContext, gone: Deletion[Row]) -> list[Step]:
+        """Return the calls that delete the resource."""
+
+    def lost_on(
+        self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | Effect, sides: BeforeAfter
+    ) -> Undo:
+        """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
+        return FULL_UNDO
+
+    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
+        """Return the ids in the response to a call."""
+        return {}
+
+    def live_form(self, planning: PlanContext, row: Row) -> Form:
+        """Return the state of a live resource, as far as it was read, to detect renames."""
+        return {}
+
+    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
+        """Return the content by which a renamed resource is detected; None if renames need no detection."""
+        return None
+
+
+AnyKind: TypeAlias = "Kind[Any, Any]"

@@ -5,62 +5,65 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.names import fits, matches, normal, quoted, skeleton
-from lmsconf.model.snapshot import HasName
+from lmsconf.model.snapshot import HasName, ListedRow
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Undeclared
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, Undeclared
 from lmsconf.planner.identity import Claim, Found, find
 
-_DOUBTFUL: Final = "declared and in doubt"
-_RENAMED: Final = "old names and new ones"
+Listed = TypeVar("Listed", bound=ListedRow)
 
 
-def identify_named(
-    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-) -> MatchResult:
+@dataclass(slots=True)
+class _Identities:
+    """doubtful: declared addresses whose live row is unknown because of an error. renamed: current → new address."""
+
+    doubtful: set[Address] = field(default_factory=set)
+    renamed: dict[Address, Address] = field(default_factory=dict)
+
+
+def match_named(
+    planning: PlanContext,
+    row_type: type[Listed],
+    noun: str,
+    declared: Sequence[DesiredResource[Spec]],
+    absent: Sequence[DeleteEntry[Any]],
+) -> MatchResult[Spec, Listed]:
     """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
-    listing = planning.snapshot.of(kind)
-    out, found = match_declared(planning, kind, noun, declared, listing.rows)
-    left = _take_absent(planning, kind, out, absent, found.unclaimed, {row.id for row in found.live if row})
+    kind = row_type.listing
+    listing, rows = planning.snapshot.of(kind), planning.snapshot.rows(row_type)
+    out, found = match_declared(planning, kind, noun, declared, rows)
+    left = _take_absent(planning, kind, out, absent, rows, found.unclaimed, {row.id for row in found.live if row})
     _settle(planning, kind, out, left)
     if out.gone and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
     planning.gone.update(gone.address for gone in out.gone if planning.chosen(gone.address))
-    refuse_taken(planning, out, listing.rows)
+    refuse_taken(planning, out, rows)
     return out
 
 
 def match_declared(
-    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource], rows: Sequence[HasName]
-) -> tuple[MatchResult, Found[HasName]]:
+    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
+) -> tuple[MatchResult[Spec, Row], Found[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
     incomplete = planning.snapshot.of(kind).incomplete
     found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
     planning.problems.extend(found.problems)
-    out = MatchResult(live=len(rows))
+    out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
     for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
         if position not in found.broken:
             out.matches.append(Match(declared=one, row=row))
         else:
-            _doubtful(planning).add(one.address)
+            planning.state(_Identities).doubtful.add(one.address)
         if row is not None and normal(row.name) != one.address.name:
-            _renamed(planning)[Address.of(kind, normal(row.name))] = one.address
+            planning.state(_Identities).renamed[Address.of(kind, normal(row.name))] = one.address
         planning.book.register(kind, one.address.name, None if row is None else row.id)
     return out, found
-
-
-def _doubtful(planning: PlanContext) -> set[Address]:
-    """Return the declared addresses whose live resource is unknown because of an error."""
-    return cast("set[Address]", planning.notes.setdefault(_DOUBTFUL, set()))
-
-
-def _renamed(planning: PlanContext) -> dict[Address, Address]:
-    """Return current address → new address of each live resource that the manifests rename."""
-    return cast("dict[Address, Address]", planning.notes.setdefault(_RENAMED, {}))
 
 
 def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
@@ -68,7 +71,7 @@ def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLo
 
     Records a problem, unless the resource's own error is reported anyway.
     """
-    doubtful = named in _doubtful(planning)
+    doubtful = named in planning.state(_Identities).doubtful
     if (ids := planning.book.shared(named.kind, named.name)) and not doubtful:
         planning.problem(
             "identity/live-twice",
@@ -93,7 +96,7 @@ def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLo
 
 def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
     """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
-    new = _renamed(planning).get(named)
+    new = planning.state(_Identities).renamed.get(named)
     if new is not None:
         return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
     if named in planning.gone:
@@ -105,7 +108,7 @@ def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[st
     return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
 
 
-def _claim(planning: PlanContext, one: DesiredResource) -> Claim:
+def _claim(planning: PlanContext, one: DesiredResource[Any]) -> Claim:
     return Claim(
         name=one.address.name,
         pin=one.pin(planning.policy.workspace),
@@ -119,14 +122,15 @@ def _claim(planning: PlanContext, one: DesiredResource) -> Claim:
 def _take_absent(
     planning: PlanContext,
     kind: str,
-    out: MatchResult,
-    absent: Sequence[DeleteEntry],
-    free: Sequence[HasName],
+    out: MatchResult[Spec, Row],
+    absent: Sequence[DeleteEntry[Any]],
+    rows: Sequence[Row],
+    free: Sequence[Row],
     claimed: set[str],
-) -> list[HasName]:
+) -> list[Row]:
     """Record a deletion for each row that `absent` lists; return the other free rows."""
-    by_name: defaultdict[str, list[HasName]] = defaultdict(list)
-    by_id = {row.id: row for row in planning.snapshot.of(kind).rows}
+    by_name: defaultdict[str, list[Row]] = defaultdict(list)
+    by_id = {row.id: row for row in rows}
     for row in by_id.values():
         by_name[normal(row.name)].append(row)
     going: set[str] = set()
@@ -140,17 +144,17 @@ def _take_absent(
         if whole and pin is not None and pinned is None and by_name[one.address.name]:
             _other_id(planning, one, pin, by_name[one.address.name])
             continue
-        rows = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
-        if len(rows) > 1:
+        named = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
+        if len(named) > 1:
             planning.problem(
                 "identity/live-twice",
                 f'{one.address}: "{one.address.name}" is live more than once, with the ids '
-                + ", ".join(sorted(row.id for row in rows)),
+                + ", ".join(sorted(row.id for row in named)),
                 hint="Say which one is meant with `id:`.",
                 at=one.source,
                 address=one.address,
             )
-        elif rows and rows[0].id in claimed:
+        elif named and named[0].id in claimed:
             planning.problem(
                 "absent/claimed",
                 f"{one.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
@@ -158,16 +162,16 @@ def _take_absent(
                 at=one.source,
                 address=one.address,
             )
-        elif rows and rows[0].id not in going:
-            going.add(rows[0].id)
-            out.gone.append(Deletion(address=one.address, row=rows[0], absent=one))
-        elif not rows:
+        elif named and named[0].id not in going:
+            going.add(named[0].id)
+            out.gone.append(Deletion(address=one.address, row=named[0], absent=one))
+        elif not named:
             free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
             nothing_to_do(planning, one, alike(one.address.name, free_names))
     return [row for row in free if row.id not in going]
 
 
-def _other_name(planning: PlanContext, one: DeleteEntry, pinned: HasName, named: Sequence[HasName]) -> None:
+def _other_name(planning: PlanContext, one: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
     """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
     name = one.address.name
     planning.problem(
@@ -180,7 +184,7 @@ def _other_name(planning: PlanContext, one: DeleteEntry, pinned: HasName, named:
     )
 
 
-def _other_id(planning: PlanContext, one: DeleteEntry, pin: str, named: Sequence[HasName]) -> None:
+def _other_id(planning: PlanContext, one: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
     planning.problem(
         "absent/other-id",
@@ -214,7 +218,7 @@ def alike(name: str, names: Iterable[str]) -> str | None:
     return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
 
 
-def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = None) -> None:
+def nothing_to_do(planning: PlanContext, one: DeleteEntry[Any], stays: str | None = None) -> None:
     """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
 
     stays: a live name that the entry may have meant; then it is a warning.
@@ -249,11 +253,11 @@ def nothing_to_do(planning: PlanContext, one: DeleteEntry, stays: str | None = N
     )
 
 
-def _settle(planning: PlanContext, kind: str, out: MatchResult, rows: Sequence[HasName]) -> None:
+def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows: Sequence[Row]) -> None:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
-    owned: defaultdict[str, list[HasName]] = defaultdict(list)
+    owned: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         name = normal(row.name)
         address = Address.of(kind, name)
@@ -289,7 +293,7 @@ def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasNa
     )
 
 
-def refuse_taken(planning: PlanContext, out: MatchResult, rows: Sequence[HasName]) -> None:
+def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
     moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
@@ -311,13 +315,13 @@ def refuse_taken(planning: PlanContext, out: MatchResult, rows: Sequence[HasName
             )
 
 
-def _moves(planning: PlanContext, match: Match) -> bool:
+def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
     """Whether the plan renames the live resource."""
     row = match.row
     return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
 
 
-def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult, why: str) -> None:
+def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
     for gone in out.gone:
         planning.problem(
             "read/incomplete",

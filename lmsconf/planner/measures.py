@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Change, Measure
 from lmsconf.planner.context import BeforeAfter, MatchResult
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 
 def measure(
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, AnyKind],
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult],
+    found: Mapping[str, MatchResult[Any, Any]],
     calls: Sequence[Call],
     counted: Sequence[Measure],
     likely: Sequence[Address],
@@ -36,7 +37,9 @@ def measure(
 
 
 def _deleted(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
+    kinds: Mapping[str, AnyKind],
+    changes: Sequence[tuple[Change, BeforeAfter]],
+    found: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind, the deletions (replacements included) of all live resources; for a relation they are removals."""
     gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
@@ -46,7 +49,9 @@ def _deleted(
 
 
 def _updated(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
+    kinds: Mapping[str, AnyKind],
+    changes: Sequence[tuple[Change, BeforeAfter]],
+    found: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind, the updates of all live resources."""
     changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
@@ -67,7 +72,9 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
 
 
 def _lost(
-    kinds: Mapping[str, Kind], changes: Sequence[tuple[Change, BeforeAfter]], found: Mapping[str, MatchResult]
+    kinds: Mapping[str, AnyKind],
+    changes: Sequence[tuple[Change, BeforeAfter]],
+    found: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind and key, how many resources lose a single value, of all live ones."""
     lost = Counter(

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.address import Address
@@ -24,7 +25,7 @@ from lmsconf.planner.calls import arrange
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Terms
 from lmsconf.planner.diff import differences
 from lmsconf.planner.guards import evaluate_guards, protected
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.measures import measure
 from lmsconf.planner.renames import possible_renames
 from lmsconf.planner.selection import Selection
@@ -40,8 +41,8 @@ OWNED = "it is owned, and no manifest declares it"
 class Manifests:
     """The content of all manifests, with their files, and one digest of these."""
 
-    declared: tuple[DesiredResource, ...] = ()
-    absent: tuple[DeleteEntry, ...] = ()
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     digest: str = ""
@@ -52,7 +53,7 @@ class Item:
     """One resource that changes, before it becomes a Change and calls."""
 
     address: Address
-    subject: Match | Deletion | Effect
+    subject: Match[Any, Any] | Deletion[Any] | Effect
     sides: BeforeAfter
     action: Action
     steps: list[Step] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Item:
 
 
 def make_plan(
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, AnyKind],
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -77,13 +78,13 @@ def make_plan(
     gone = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, here, policy)
     planning = PlanContext(snapshot, policy, terms, selection)
-    found: dict[str, MatchResult] = {}
+    found: dict[str, MatchResult[Any, Any]] = {}
     items: list[Item] = []
     left_out: list[Address] = []
     for name, kind in kinds.items():
         mine = sorted((one for one in here if one.address.kind == name), key=lambda one: one.address)
         away = sorted((one for one in gone if one.address.kind == name), key=lambda one: one.address)
-        found[name] = kind.identify(planning, mine, away)
+        found[name] = kind.match(planning, mine, away)
         items.extend(_items(kind, planning, found[name], left_out))
         _refuse_what_goes_along(planning, selection, found[name])
     for name, identified in found.items():
@@ -130,7 +131,7 @@ def make_plan(
     )
 
 
-def outlived(absent: Iterable[DeleteEntry], policy: Policy) -> Iterator[Problem]:
+def outlived(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
     for one in absent:
         here = one.applies_in(policy.workspace)
@@ -144,14 +145,14 @@ def outlived(absent: Iterable[DeleteEntry], policy: Policy) -> Iterator[Problem]
             )
 
 
-def left_alone(declared: Iterable[DesiredResource], policy: Policy) -> Iterator[Problem]:
+def left_alone(declared: Iterable[DesiredResource[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration that `leave_alone` in the project file ignores."""
     for one in declared:
         if one.applies_in(policy.workspace) and matches(str(one.address), policy.leave_alone):
             yield _left_alone(one, one.address)
 
 
-def _renamed_though_left_alone(found: Iterable[MatchResult], policy: Policy) -> Iterator[Problem]:
+def _renamed_though_left_alone(found: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
     for match in (match for identified in found for match in identified.matches):
         if match.row is not None and normal(match.row.name) != match.address.name:
@@ -160,7 +161,7 @@ def _renamed_though_left_alone(found: Iterable[MatchResult], policy: Policy) -> 
                 yield _left_alone(match.declared, now)
 
 
-def _left_alone(declared: DesiredResource, name: Address) -> Problem:
+def _left_alone(declared: DesiredResource[Any], name: Address) -> Problem:
     return Problem(
         code="identity/left-alone",
         message=f"{declared.address}: it is declared, and `leave_alone` of the project file fits {name}",
@@ -170,13 +171,13 @@ def _left_alone(declared: DesiredResource, name: Address) -> Problem:
     )
 
 
-def _items(kind: Kind, planning: PlanContext, found: MatchResult, left_out: list[Address]) -> list[Item]:
+def _items(kind: AnyKind, planning: PlanContext, found: MatchResult[Any, Any], left_out: list[Address]) -> list[Item]:
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[Item] = []
     for match in found.matches:
         if not planning.chosen(match.address):
             continue
-        sides = kind.compare(planning, match)
+        sides = kind.diff(planning, match)
         if sides is None or sides.before == sides.after:
             continue
         if planning.policy.additive and sides.before is not None:
@@ -220,7 +221,7 @@ def _with_effects(
     return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
 
 
-def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult) -> None:
+def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult[Any, Any]) -> None:
     """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
     for gone in found.gone:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
@@ -248,7 +249,10 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
 
 
 def _refuse_names_to_come(
-    kinds: Mapping[str, Kind], planning: PlanContext, items: Sequence[Item], found: Mapping[str, MatchResult]
+    kinds: Mapping[str, AnyKind],
+    planning: PlanContext,
+    items: Sequence[Item],
+    found: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
     waiting = {
@@ -272,15 +276,15 @@ def _refuse_names_to_come(
                     )
 
 
-def _steps(kind: Kind, planning: PlanContext, item: Item) -> list[Step]:
+def _steps(kind: AnyKind, planning: PlanContext, item: Item) -> list[Step]:
     if isinstance(item.subject, Effect):
         return []
     if isinstance(item.subject, Deletion):
         return kind.plan_delete(planning, item.subject)
-    return kind.steps(planning, item.subject, item.sides)
+    return kind.plan_steps(planning, item.subject, item.sides)
 
 
-def _change(kind: Kind, planning: PlanContext, item: Item) -> Change:
+def _change(kind: AnyKind, planning: PlanContext, item: Item) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     absent = subject.absent if isinstance(subject, Deletion) else None
@@ -302,7 +306,7 @@ def _change(kind: Kind, planning: PlanContext, item: Item) -> Change:
     )
 
 
-def _reason(subject: Match | Deletion | Effect) -> str | None:
+def _reason(subject: Match[Any, Any] | Deletion[Any] | Effect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
     if isinstance(subject, Effect):
         return subject.reason
@@ -341,7 +345,9 @@ def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:
             yield problem
 
 
-def _placed(problems: Iterable[Problem], entries: Iterable[DesiredResource | DeleteEntry]) -> Iterator[Problem]:
+def _placed(
+    problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
+) -> Iterator[Problem]:
     """Give each problem of a resource without a source location that of its manifest entry."""
     places = {str(one.address): one.source for one in entries}
     for problem in problems:
@@ -350,7 +356,10 @@ def _placed(problems: Iterable[Problem], entries: Iterable[DesiredResource | Del
 
 
 def _known(
-    here: Sequence[DesiredResource], gone: Sequence[DeleteEntry], found: Mapping[str, MatchResult], snapshot: Snapshot
+    here: Sequence[DesiredResource[Any]],
+    gone: Sequence[DeleteEntry[Any]],
+    found: Mapping[str, MatchResult[Any, Any]],
+    snapshot: Snapshot,
 ) -> Iterator[Address]:
     """Yield all addresses that are declared, under `absent`, or live, ignored ones included."""
     yield from (one.address for one in here)
@@ -361,7 +370,7 @@ def _known(
         yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
 
-def _unmanaged(found: Mapping[str, MatchResult]) -> Iterator[Unmanaged]:
+def _unmanaged(found: Mapping[str, MatchResult[Any, Any]]) -> Iterator[Unmanaged]:
     for kind, identified in found.items():
         if identified.unmanaged or identified.left_alone:
             addresses = sorted(one.address for one in identified.unmanaged)

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Final
+from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
@@ -20,7 +20,7 @@ from lmsconf.model.names import nearest, normal, quoted
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import Action, Change, Json
 from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, Undeclared
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
@@ -49,10 +49,10 @@ def comparable(unmanaged: Iterable[Undeclared], policy: Policy) -> list[Undeclar
 
 
 def possible_renames(
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, AnyKind],
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult],
+    found: Mapping[str, MatchResult[Any, Any]],
 ) -> Renames:
     """Return, for each resource and choice to be created, the live ones that it may be under a new name."""
     out = Renames()
@@ -80,7 +80,11 @@ class _Comparing:
     """Compare the creations of one kind with its old resources."""
 
     def __init__(
-        self, kind: Kind, planning: PlanContext, changes: Sequence[tuple[Change, BeforeAfter]], found: MatchResult
+        self,
+        kind: AnyKind,
+        planning: PlanContext,
+        changes: Sequence[tuple[Change, BeforeAfter]],
+        found: MatchResult[Any, Any],
     ) -> None:
         self.kind, self.planning, self.changes, self.found = kind, planning, changes, found
         self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import fits
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import DesiredResource
-from lmsconf.planner.context import Planner
+from lmsconf.planner.kind import AnyKind
 
 
 class Selection:
     """A predicate: whether an address is planned. Without `--only` and `--except`, all are."""
 
-    def __init__(self, kinds: Mapping[str, Planner], declared: Iterable[DesiredResource], policy: Policy) -> None:
+    def __init__(self, kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]], policy: Policy) -> None:
         self._only, self._excluded = policy.only, policy.excluded
         self._needed: set[Address] = set()
         here = {one.address: one for one in declared}
@@ -23,7 +24,7 @@ class Selection:
         if self._only:
             self._add_needs(kinds, here)
 
-    def _add_needs(self, kinds: Mapping[str, Planner], declared: Mapping[Address, DesiredResource]) -> None:
+    def _add_needs(self, kinds: Mapping[str, AnyKind], declared: Mapping[Address, DesiredResource[Any]]) -> None:
         todo = list(_meant(declared, self._only))
         while todo:
             address = todo.pop()
@@ -61,7 +62,7 @@ def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> fr
     return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
 
 
-def _meant(declared: Mapping[Address, DesiredResource], patterns: Iterable[str]) -> frozenset[Address]:
+def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:
     """Return the addresses that match a pattern, or else those with a matching earlier name, which may be live."""
     found: set[Address] = set()
     for pattern in patterns:
@@ -70,7 +71,7 @@ def _meant(declared: Mapping[Address, DesiredResource], patterns: Iterable[str])
     return frozenset(found)
 
 
-def _were(one: DesiredResource) -> Iterator[Address]:
+def _were(one: DesiredResource[Any]) -> Iterator[Address]:
     return (Address.of(one.address.kind, name) for name in one.previously)
 
 

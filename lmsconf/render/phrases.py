@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address, unescape
@@ -238,7 +239,7 @@ def _be(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def listing(kind: str, found: Listing) -> str:
+def listing(kind: str, found: Listing[Any]) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
     return f"{count(len(found.rows), noun(kind))}{rest}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.export.absent import absent_line
@@ -20,7 +20,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Abandoned, Change, DeleteEntry, DesiredResource, Json, Origin, Plan
 from lmsconf.planner.context import PlanContext, Terms
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 
@@ -104,7 +104,7 @@ def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
 
 
 def let_go(
-    kinds: Mapping[str, Kind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
+    kinds: Mapping[str, AnyKind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
 ) -> tuple[Abandoned, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
@@ -119,20 +119,20 @@ def let_go(
 
 
 def _spoken(
-    kinds: Mapping[str, Kind], version: Version, snapshot: Snapshot, terms: Terms
-) -> Iterator[tuple[tuple[str, str], DesiredResource | None]]:
+    kinds: Mapping[str, AnyKind], version: Version, snapshot: Snapshot, terms: Terms
+) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
     planning = PlanContext(snapshot, policy, terms, lambda _: True)
     for name, kind in kinds.items():
         declared = [one for one in manifests.declared if _is_of(one, name, policy)]
         absent = [one for one in manifests.absent if _is_of(one, name, policy)]
-        found = kind.identify(planning, declared, absent)
+        found = kind.match(planning, declared, absent)
         yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
         yield from (((name, gone.row.id), None) for gone in found.gone)
 
 
-def _is_of(one: DesiredResource | DeleteEntry, kind: str, policy: Policy) -> bool:
+def _is_of(one: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Policy) -> bool:
     return one.address.kind == kind and one.applies_in(policy.workspace)
 
 

@@ -85,7 +85,7 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
     match = Match(declared=declared, row=cast(HasName, row))
 
     def compare() -> tuple[FieldChange, ...]:
-        sides = kind.compare(planning, match)
+        sides = kind.diff(planning, match)
         if sides is None or sides.before is None or sides.after is None:
             raise RuntimeError("the group was not compared")
         return differences(sides.before, sides.after)

@@ -19,7 +19,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.kinds.shared.terms import filled
 from lmsconf.model.values import Action, Json, Plan
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -38,7 +38,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
     """The plan of some entries of one kind, declared or absent, on the sample workspace."""
     stages: list[Stage] = []
 
-    def plan(kind: Kind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[Stage, Plan]:
+    def plan(kind: AnyKind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[Stage, Plan]:
         said: dict[str, list[dict[str, object]]] = {kind.section: [dict(entry) for entry in entries]}
         wish = Wish(absent=said) if absent else Wish(sections=said)
         world = Seeded(dialect={"custom-fields.in-use": "never"})
@@ -50,7 +50,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
         stage.sandbox.shut()
 
 
-def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[Stage, Plan]]:
+def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[Stage, Plan]]:
     yield planned(kind, samples.NEW[kind.name])
     yield planned(kind, samples.CHANGED[kind.name])
     if kind.name in samples.GONE:
@@ -58,7 +58,7 @@ def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[Stage, Plan]]:
 
 
 @every_kind
-def test_there_are_samples(planned: Planned, kind: Kind) -> None:
+def test_there_are_samples(planned: Planned, kind: AnyKind) -> None:
     """The samples of a kind create, change and delete, so that the other questions ask something."""
     created, changed, *gone = (plan for _, plan in _every_plan(planned, kind))
     assert {change.action for change in created.changes} == {Action.CREATE}
@@ -69,7 +69,7 @@ def test_there_are_samples(planned: Planned, kind: Kind) -> None:
 
 
 @every_kind
-def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind) -> None:
+def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: AnyKind) -> None:
     """Parse, show, parse again: a creation's form in the plan declares the same value as the manifest did."""
     stage, plan = planned(kind, samples.NEW[kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
@@ -78,7 +78,7 @@ def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind
 
 
 @every_kind
-def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) -> None:
+def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: AnyKind) -> None:
     """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
     for stage, plan in _every_plan(planned, kind):
         assert stage.apply(plan).converged is True
@@ -87,7 +87,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) 
 
 
 @every_kind
-def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> None:
+def test_every_call_is_one_of_the_description(planned: Planned, kind: AnyKind) -> None:
     """Operation, method, path and body of every call are those that the API description has, and it writes."""
     wire = ApiSpec.default()
     for _, plan in _every_plan(planned, kind):
@@ -102,7 +102,7 @@ def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> N
 
 
 @every_kind
-def test_schemas_are_json_schemas(kind: Kind) -> None:
+def test_schemas_are_json_schemas(kind: AnyKind) -> None:
     """The shapes of an entry, declared and absent, are valid JSON Schema, and describe each of their keys."""
     for schema in (kind.schema, kind.absent_schema):
         Draft202012Validator.check_schema(schema)
@@ -111,7 +111,7 @@ def test_schemas_are_json_schemas(kind: Kind) -> None:
 
 
 @every_kind
-def test_samples_fit_the_schemas(kind: Kind) -> None:
+def test_samples_fit_the_schemas(kind: AnyKind) -> None:
     """What the samples say is what the shapes allow, and an unknown key is not."""
     shape = Draft202012Validator(kind.schema)
     for entry in [*samples.NEW[kind.name], *samples.CHANGED[kind.name]]:
@@ -122,7 +122,7 @@ def test_samples_fit_the_schemas(kind: Kind) -> None:
 
 
 @every_kind
-def test_forms_hold_names_and_no_ids(planned: Planned, kind: Kind) -> None:
+def test_forms_hold_names_and_no_ids(planned: Planned, kind: AnyKind) -> None:
     """What a plan shows for review speaks of names and e-mails; an id stands there only where a manifest pinned it."""
     for stage, plan in _every_plan(planned, kind):
         ids = {id.rpartition("/")[2] for _, id in stage.look()} | {"ch-1", "ch-2"}

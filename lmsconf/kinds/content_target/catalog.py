@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lmsconf.kinds.shared.answers import label, text
+from lmsconf.kinds.shared.names import CONTENT
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -13,6 +14,8 @@ from lmsconf.model.values import Json
 @dataclass(frozen=True, slots=True)
 class ContentRow:
     """A course, program, SCORM package or meetup of the catalog."""
+
+    listing = CONTENT
 
     id: RemoteId
     name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.matching import identify_targets
@@ -36,13 +36,11 @@ from lmsconf.kinds.shared.common import (
 )
 from lmsconf.kinds.shared.names import CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.model.address import Address, Ref
-from lmsconf.model.forms import Form
+from lmsconf.model.address import Address
 from lmsconf.model.names import email, normal
-from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.kind import Kind, ManifestEntry
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -102,27 +100,28 @@ class Below:
         return self.places.find(text, *self.path, *path)
 
 
-class ContentTargetKind:
+class ContentTargetKind(Kind[Assignment, TargetRow]):
     """The kind `content_target`."""
 
-    name: Final = CONTENT_TARGET
-    section: Final = "content_targets"
-    noun: Final = "assignment"
-    plural: Final = "assignments"
-    is_relation: Final = True
-    rank: Final = 4
-    schema: Final = entry_schema(
+    name = CONTENT_TARGET
+    section = "content_targets"
+    noun = "assignment"
+    plural = "assignments"
+    is_relation = True
+    rank = 4
+    row_type = TargetRow
+    schema = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
         ["content", "assign_to"],
         "Assignments: content and who gets it.",
     )
-    absent_schema: Final = entry_schema(
+    absent_schema = entry_schema(
         {"content": _CONTENT, "assign_to": _assign_to({}), "until": UNTIL, "only_in": ONLY_IN},
         ["content", "assign_to"],
         "Assignments to take away if they are there.",
     )
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Assignment]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
         only_in = entry.body.get("only_in")
         for content, content_pins in _contents(entry.body["content"]):
@@ -159,7 +158,7 @@ class ContentTargetKind:
         mandatory = said.get("mandatory", entry.body.get("mandatory", False))
         return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the assignments that an `absent` entry deletes."""
         for content, content_pins in _contents(entry.body["content"]):
             for item in cast("list[Json]", entry.body["assign_to"]):
@@ -167,29 +166,23 @@ class ContentTargetKind:
                 spec = Assignment(content, to, False, None, None, content_pins)
                 yield absent(entry, target_address(content, to), spec)
 
-    def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
-    ) -> Iterator[Problem]:
-        """No problems: whether content and audience exist needs the snapshot."""
-        return iter(())
-
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[Assignment]) -> list[Address]:
         """Its audience."""
-        return [cast(Assignment, declared.spec).audience]
+        return [declared.spec.audience]
 
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
+    def match(
+        self, planning: PlanContext, declared: Sequence[DesiredResource[Assignment]], absent: Sequence[DeleteEntry[Any]]
+    ) -> MatchResult[Assignment, TargetRow]:
         """Match by content and audience."""
         return identify_targets(planning, declared, absent)
 
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[Assignment, TargetRow]) -> BeforeAfter | None:
         """Compare `mandatory` and the window; an assignment is one value, so an omitted key means its default.
 
         None, with a problem, if a live time cannot be parsed.
         """
-        row = cast("TargetRow | None", match.row)
-        spec = cast(Assignment, match.declared.spec)
+        row = match.row
+        spec = match.declared.spec
         after = assignment_form(spec, planning.policy)
         if row is None:
             return BeforeAfter(before=None, after=after)
@@ -199,49 +192,39 @@ class ContentTargetKind:
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
         return BeforeAfter(before=assignment_form(live, planning.policy), after=after)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[TargetRow]) -> BeforeAfter:
         """The live assignment; a time that cannot be parsed is shown verbatim."""
-        row = cast(TargetRow, gone.row)
+        row = gone.row
         form = row_form(planning, row)
-        said = None if gone.absent is None else cast(Assignment, gone.absent.spec)
+        said = None if gone.absent is None else gone.absent.spec
         if said is not None and said.content_pins:
             form["content"] = {"name": said.content, "id": row.content}
         return BeforeAfter(before=form, after=None)
 
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
-        """Nothing to record: no resource depends on an assignment."""
-
-    def action(self, planning: PlanContext, match: Match) -> Action:
+    def action(self, planning: PlanContext, match: Match[Assignment, TargetRow]) -> Action:
         """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
         recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Empty: assignments are not compared for similarity."""
-        return {}
-
-    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """None: an assignment has no name that could change."""
-        return None
-
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+    def plan_steps(self, planning: PlanContext, match: Match[Assignment, TargetRow], sides: BeforeAfter) -> list[Step]:
         """One POST; a replacement sends a DELETE first, which interrupts access."""
         return target_steps(planning, match)
 
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
+    def lost_on(
+        self,
+        planning: PlanContext,
+        subject: Match[Assignment, TargetRow] | Deletion[TargetRow] | Effect,
+        sides: BeforeAfter,
+    ) -> Undo:
         """An assignment that is deleted, even to be created again, loses its progress."""
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE
         )
         return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Empty: the API gives an assignment no id."""
-        return {}
-
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""
-        return [target_deletion(planning, cast(TargetRow, gone.row), gone.address)]
+        return [target_deletion(planning, gone.row, gone.address)]
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import (
-    SHARED_CONTENT,
     Assignment,
     TargetRow,
+    TargetState,
     audience_of,
     candidates,
     nameless,
@@ -34,8 +34,8 @@ Target: TypeAlias = tuple[TargetRow, Address | None]
 
 
 def identify_targets(
-    planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-) -> MatchResult:
+    planning: PlanContext, declared: Sequence[DesiredResource[Assignment]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[Assignment, TargetRow]:
     """Match assignments, and find those to delete: under `absent`, owned, or with their deleted group.
 
     An incomplete listing gives a problem for each creation and deletion instead.
@@ -50,9 +50,11 @@ def identify_targets(
     targets = [(row, audience_of(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
-    out = MatchResult(live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows))
+    out: MatchResult[Assignment, TargetRow] = MatchResult(
+        live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
+    )
     doubts = _doubts(planning, targets)
-    spoken: dict[Identity, DesiredResource | DeleteEntry] = {}
+    spoken: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = {}
     for one in ready:
         key = contents.identity(one)
         rows = live.get(key, [])
@@ -94,7 +96,7 @@ class _Contents:
 
     def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
-        self._rows = cast("tuple[ContentRow, ...]", planning.snapshot.of(CONTENT).rows)
+        self._rows = planning.snapshot.rows(ContentRow)
         self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
         self._by_id = {row.id: row for row in self._rows}
         for row in self._rows:
@@ -102,14 +104,14 @@ class _Contents:
             planning.book.alias(CONTENT, normal(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
-        planning.notes[SHARED_CONTENT] = frozenset(shared)
+        planning.state(TargetState).shared_content = frozenset(shared)
 
-    def find(self, one: DesiredResource | DeleteEntry, *, must: bool = True) -> RemoteId | None:
+    def find(self, one: DesiredResource[Assignment] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
         must: whether a name that the catalog lacks is a problem.
         """
-        spec = cast(Assignment, one.spec)
+        spec = one.spec
         workspace = self._planning.policy.workspace
         pin = pin_in(spec.content_pins, workspace)
         key = (spec.content, pin or "")
@@ -119,9 +121,9 @@ class _Contents:
                 self._planning.book.register(CONTENT, spec.content, id)
         return self.named[key]
 
-    def identity(self, one: DesiredResource | DeleteEntry) -> Identity:
+    def identity(self, one: DesiredResource[Assignment] | DeleteEntry[Any]) -> Identity:
         """The identity of an assignment that was passed to `find`."""
-        return self.find(one), cast(Assignment, one.spec).audience
+        return self.find(one), one.spec.audience
 
     def _look(
         self, at: SourceLocation, address: Address, spec: Assignment, pin: str | None, must: bool
@@ -150,9 +152,9 @@ class _Contents:
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
-    def alike(self, one: DeleteEntry) -> str | None:
+    def alike(self, one: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
-        spec = cast(Assignment, one.spec)
+        spec = one.spec
         if self.find(one, must=False) is None:
             return alike(spec.content, self._by_name)
         to = spec.audience
@@ -186,9 +188,9 @@ def _know_people(planning: PlanContext) -> None:
         planning.book.register(USER, one, RemoteId(id))
 
 
-def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource) -> bool:
+def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource[Assignment]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
-    spec = cast(Assignment, one.spec)
+    spec = one.spec
     found = contents.find(one) is not None
     to = spec.audience
     if is_in_doubt(planning, to, one.address, one.source):
@@ -235,7 +237,7 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
 
 
 def _live(planning: PlanContext) -> tuple[TargetRow, ...]:
-    return cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+    return planning.snapshot.rows(TargetRow)
 
 
 def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
@@ -252,7 +254,7 @@ def _settle(
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
     declared: Container[RemoteId | None],
-    out: MatchResult,
+    out: MatchResult[Assignment, TargetRow],
 ) -> None:
     """Sort targets without an entry: deleted with their group, under `leave_alone`, owned, or unmanaged.
 
@@ -277,7 +279,11 @@ def _settle(
                 out.unmanaged.append(Undeclared(address, row))
 
 
-def _same(planning: PlanContext, one: DesiredResource | DeleteEntry, other: DesiredResource | DeleteEntry) -> None:
+def _same(
+    planning: PlanContext,
+    one: DesiredResource[Assignment] | DeleteEntry[Any],
+    other: DesiredResource[Assignment] | DeleteEntry[Any],
+) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.problem(
         "content-target/same",
@@ -288,7 +294,7 @@ def _same(planning: PlanContext, one: DesiredResource | DeleteEntry, other: Desi
     )
 
 
-def _twice(planning: PlanContext, one: DesiredResource, rows: Sequence[TargetRow]) -> None:
+def _twice(planning: PlanContext, one: DesiredResource[Assignment], rows: Sequence[TargetRow]) -> None:
     planning.problem(
         "identity/live-twice",
         f"{one.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
@@ -305,7 +311,7 @@ def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, 
     }
 
 
-def _unclear(planning: PlanContext, one: DesiredResource, row: TargetRow) -> None:
+def _unclear(planning: PlanContext, one: DesiredResource[Assignment], row: TargetRow) -> None:
     who = " and ".join(str(found) for found in candidates(planning, row))
     planning.problem(
         "content-target/audience",
@@ -317,7 +323,9 @@ def _unclear(planning: PlanContext, one: DesiredResource, row: TargetRow) -> Non
     )
 
 
-def _incomplete(planning: PlanContext, address: Address, one: DesiredResource | DeleteEntry | None, why: str) -> None:
+def _incomplete(
+    planning: PlanContext, address: Address, one: DesiredResource[Assignment] | DeleteEntry[Any] | None, why: str
+) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read whole: {why}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.content_target.catalog import ContentRow
@@ -40,7 +40,7 @@ class LiveAudiences:
 class Known:
     """Resolve audiences while reading. listings: possible audiences by kind. everyone: the target id of all users."""
 
-    listings: Mapping[str, Listing]
+    listings: Mapping[str, Listing[Any]]
     everyone: str
 
     def lacking(self, wanted: Iterable[Assignment], contents: Iterable[ContentRow], found: Found) -> set[RemoteId]:
@@ -105,6 +105,6 @@ def _ids(found: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
     return {row.id for row in found[1]}
 
 
-def _by_name(kind: str, listing: Listing) -> dict[str, str]:
+def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:
     """Ids by name, those of people by e-mail."""
     return {email(row.name) if kind == USER else normal(row.name): row.id for row in listing.rows}

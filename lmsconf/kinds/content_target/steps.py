@@ -7,11 +7,10 @@ needs `targetType`, which only a live target has (API specification, Content Tar
 from __future__ import annotations
 
 from datetime import datetime
-from typing import cast
 
 from lmsconf.api.spec.values import cleared_time
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, audience_of
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.content_target.values import Assignment, TargetRow, TargetState, audience_of
+from lmsconf.kinds.shared.names import CONTENT, EVERYONE, USER
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.moments import form_of, live_time, wire_time
 from lmsconf.model.values import DesiredResource, Json, Step
@@ -19,7 +18,7 @@ from lmsconf.planner.context import GRANTED, Match, PlanContext
 
 
 def read_window(
-    planning: PlanContext, row: TargetRow, declared: DesiredResource
+    planning: PlanContext, row: TargetRow, declared: DesiredResource[Assignment]
 ) -> tuple[datetime | None, datetime | None] | None:
     """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
     try:
@@ -35,9 +34,9 @@ def read_window(
         return None
 
 
-def target_steps(planning: PlanContext, match: Match) -> list[Step]:
+def target_steps(planning: PlanContext, match: Match[Assignment, TargetRow]) -> list[Step]:
     """One POST with the whole value; a replacement sends a DELETE first."""
-    spec, row = cast(Assignment, match.declared.spec), cast("TargetRow | None", match.row)
+    spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
     content = planning.book.ref(CONTENT, spec.content, Ref(at))
     said: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
@@ -82,11 +81,12 @@ def _form(planning: PlanContext) -> str:
     said = planning.terms.behaviour("content-targets.time-format")
     if said != "auto":
         return said
-    if CONTENT_TARGET not in planning.notes:
-        rows = cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows)
+    state = planning.state(TargetState)
+    if state.time_format is None:
+        rows = planning.snapshot.rows(TargetRow)
         seen = {form_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
-        planning.notes[CONTENT_TARGET] = "epoch-ms" if seen == {"epoch-ms"} else "iso"
-    return cast(str, planning.notes[CONTENT_TARGET])
+        state.time_format = "epoch-ms" if seen == {"epoch-ms"} else "iso"
+    return state.time_format
 
 
 def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:

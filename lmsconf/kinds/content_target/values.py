@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
@@ -23,13 +23,24 @@ AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
 
 
-SHARED_CONTENT: Final = "content of which two have one name"
-_TYPES: Final = "what target types stand for"
+@dataclass(slots=True)
+class TargetState:
+    """What a plan learns from the catalog and the live targets.
+
+    shared_content: ids of contents that share a name. types: `targetType` → the kinds that it stands for.
+    time_format: iso or epoch-ms. None: not looked at yet.
+    """
+
+    shared_content: frozenset[str] = frozenset()
+    types: Mapping[str, frozenset[str]] | None = None
+    time_format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
     """A live target, with ids and texts as in the response. `start` and `finish` are None for no limit."""
+
+    listing = CONTENT_TARGET
 
     content: RemoteId
     target: RemoteId
@@ -118,7 +129,7 @@ def _form(
 def row_form(planning: PlanContext, row: TargetRow) -> Form:
     """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
     name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
-    shared = cast("frozenset[str]", planning.notes.get(SHARED_CONTENT, frozenset()))
+    shared = planning.state(TargetState).shared_content
     content: Json = {"name": name, "id": row.content} if row.content in shared else name
     audience = audience_of(planning, row)
     to: Json = nameless(row) if audience is None else audience_form(audience)
@@ -171,14 +182,15 @@ def _told_apart(planning: PlanContext, row: TargetRow, found: Sequence[Address])
 
 def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
     """`targetType` → the kinds of its live targets with a single candidate."""
-    if _TYPES not in planning.notes:
+    state = planning.state(TargetState)
+    if state.types is None:
         types: defaultdict[str, set[str]] = defaultdict(set)
-        for row in cast("tuple[TargetRow, ...]", planning.snapshot.of(CONTENT_TARGET).rows):
+        for row in planning.snapshot.rows(TargetRow):
             found = candidates(planning, row)
             if len(found) == 1:
                 types[row.type].add(found[0].kind)
-        planning.notes[_TYPES] = {type: frozenset(kinds) for type, kinds in types.items()}
-    return cast("Mapping[str, frozenset[str]]", planning.notes[_TYPES])
+        state.types = {type: frozenset(kinds) for type, kinds in types.items()}
+    return state.types
 
 
 def _live_name(planning: PlanContext, kind: str, id: str) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Final, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
@@ -17,20 +17,31 @@ from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import Keyed
 from lmsconf.planner.identity import Claim, find
 
-_CHOICES: Final = "choices of fields"
-_DOUBTFUL: Final = "choices that have an error"
-_TYPES: Final = "types of fields"
+
+@dataclass(slots=True)
+class _FieldState:
+    """What a plan knows of fields.
+
+    choices: field → its choices before and after the plan. doubtful: declared choices with an error of their own.
+    types: field name → type.
+    """
+
+    choices: dict[Address, tuple[Keyed, Keyed]] = field(default_factory=dict)
+    doubtful: set[tuple[Address, str]] = field(default_factory=set)
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
 
 
-def know_choices(planning: PlanContext, found: MatchResult) -> None:
+def know_choices(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
     matched = {match.row.id: match for match in found.matches if match.row is not None}
     _note_types(planning, found)
-    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+    for row in planning.snapshot.rows(FieldRow):
         match = matched.get(row.id)
-        spec = cast(CustomFieldSpec, match.declared.spec) if match else None
+        spec = match.declared.spec if match else None
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
             scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
@@ -38,12 +49,14 @@ def know_choices(planning: PlanContext, found: MatchResult) -> None:
         else:
             _know(planning, match, row.choices, spec.choices)
     for match in found.matches:
-        spec = cast(CustomFieldSpec, match.declared.spec)
+        spec = match.declared.spec
         if match.row is None and spec.choices is not None:
             _know(planning, match, (), spec.choices)
 
 
-def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said: Choices) -> None:
+def _know(
+    planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], live: tuple[ChoiceRow, ...], said: Choices
+) -> None:
     declared = match.declared
     claims = [_claim(planning, declared, choice) for choice in said.include]
     if match.row is None:
@@ -76,20 +89,20 @@ def _know(planning: PlanContext, match: Match, live: tuple[ChoiceRow, ...], said
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
 
 
-def _note_types(planning: PlanContext, found: MatchResult) -> None:
-    types = {match.address.name: cast(CustomFieldSpec, match.declared.spec).type for match in found.matches}
-    for row in cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows):
+def _note_types(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+    types = {match.address.name: match.declared.spec.type for match in found.matches}
+    for row in planning.snapshot.rows(FieldRow):
         types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
-    planning.notes[_TYPES] = {name: type for name, type in types.items() if type is not None}
+    planning.state(_FieldState).types = {name: type for name, type in types.items() if type is not None}
 
 
 def field_types(planning: PlanContext) -> Mapping[str, str]:
     """The type of each field, live or else declared, by its name after the plan; fields without a type are left out."""
-    return cast("Mapping[str, str]", planning.notes.get(_TYPES, {}))
+    return planning.state(_FieldState).types
 
 
 def _both(planning: PlanContext) -> dict[Address, tuple[Keyed, Keyed]]:
-    return cast("dict[Address, tuple[Keyed, Keyed]]", planning.notes.setdefault(_CHOICES, {}))
+    return planning.state(_FieldState).choices
 
 
 def both_choices(planning: PlanContext, address: Address) -> tuple[Keyed, Keyed]:
@@ -98,7 +111,7 @@ def both_choices(planning: PlanContext, address: Address) -> tuple[Keyed, Keyed]
 
 
 def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:
-    return cast("set[tuple[Address, str]]", planning.notes.setdefault(_DOUBTFUL, set()))
+    return planning.state(_FieldState).doubtful
 
 
 def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool:
@@ -106,7 +119,7 @@ def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool
     return (field, name) in _doubtful(planning)
 
 
-def refuse_left_out(planning: PlanContext, declared: DesiredResource, choices: Iterable[Ref]) -> None:
+def refuse_left_out(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for one in choices if planning.policy.additive else ():
         before, after = both_choices(planning, one.address)
@@ -128,7 +141,7 @@ def new_choice_name(planning: PlanContext, field: Address, name: str) -> str | N
     return None if new is None else f'This plan renames it: write "{new}".'
 
 
-def _claim(planning: PlanContext, declared: DesiredResource, choice: Choice) -> Claim:
+def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: Choice) -> Claim:
     pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,

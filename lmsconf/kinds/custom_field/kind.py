@@ -8,7 +8,7 @@ use (API specification, Custom Fields).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
@@ -34,12 +34,11 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
-from lmsconf.planner.kind import ManifestEntry
-from lmsconf.planner.matching import identify_named
+from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.matching import match_named
 
 _CHOICE: dict[str, Json] = {
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]
@@ -66,16 +65,16 @@ def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
     return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
 
 
-class CustomFieldKind:
+class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     """The kind `custom_field`."""
 
-    name: Final = CUSTOM_FIELD
-    section: Final = "custom_fields"
-    noun: Final = "custom field"
-    plural: Final = "custom fields"
-    is_relation: Final = False
-    rank: Final = 0
-    schema: Final = entry_schema(
+    name = CUSTOM_FIELD
+    section = "custom_fields"
+    noun = "custom field"
+    plural = "custom fields"
+    rank = 0
+    row_type = FieldRow
+    schema = entry_schema(
         {
             **NAMED,
             "type": {"enum": list(TYPES), "description": "CHOICE, MULTI_SELECT or TEXT. It cannot change later."},
@@ -100,9 +99,9 @@ class CustomFieldKind:
         ["name"],
         "A custom field: a question about each person.",
     )
-    absent_schema: Final = ABSENT_NAMED
+    absent_schema = ABSENT_NAMED
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[CustomFieldSpec]]:
         """Yield the field of one manifest entry; report bad choices."""
         body = entry.body
         choices = _choices(body.get("choices"))
@@ -127,12 +126,14 @@ class CustomFieldKind:
         )
         yield named(CUSTOM_FIELD, entry, spec)
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the field that an `absent` entry deletes."""
         yield named_absent(CUSTOM_FIELD, entry)
 
     def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+        self,
+        declared: Sequence[DesiredResource[CustomFieldSpec]],
+        everything: Mapping[str, Sequence[DesiredResource[CustomFieldSpec]]],
     ) -> Iterator[Problem]:
         """Yield a problem for each declared field beyond MOST_FIELDS; no snapshot is needed."""
         names = dict.fromkeys(one.address for one in declared)
@@ -146,22 +147,21 @@ class CustomFieldKind:
                 address=str(extra),
             )
 
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
-        """None: a field references no other resource."""
-        return []
-
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
+    def match(
+        self,
+        planning: PlanContext,
+        declared: Sequence[DesiredResource[CustomFieldSpec]],
+        absent: Sequence[DeleteEntry[Any]],
+    ) -> MatchResult[CustomFieldSpec, FieldRow]:
         """Match fields by name, then the choices of each field by name."""
-        found = identify_named(planning, CUSTOM_FIELD, self.noun, declared, absent)
+        found = match_named(planning, FieldRow, self.noun, declared, absent)
         know_choices(planning, found)
         return found
 
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
         """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
-        declared, row = match.declared, cast("FieldRow | None", match.row)
-        spec = cast(CustomFieldSpec, declared.spec)
+        declared, row = match.declared, match.row
+        spec = declared.spec
         if row is None:
             return self._new(planning, declared, spec)
         if spec.type is not None and spec.type != row.type:
@@ -189,7 +189,9 @@ class CustomFieldKind:
                 before[key], after[key] = bool(getattr(row, key)), wanted
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def _new(self, planning: PlanContext, declared: DesiredResource, spec: CustomFieldSpec) -> BeforeAfter | None:
+    def _new(
+        self, planning: PlanContext, declared: DesiredResource[CustomFieldSpec], spec: CustomFieldSpec
+    ) -> BeforeAfter | None:
         if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
             needed(planning, declared, "type" if spec.type is None else "choices")
             return None
@@ -202,13 +204,13 @@ class CustomFieldKind:
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return BeforeAfter(before=None, after=after, defaults=defaults)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[FieldRow]) -> BeforeAfter:
         """The live name, type, choices and description; `after` is None."""
         return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
 
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: FieldRow) -> Form:
         """Its name, type, choices and description."""
-        field = cast(FieldRow, row)
+        field = row
         form: Form = {"name": normal(field.name), "type": field.type}
         if field.choices:
             form["choices"] = Keyed({choice.id: choice.name for choice in field.choices})
@@ -216,15 +218,11 @@ class CustomFieldKind:
             form["description"] = field.description
         return form
 
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
         """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
-        find_detours(planning, identified)
-        count_slots(planning, identified)
-        note_losses(planning, identified)
-
-    def action(self, planning: PlanContext, match: Match) -> Action:
-        """Always an update in place."""
-        return Action.UPDATE
+        find_detours(planning, matched)
+        count_slots(planning, matched)
+        note_losses(planning, matched)
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare fields of one type by their choices; a TEXT field has nothing to compare."""
@@ -232,11 +230,18 @@ class CustomFieldKind:
         names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
         return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
 
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+    def plan_steps(
+        self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter
+    ) -> list[Step]:
         """One create, or one or more replaces; see `field_steps`."""
         return field_steps(planning, match, sides)
 
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
+    def lost_on(
+        self,
+        planning: PlanContext,
+        subject: Match[CustomFieldSpec, FieldRow] | Deletion[FieldRow] | Effect,
+        sides: BeforeAfter,
+    ) -> Undo:
         """A field or choice that is created again has another id and no answers."""
         return undo_of_fields(planning, subject.address)
 
@@ -251,7 +256,7 @@ class CustomFieldKind:
                 ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
         return ids
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step]:
         """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, gone)
 

@@ -6,14 +6,14 @@ The count is of distinct people, archived ones included. It is None where answer
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import BadAnswer, Severity
 from lmsconf.kinds.custom_field.choices import both_choices
 from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answers import text
-from lmsconf.kinds.shared.names import ANSWERS, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.shared.names import ANSWERS, HOLDERS, USER
 from lmsconf.kinds.user.values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normal
@@ -21,8 +21,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Json, Measure, Undo, UndoLevel
 from lmsconf.planner.context import MatchResult, PlanContext
 
-_LOSSES: Final = "fields and choices that go"
-_COUNTED: Final = "fields whose answers were read, and whether any are lost"
 _UNREADABLE: Final = "answers have a shape that cannot be read"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
@@ -43,6 +41,14 @@ class Loss:
         for choice in self.field.choices:
             if self.choices is not None and choice.id in self.choices:
                 yield choice.id, f'the choice "{normal(choice.name)}"'
+
+
+@dataclass(slots=True)
+class _LossState:
+    """The fields and choices that a plan deletes. counted: fields whose answers were read, and whether any are lost."""
+
+    losses: list[Loss] = field(default_factory=list)
+    counted: dict[Address, bool] = field(default_factory=dict)
 
 
 class _Holders(NamedTuple):
@@ -76,33 +82,33 @@ def limits_choices(spec: object) -> bool:
     return spec.choices.whole or bool(spec.choices.exclude)
 
 
-def note_losses(planning: PlanContext, found: MatchResult) -> None:
+def note_losses(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record which live fields and choices the plan deletes."""
     losses: list[Loss] = []
     if not planning.policy.additive:
         for gone in found.gone:
             if planning.chosen(gone.address):
-                losses.append(Loss(gone.address, cast(FieldRow, gone.row)))
+                losses.append(Loss(gone.address, gone.row))
         for match in found.matches:
             before, after = both_choices(planning, match.address)
             dropped = frozenset(before.names.keys() - after.names.keys())
             if match.row is not None and dropped and planning.chosen(match.address):
-                losses.append(Loss(match.address, cast(FieldRow, match.row), dropped))
-    planning.notes[_LOSSES] = losses
+                losses.append(Loss(match.address, match.row, dropped))
+    planning.state(_LossState).losses = losses
 
 
 def losses_of(planning: PlanContext) -> Sequence[Loss]:
     """The losses that `note_losses` recorded; empty before the custom fields are finalized."""
-    return cast("list[Loss]", planning.notes.get(_LOSSES, []))
+    return planning.state(_LossState).losses
 
 
-def answers_go(planning: PlanContext, found: MatchResult) -> bool:
+def answers_go(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
     """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
     note_losses(planning, found)
-    return bool(planning.notes[_LOSSES])
+    return bool(planning.state(_LossState).losses)
 
 
-def count_lost_answers(planning: PlanContext, people: MatchResult) -> None:
+def count_lost_answers(planning: PlanContext, people: MatchResult[Any, Any]) -> None:
     """Measure for the guard `answers` how many people lose answers, and report the count of each field and choice.
 
     people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
@@ -121,7 +127,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult) -> None:
             unknown, lost = unknown or who.unknown, lost or bool(who.people or who.unknown)
             _tell(planning, loss, called, who, _counted_before(planning.snapshot, subject))
         if not isinstance(known, str):
-            cast("dict[Address, bool]", planning.notes.setdefault(_COUNTED, {}))[loss.address] = lost
+            planning.state(_LossState).counted[loss.address] = lost
     if everybody or unknown:
         taken = None if unknown else len(everybody)
         size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
@@ -135,7 +141,7 @@ def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
         return Undo()
     what = "the field comes back" if loss.choices is None else "dropped choices come back"
     again = f"{what} with another id" if loss.choices is None else f"{what} with other ids"
-    counted = cast("dict[Address, bool]", planning.notes.get(_COUNTED, {}))
+    counted = planning.state(_LossState).counted
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
     answers = ", and answers must be given again" if counted[address] else ""
@@ -156,7 +162,7 @@ def _known(snapshot: Snapshot) -> Answers | str:
         return f"the list of people is not whole: {listing.incomplete}"
     if rows and not any(row.told for row in rows):
         return "no person came with customFields"
-    fields = cast("tuple[FieldRow, ...]", snapshot.of(CUSTOM_FIELD).rows)
+    fields = snapshot.rows(FieldRow)
     names = {key for field in fields for key in _keys(field)}
     said = {name for row in rows for name, _ in row.answers or ()}
     if said and not said & names:
@@ -177,7 +183,7 @@ def _keys(field: FieldRow) -> frozenset[str]:
     return frozenset({normal(field.name), field.id})
 
 
-def _answering(planning: PlanContext, people: MatchResult, loss: Loss) -> frozenset[RemoteId]:
+def _answering(planning: PlanContext, people: MatchResult[Any, Any], loss: Loss) -> frozenset[RemoteId]:
     """The ids of people who get an answer from the plan, to a field that is not deleted."""
     if loss.choices is None:
         return frozenset()

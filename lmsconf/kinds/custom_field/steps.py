@@ -6,13 +6,13 @@ references it, must stay until the last smart group drops it, and the service ma
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from lmsconf.api.spec.values import cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
-from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, FieldRow
+from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.moves import steps_aside, temporary, vacancy, vacated
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -22,10 +22,15 @@ from lmsconf.model.values import Step
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import Keyed
 
-_SLOTS: Final = "slots"
+
+@dataclass(slots=True)
+class _Slots:
+    """Field to be created → the field whose deletion makes room for it."""
+
+    freed_by: Mapping[Address, Address] = field(default_factory=dict)
 
 
-def count_slots(planning: PlanContext, found: MatchResult) -> None:
+def count_slots(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
     gone = sorted(one.address for one in found.gone if planning.chosen(one.address) and not planning.policy.additive)
     new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
@@ -40,23 +45,23 @@ def count_slots(planning: PlanContext, found: MatchResult) -> None:
             address=new[-1],
         )
     free = max(0, MOST_FIELDS - found.live)
-    planning.notes[_SLOTS] = dict(zip(new[free:], gone, strict=False))
+    planning.state(_Slots).freed_by = dict(zip(new[free:], gone, strict=False))
 
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
     """The slot of the deletion that this creation waits for; empty if it need not wait."""
-    gone = cast("dict[Address, Address]", planning.notes.get(_SLOTS, {})).get(creation)
+    gone = planning.state(_Slots).freed_by.get(creation)
     return frozenset() if gone is None else frozenset({Ref(gone, SLOT)})
 
 
-def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
     """Create with one POST, or replace with one to three PUTs.
 
     One more for a temporary name in a rename cycle, and one more if a smart group moves from a deleted choice to a new
     one, so that both must exist in between.
     """
     after, at = sides.after or {}, match.address
-    row = cast("FieldRow | None", match.row)
+    row = match.row
     if row is None:
         return [_creation(planning, at, after)]
     old, new = _keyed(sides.before, row), _keyed(after, row)
@@ -89,9 +94,9 @@ def field_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list
     return [replace(step, may_be_refused=True) for step in steps]
 
 
-def field_deletion(planning: PlanContext, gone: Deletion) -> list[Step]:
+def field_deletion(planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step]:
     """One DELETE, after the last smart group stops referencing the field."""
-    at, row = gone.address, cast(FieldRow, gone.row)
+    at, row = gone.address, gone.row
     step = Step(
         operation="custom-fields.delete",
         path={"customFieldId": row.id},

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.kinds.shared.answers import objects, text
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -26,6 +27,8 @@ class ChoiceRow:
 @dataclass(frozen=True, slots=True)
 class FieldRow:
     """A live custom field. A flag is None where the response lacks it."""
+
+    listing = CUSTOM_FIELD
 
     id: RemoteId
     name: str

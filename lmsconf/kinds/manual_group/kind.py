@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
@@ -23,16 +23,17 @@ from lmsconf.kinds.shared.roster import (
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import ManifestEntry
-from lmsconf.planner.matching import identify_named
+from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.matching import match_named
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
+
+    listing = GROUP
 
     id: RemoteId
     name: str
@@ -48,16 +49,16 @@ class ManualGroupSpec:
     managers: People | None
 
 
-class ManualGroupKind:
+class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     """The kind `group`."""
 
-    name: Final = GROUP
-    section: Final = "groups"
-    noun: Final = "group"
-    plural: Final = "groups"
-    is_relation: Final = False
-    rank: Final = 2
-    schema: Final = entry_schema(
+    name = GROUP
+    section = "groups"
+    noun = "group"
+    plural = "groups"
+    rank = 2
+    row_type = GroupRow
+    schema = entry_schema(
         {
             **NAMED,
             "members": people_schema("Who is in the group."),
@@ -66,9 +67,9 @@ class ManualGroupKind:
         ["name"],
         "A manual group: people added by hand.",
     )
-    absent_schema: Final = ABSENT_NAMED
+    absent_schema = ABSENT_NAMED
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[ManualGroupSpec]]:
         """Yield the group of one manifest entry; report a reserved name."""
         if str(entry.body["name"]).startswith(RESERVED):
             entry.report(
@@ -82,33 +83,30 @@ class ManualGroupKind:
         spec = ManualGroupSpec(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
         yield named(GROUP, entry, spec)
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the group that an `absent` entry deletes."""
         yield named_absent(GROUP, entry)
 
-    def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
-    ) -> Iterator[Problem]:
-        """No problems: the schema covers a group."""
-        return iter(())
-
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
-        return [one for _, people in _lists(cast(ManualGroupSpec, declared.spec)) for one in addresses(people)]
+        return [one for _, people in _lists(declared.spec) for one in addresses(people)]
 
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
+    def match(
+        self,
+        planning: PlanContext,
+        declared: Sequence[DesiredResource[ManualGroupSpec]],
+        absent: Sequence[DeleteEntry[Any]],
+    ) -> MatchResult[ManualGroupSpec, GroupRow]:
         """Match by name."""
-        return identify_named(planning, GROUP, self.noun, declared, absent)
+        return match_named(planning, GroupRow, self.noun, declared, absent)
 
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
         """Compare name, and members and managers where declared; record people who leave a group."""
-        declared, row = match.declared, cast("GroupRow | None", match.row)
+        declared, row = match.declared, match.row
         before: Form = {} if row is None else {"name": normal(row.name)}
         after: Form = {"name": declared.address.name}
         sizes: dict[str, int] = {}
-        for key, said in _lists(cast(ManualGroupSpec, declared.spec)):
+        for key, said in _lists(declared.spec):
             after[key] = wanted = check_people(planning, declared, key, said)
             if row is None:
                 if key == "managers":
@@ -129,9 +127,9 @@ class ManualGroupKind:
             return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[GroupRow]) -> BeforeAfter:
         """The live name, members and managers; record the members as leaving."""
-        row = cast(GroupRow, gone.row)
+        row = gone.row
         form: Form = {"name": normal(row.name)}
         for key in LISTS:
             ids = _ids(row, key)
@@ -143,17 +141,13 @@ class ManualGroupKind:
                 planning.leaving.update(people.include)
         return BeforeAfter(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
 
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[ManualGroupSpec, GroupRow]) -> None:
         """Find rename cycles."""
-        find_detours(planning, identified)
+        find_detours(planning, matched)
 
-    def action(self, planning: PlanContext, match: Match) -> Action:
-        """Always an update in place."""
-        return Action.UPDATE
-
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: GroupRow) -> Form:
         """Its name, and its members where they were read."""
-        members = cast(GroupRow, row).members
+        members = row.members
         form: Form = {"name": normal(row.name)}
         return form if members is None else {**form, "members": People(shown_people(planning, members))}
 
@@ -164,7 +158,9 @@ class ManualGroupKind:
         active = members - roster(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+    def plan_steps(
+        self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter
+    ) -> list[Step]:
         """Create or rename; then, for managers and for members, add people before removing any."""
         at, row = match.address, match.row
         me = Ref(at)
@@ -182,7 +178,12 @@ class ManualGroupKind:
                 steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
         return steps
 
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
+    def lost_on(
+        self,
+        planning: PlanContext,
+        subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow] | Effect,
+        sides: BeforeAfter,
+    ) -> Undo:
         """A deleted group that is created again has another id."""
         return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
@@ -190,9 +191,9 @@ class ManualGroupKind:
         """The id of a created group."""
         return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion[GroupRow]) -> list[Step]:
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
-        members = shown_people(planning, cast(GroupRow, gone.row).members or ())
+        members = shown_people(planning, gone.row.members or ())
         return [
             Step(
                 operation="manual-groups.delete",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.manual_group.kind import GroupRow
@@ -30,7 +30,7 @@ def read_details(
     compared: Sequence[GroupRow],
     total: int | None,
     page: int,
-    people: Callable[[], Listing],
+    people: Callable[[], Listing[Any]],
     extended: ExtendedInfo,
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id.
@@ -69,7 +69,7 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 
 
 def _from_people(
-    wanted: Sequence[GroupRow], people: Callable[[], Listing], extended: ExtendedInfo
+    wanted: Sequence[GroupRow], people: Callable[[], Listing[Any]], extended: ExtendedInfo
 ) -> dict[RemoteId, GroupRow] | None:
     """The same from the groups of each person; None if that listing fails or does not match the others."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.model.address import Address, Ref
@@ -76,7 +76,7 @@ def texts(value: Json) -> tuple[str, ...]:
     return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
 
 
-def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource:
+def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
     """Return the declaration of a resource identified by `name`."""
     body = entry.body
     only_in = body.get("only_in")
@@ -91,12 +91,12 @@ def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource:
     )
 
 
-def named_absent(kind: str, entry: ManifestEntry) -> DeleteEntry:
+def named_absent(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
     """Return the deletion entry of a resource identified by `name`."""
     return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
 
 
-def absent(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry:
+def absent(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
     only_in = entry.body.get("only_in")
     return DeleteEntry(
@@ -127,7 +127,7 @@ def _date(entry: ManifestEntry) -> date | None:
         return None
 
 
-def needed(planning: PlanContext, declared: DesiredResource, key: str) -> None:
+def needed(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
     """Report that a resource to be created lacks a key that the service requires."""
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",

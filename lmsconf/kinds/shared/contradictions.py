@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.kinds.content_target.values import TargetRow, kind_of
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
@@ -11,13 +11,13 @@ from lmsconf.kinds.smart_group.values import SmartRow
 from lmsconf.model.snapshot import Listing
 
 
-def contradictions(listings: Mapping[str, Listing]) -> dict[str, str]:
+def contradictions(listings: Mapping[str, Listing[Any]]) -> dict[str, str]:
     """Return, by kind, why a listing that looks complete is not; listings already marked incomplete are left out."""
     found = (*_fields(listings), *_groups(listings))
     return {kind: reason for kind, reason in found if listings[kind].incomplete is None}
 
 
-def _fields(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
+def _fields(listings: Mapping[str, Listing[Any]]) -> Iterator[tuple[str, str]]:
     """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
     if CUSTOM_FIELD not in listings or SMART_GROUP not in listings:
         return
@@ -29,7 +29,7 @@ def _fields(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
                 return
 
 
-def _groups(listings: Mapping[str, Listing]) -> Iterator[tuple[str, str]]:
+def _groups(listings: Mapping[str, Listing[Any]]) -> Iterator[tuple[str, str]]:
     """Find an empty listing of groups to which content is assigned.
 
     A single missing group is no contradiction: it may have been deleted by hand.

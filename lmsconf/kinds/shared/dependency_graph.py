@@ -6,17 +6,17 @@ People are left out, because a graph with a node per person is unreadable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.kinds.content_target.values import Assignment
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, USER
 from lmsconf.model.address import Address
 from lmsconf.model.dependency_graph import Edge, Network
 from lmsconf.model.values import DesiredResource
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 
-def network(kinds: Mapping[str, Kind], declared: Iterable[DesiredResource]) -> Network:
+def network(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]]) -> Network:
     """Return the graph of these declarations, sorted, so that their order does not matter.
 
     Assignments to single people are only counted.

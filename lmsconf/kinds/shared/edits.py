@@ -25,6 +25,8 @@ from lmsconf.model.values import Json
 class EditRow:
     """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
 
+    listing = EDITS
+
     id: RemoteId
     by: str | None
     at: str | None
@@ -46,7 +48,7 @@ def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
 def edits_of(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
     emails = {row.id: row.name for row in snapshot.of(USER).rows}
-    rows = cast("tuple[EditRow, ...]", snapshot.of(EDITS).rows)
+    rows = snapshot.rows(EditRow)
     return {row.id: Edit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
 
 

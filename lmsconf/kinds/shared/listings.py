@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.api import ListOperation
@@ -26,6 +26,6 @@ def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
     return lambda row: {key: row[key] for key in keys if key in row}
 
 
-def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing:
+def sorted_listing(rows: Iterable[HasName], incomplete: str | None) -> Listing[Any]:
     """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people import People
@@ -14,7 +15,12 @@ from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Step
 from lmsconf.planner.context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 
-_DETOURS: Final = "detours"
+
+@dataclass(slots=True)
+class _Detours:
+    """The resources that take a temporary name first, one in each cycle of renames."""
+
+    addresses: set[Address] = field(default_factory=set)
 
 
 def vacancy(address: Address) -> frozenset[Ref]:
@@ -32,14 +38,14 @@ def temporary(id: str) -> str:
     return f"lmsconf renames {id}"
 
 
-def find_detours(planning: PlanContext, identified: MatchResult) -> None:
+def find_detours(planning: PlanContext, identified: MatchResult[Any, Any]) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
         normal(match.row.name): match
         for match in identified.matches
         if match.row is not None and normal(match.row.name) != match.address.name and planning.chosen(match.address)
     }
-    detours = cast("set[Address]", planning.notes.setdefault(_DETOURS, set()))
+    detours = planning.state(_Detours).addresses
     done: set[str] = set()
     for start in sorted(wants):
         path: list[str] = []
@@ -53,17 +59,17 @@ def find_detours(planning: PlanContext, identified: MatchResult) -> None:
             detours.add(min(circle, key=_row_id).address)
 
 
-def _row_id(match: Match) -> str:
+def _row_id(match: Match[Any, Any]) -> str:
     return match.row.id if match.row else ""
 
 
 def steps_aside(planning: PlanContext, address: Address) -> bool:
     """Return whether the resource takes a temporary name first; requires `find_detours`."""
-    return address in cast("set[Address]", planning.notes.get(_DETOURS, set()))
+    return address in planning.state(_Detours).addresses
 
 
 def rename_steps(
-    planning: PlanContext, operation: str, path: Mapping[str, str], match: Match, sides: BeforeAfter
+    planning: PlanContext, operation: str, path: Mapping[str, str], match: Match[Any, Any], sides: BeforeAfter
 ) -> Iterator[Step]:
     """Yield one rename, or two via a temporary name; none if the name is unchanged."""
     row, at = match.row, match.address

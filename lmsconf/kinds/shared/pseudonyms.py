@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from itertools import count
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.content_target.values import Assignment, TargetRow
@@ -25,13 +25,13 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import email
 from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 LABEL: Final = "person-"
 """Prefix of pseudonyms and random labels. Without an @, none can equal an e-mail."""
 _LENGTH: Final = 16
-_Entry = TypeVar("_Entry", DesiredResource, DeleteEntry)
+_Entry = TypeVar("_Entry", DesiredResource[Any], DeleteEntry[Any])
 
 
 def pseudonym(salt: str, address: str) -> str:
@@ -40,12 +40,12 @@ def pseudonym(salt: str, address: str) -> str:
     return LABEL + digest[:_LENGTH]
 
 
-def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
+def named_people(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
     return frozenset(_named(manifests, kinds))
 
 
-def _named(manifests: Manifests, kinds: Mapping[str, Kind]) -> Iterator[str]:
+def _named(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Iterator[str]:
     for one in manifests.declared:
         addresses = [one.address, *kinds[one.address.kind].dependencies(one), *_audience(one)]
         yield from (address.name for address in addresses if address.kind == USER)
@@ -55,12 +55,12 @@ def _named(manifests: Manifests, kinds: Mapping[str, Kind]) -> Iterator[str]:
         yield from (address.name for address in _audience(gone) if address.kind == USER)
 
 
-def _audience(one: DesiredResource | DeleteEntry) -> Iterator[Address]:
+def _audience(one: DesiredResource[Any] | DeleteEntry[Any]) -> Iterator[Address]:
     if isinstance(one.spec, Assignment):
         yield one.spec.audience
 
 
-def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
     """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
     A snapshot that is not redacted is returned unchanged.
@@ -69,7 +69,7 @@ def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kin
         return snapshot
     salt = snapshot.redaction.salt
     known = {pseudonym(salt, one): one for one in named_people(manifests, kinds)}
-    counted = _StandIns(cast("tuple[UnnamedRow, ...]", snapshot.of(UNNAMED).rows))
+    counted = _StandIns(snapshot.rows(UnnamedRow))
     listings = {kind: listing for kind, listing in snapshot.listings.items() if kind != UNNAMED}
     rows: dict[str, Iterable[HasName]] = {
         ADMIN: [
@@ -82,16 +82,16 @@ def recognised(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kin
                 members=_more(row.members, counted.of(GROUP, row.id, "members")),
                 managers=_more(row.managers, counted.of(GROUP, row.id, "managers")),
             )
-            for row in cast("tuple[GroupRow, ...]", snapshot.of(GROUP).rows)
+            for row in snapshot.rows(GroupRow)
         ),
         SMART_GROUP: (
             replace(row, managers=_more(row.managers, counted.of(SMART_GROUP, row.id, "managers")))
-            for row in cast("tuple[SmartRow, ...]", snapshot.of(SMART_GROUP).rows)
+            for row in snapshot.rows(SmartRow)
         ),
         CONTENT_TARGET: [*snapshot.of(CONTENT_TARGET).rows, *counted.assignments()],
     }
     # Last, because `counted.people` is filled while the other lists are built.
-    people = cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)
+    people = snapshot.rows(PersonRow)
     shown = (replace(row, email=known.get(row.email, row.email)) for row in people)
     found: dict[str, tuple[HasName, ...]] = {kind: tuple(some) for kind, some in rows.items()}
     found[USER] = (*shown, *counted.people)
@@ -103,7 +103,7 @@ def _more(ids: frozenset[RemoteId] | None, others: Iterable[str]) -> frozenset[R
     return None if ids is None else ids | frozenset(map(RemoteId, others))
 
 
-def _with(listing: Listing, rows: tuple[HasName, ...] | None) -> Listing:
+def _with(listing: Listing[Any], rows: tuple[HasName, ...] | None) -> Listing[Any]:
     return listing if rows is None else replace(listing, rows=rows)
 
 
@@ -136,7 +136,7 @@ class _StandIns:
                     yield TargetRow(RemoteId(of), RemoteId(id), type)
 
 
-def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
+def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
     """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
     For a snapshot that is not redacted the manifests are returned unchanged.
@@ -162,7 +162,7 @@ def _newcomers(redaction: Redaction, named: frozenset[str]) -> frozenset[str]:
     return frozenset(one for one in named if pseudonym(redaction.salt, one) not in redaction.named)
 
 
-def _without(one: DesiredResource, new: frozenset[str], problems: list[Problem]) -> DesiredResource | None:
+def _without(one: DesiredResource[Any], new: frozenset[str], problems: list[Problem]) -> DesiredResource[Any] | None:
     """Return the entry without newcomers, or None if it is about one of them."""
     spec = one.spec
     if isinstance(spec, ManualGroupSpec):
@@ -190,7 +190,7 @@ def _compared(one: _Entry, new: frozenset[str], problems: list[Problem]) -> _Ent
 
 
 def _known(
-    one: DesiredResource, key: str, said: People | None, new: frozenset[str], problems: list[Problem]
+    one: DesiredResource[Any], key: str, said: People | None, new: frozenset[str], problems: list[Problem]
 ) -> People | None:
     """Return a list without newcomers, reporting each."""
     if said is None:

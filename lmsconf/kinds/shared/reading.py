@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.kinds.content_target.catalog import ContentRow, content_row
 from lmsconf.kinds.content_target.read import Found, Known, count_on, read_again, read_targets
@@ -51,7 +51,7 @@ from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Terms
 from lmsconf.planner.guards import SMALL, enough_live, has_share, many_may_change
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.renames import comparable
 from lmsconf.planner.selection import Selection, sought
 
@@ -64,8 +64,8 @@ class Wanted:
     declarations of a base, which are planned separately on the same snapshot.
     """
 
-    declared: tuple[DesiredResource, ...] = ()
-    absent: tuple[DeleteEntry, ...] = ()
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
     policy: Policy
     everything: bool = False
     edits: bool = False
@@ -73,7 +73,7 @@ class Wanted:
 
 
 def read_workspace(
-    api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
+    api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
 ) -> Snapshot:
     """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
 
@@ -83,7 +83,7 @@ def read_workspace(
 
 
 class _Reading:
-    def __init__(self, api: Api, kinds: Mapping[str, Kind], wanted: Wanted, terms: Terms) -> None:
+    def __init__(self, api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms) -> None:
         self.api, self.kinds, self.terms = api, kinds, terms
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
@@ -97,8 +97,8 @@ class _Reading:
         # Number of people (None if not counted) and rows of the first page, set once that page has arrived.
         self.total: Future[tuple[int | None, int]] = Future()
         self.people: int | None = None
-        self.listed: dict[str, Future[Listing]] = {}
-        self.aside: dict[str, Listing] = {}
+        self.listed: dict[str, Future[Listing[Any]]] = {}
+        self.aside: dict[str, Listing[Any]] = {}
         self.extended = ExtendedInfo(api, lambda: self._manual)
 
     def run(self, url: str, taken_at: str) -> Snapshot:
@@ -118,7 +118,7 @@ class _Reading:
         self.listed[USER] = Future()
         self.jobs = frozenset(jobs)
         found = self.api.together({name: self._guarded(name, job) for name, job in jobs.items()})
-        listings = {kind: cast(Listing, listing) for kind, listing in found.items() if listing is not None}
+        listings = {kind: cast(Listing[Any], listing) for kind, listing in found.items() if listing is not None}
         listings |= self.aside
         doubts = contradictions(listings)
         listings |= {kind: replace(listings[kind], incomplete=reason) for kind, reason in doubts.items()}
@@ -132,7 +132,7 @@ class _Reading:
             try:
                 return job()
             except BaseException as error:
-                waiting: list[Future[Listing] | Future[tuple[int | None, int]]] = [self.listed[name]]
+                waiting: list[Future[Listing[Any]] | Future[tuple[int | None, int]]] = [self.listed[name]]
                 if name == USER:
                     waiting.append(self.total)
                 for future in waiting:
@@ -142,7 +142,7 @@ class _Reading:
 
         return run
 
-    def _entries(self) -> list[DesiredResource | DeleteEntry]:
+    def _entries(self) -> list[DesiredResource[Any] | DeleteEntry[Any]]:
         return [*self.declared, *self.absent]
 
     def _speaks(self, kind: str) -> bool:
@@ -184,18 +184,18 @@ class _Reading:
             return True
         return any(lists_people(one.spec) and self.chosen(one.address) for one in self.declared)
 
-    def _identified(self, kind: str, listing: Listing, said: Said) -> tuple[PlanContext, MatchResult]:
+    def _identified(self, kind: str, listing: Listing[Any], said: Said) -> tuple[PlanContext, MatchResult[Any, Any]]:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings={kind: listing})
         planning = PlanContext(snapshot, self.policy, self.terms, self.chosen)
-        return planning, self.kinds[kind].identify(planning, *said.of(kind))
+        return planning, self.kinds[kind].match(planning, *said.of(kind))
 
-    def _each(self, kind: str, listing: Listing | None = None) -> list[tuple[PlanContext, MatchResult]]:
+    def _each(self, kind: str, listing: Listing[Any] | None = None) -> list[tuple[PlanContext, MatchResult[Any, Any]]]:
         """Match each version of the manifests with the listing of a kind, by default the one being read."""
         rows = self.listed[kind].result() if listing is None else listing
         return [self._identified(kind, rows, said) for said in self.versions]
 
-    def _people(self) -> Listing | None:
+    def _people(self) -> Listing[Any] | None:
         if not self._needs_people():
             answer = cast("dict[str, Json]", self.api.get("users.list", query={"skip": 0, "limit": 1}))
             total = answer.get("matchCount")
@@ -257,13 +257,13 @@ class _Reading:
         if not self.total.done():
             self.total.set_result((total, rows))
 
-    def _list(self, kind: str, rows: Rows, row: Callable[[Mapping[str, Json]], HasName]) -> Listing:
+    def _list(self, kind: str, rows: Rows, row: Callable[[Mapping[str, Json]], HasName]) -> Listing[Any]:
         """Return rows as a sorted listing, and release the jobs that wait for it."""
         listing = sorted_listing(map(row, rows.rows), rows.incomplete)
         self.listed[kind].set_result(listing)
         return listing
 
-    def _fields(self) -> Listing:
+    def _fields(self) -> Listing[Any]:
         rows = self.api.rows(LISTINGS[CUSTOM_FIELD])
         if self._fields_come(rows):
             # The response carries no total, so a short one looks complete: read it again before creating a field.
@@ -278,7 +278,7 @@ class _Reading:
         found = (match for _, one in self._each(CUSTOM_FIELD, listing) for match in one.matches)
         return any(match.row is None and self.chosen(match.address) for match in found)
 
-    def _groups(self) -> Listing:
+    def _groups(self) -> Listing[Any]:
         rows = self.api.rows(LISTINGS[GROUP], keep=only("groupId", "name"))
         # The lock of a run is not a resource: never listed, owned or exported.
         groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
@@ -289,7 +289,7 @@ class _Reading:
         details = read_details(self.api, wanted, compared, total, page, people, self.extended)
         return sorted_listing((details.get(row.id, cast(GroupRow, row)) for row in listing.rows), listing.incomplete)
 
-    def _wanted_groups(self, listing: Listing) -> tuple[list[GroupRow], list[GroupRow]]:
+    def _wanted_groups(self, listing: Listing[Any]) -> tuple[list[GroupRow], list[GroupRow]]:
         """Return the groups to read with members and managers, and those whose members are compared with new groups."""
         if self.everything:
             return list(cast("tuple[GroupRow, ...]", listing.rows)), []
@@ -308,12 +308,12 @@ class _Reading:
             "list[GroupRow]", [row for id, row in compared.items() if id not in wanted]
         )
 
-    def _compared(self, found: MatchResult, has_content: Callable[[object], bool]) -> list[HasName]:
+    def _compared(self, found: MatchResult[Any, Any], has_content: Callable[[object], bool]) -> list[HasName]:
         """Return undeclared rows that may be a resource to be created, under another name."""
         created = (one.declared.spec for one in found.matches if one.row is None and self.chosen(one.address))
         return [one.row for one in comparable(found.unmanaged, self.policy)] if any(map(has_content, created)) else []
 
-    def _smart_groups(self) -> Listing:
+    def _smart_groups(self) -> Listing[Any]:
         rows = self.api.rows(LISTINGS[SMART_GROUP], keep=only("smartGroupId", "name"))
         listing = self._list(SMART_GROUP, rows, _smart_stub)
         wanted = self._wanted_smart_groups(listing)
@@ -321,7 +321,7 @@ class _Reading:
         details = {row.id: smart_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
         return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
-    def _wanted_smart_groups(self, listing: Listing) -> list[HasName]:
+    def _wanted_smart_groups(self, listing: Listing[Any]) -> list[HasName]:
         """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
         if self.everything or self._fields_change():
             return list(listing.rows)
@@ -335,17 +335,17 @@ class _Reading:
     def _fields_change(self) -> bool:
         if not self._speaks(CUSTOM_FIELD):
             return False
-        compare = self.kinds[CUSTOM_FIELD].compare
+        compare = self.kinds[CUSTOM_FIELD].diff
         return any(
             found.gone or any(match.row and _differs(compare(planning, match)) for match in found.matches)
             for planning, found in self._each(CUSTOM_FIELD)
         )
 
-    def _contents(self) -> Listing:
+    def _contents(self) -> Listing[Any]:
         rows = self.api.rows(LISTINGS[CONTENT], keep=only("courseId", "name", "contentType"))
         return self._list(CONTENT, rows, content_row)
 
-    def _targets(self) -> Listing | None:
+    def _targets(self) -> Listing[Any] | None:
         contents = self.listed[CONTENT].result()
         wanted = self._wanted_contents(cast("tuple[ContentRow, ...]", contents.rows))
         found = read_targets(self.api, wanted)
@@ -358,7 +358,7 @@ class _Reading:
         self._count_others(contents, {row.id for row in wanted}, listing)
         return listing
 
-    def _count_others(self, contents: Listing, named: set[RemoteId], listing: Listing) -> None:
+    def _count_others(self, contents: Listing[Any], named: set[RemoteId], listing: Listing[Any]) -> None:
         """Read assignments of further contents while the share that changes exceeds a guard.
 
         The share is of all live assignments, so each further one can only lower it.
@@ -382,7 +382,7 @@ class _Reading:
         """Whether an assignment is changed by deleting and recreating it."""
         return self.terms.behaviour("content-targets.on-existing") == "recreate"
 
-    def _assignments_change(self, listing: Listing, said: Said) -> tuple[int, int]:
+    def _assignments_change(self, listing: Listing[Any], said: Said) -> tuple[int, int]:
         """Return how many live assignments would be deleted and how many updated in place, according to listings."""
         kinds = (USER, CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT)
         listings = {kind: self.listed[kind].result() for kind in kinds if kind in self.listed}
@@ -391,11 +391,11 @@ class _Reading:
         )
         planning = PlanContext(snapshot, self.policy, self.terms, self.chosen)
         for name, kind in self.kinds.items():
-            found = kind.identify(planning, *said.of(name))
+            found = kind.match(planning, *said.of(name))
             if name == CONTENT_TARGET:
                 gone = sum(self.chosen(one.address) for one in found.gone)
                 live = [match for match in found.matches if match.row and self.chosen(match.address)]
-                changed = sum(_differs(kind.compare(planning, match)) for match in live)
+                changed = sum(_differs(kind.diff(planning, match)) for match in live)
                 return (gone + changed, 0) if self._recreates else (gone, changed)
         return 0, 0
 

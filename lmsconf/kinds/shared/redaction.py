@@ -37,7 +37,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
 from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 _ADDRESS: Final = re.compile(r"[\w.!#$%&*+=?^`{}~'-]+@[\w.-]*\w")
@@ -47,17 +47,17 @@ _UNCLEAR: Final = "an assignment is for an id that is both a person's and a grou
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 
 
-def without_people(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+def without_people(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
     return _Redacting(planning, manifests, kinds).run()
 
 
 class _Redacting:
-    def __init__(self, planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> None:
         self._planning, self._snapshot = planning, planning.snapshot
         self._salt = token_hex(16)
         self._named = named_people(manifests, kinds)
-        people = cast("tuple[PersonRow, ...]", self._snapshot.of(USER).rows)
+        people = self._snapshot.rows(PersonRow)
         self._roster = Directory.of(people)
         self._specs = _Specs(manifests, self._snapshot)
         self._shown = frozenset(row.id for row in people if row.name in self._named or self._specs.of(row))
@@ -187,7 +187,7 @@ class _Specs:
                     self._by_email.setdefault(name, cast(Person, one.spec))
                 if (pin := one.pin(snapshot.workspace)) is not None:
                     self._by_id[pin] = cast(Person, one.spec)
-        people = cast("tuple[PersonRow, ...]", snapshot.of(USER).rows)
+        people = snapshot.rows(PersonRow)
         self._rights = frozenset(row.id for row in people if (spec := self.of(row)) and spec.needs_rights)
         self._called = _called(manifests, snapshot)
 
@@ -227,7 +227,7 @@ def _called(manifests: Manifests, snapshot: Snapshot) -> Mapping[str, frozenset[
 
 
 def _fields(snapshot: Snapshot) -> tuple[FieldRow, ...]:
-    return cast("tuple[FieldRow, ...]", snapshot.of(CUSTOM_FIELD).rows)
+    return snapshot.rows(FieldRow)
 
 
 def _contents(rows: Iterable[HasName]) -> Iterable[ContentRow]:

@@ -6,13 +6,13 @@ Thus a plan file is applied without its manifests, and the fresh plan that check
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import cast
+from typing import Any, cast
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Json, Plan
-from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.plan import Manifests
 
 
@@ -29,13 +29,13 @@ class _Source:
         return self._where
 
 
-def as_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
+def as_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
     """
-    declared: list[DesiredResource] = []
-    absent: list[DeleteEntry] = []
+    declared: list[DesiredResource[Any]] = []
+    absent: list[DeleteEntry[Any]] = []
     choices = dict(_choice_ids(plan))
     for change in plan.changes:
         if change.is_effect:

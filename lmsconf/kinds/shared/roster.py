@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.shared.names import USER
@@ -67,6 +67,14 @@ class Directory:
         return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
 
 
+@dataclass(slots=True)
+class PeopleState:
+    """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change."""
+
+    directory: Directory | None = None
+    able_to_manage: Mapping[str, bool] = field(default_factory=dict)
+
+
 UNKNOWN_PERSON: Final = "Correct the e-mail, or have the account made first."
 WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
 
@@ -78,23 +86,23 @@ def several(ids: Iterable[str]) -> str:
 
 def roster(planning: PlanContext) -> Directory:
     """Return the directory of the snapshot's people, built once per PlanContext."""
-    if USER not in planning.notes:
-        planning.notes[USER] = Directory.of(cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows))
-    return cast(Directory, planning.notes[USER])
+    people = planning.state(PeopleState)
+    if people.directory is None:
+        people.directory = Directory.of(planning.snapshot.rows(PersonRow))
+    return people.directory
 
 
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
-_MANAGING: Final = "who will have a right by which somebody can manage"
 
 
-def foretell_managers(planning: PlanContext, declared: DesiredResource, coming: Iterable[str]) -> None:
+def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], coming: Iterable[str]) -> None:
     """Report people who cannot be made manager because they will lack the right that the service requires.
 
     Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
     """
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
-    people, later = roster(planning), cast("Mapping[str, bool]", planning.notes.get(_MANAGING, {}))
+    people, later = roster(planning), planning.state(PeopleState).able_to_manage
     for one in sorted(coming):
         row = people.by_email.get(one)
         # Without rights in the row, as in an old snapshot, nothing is reported.
@@ -110,30 +118,30 @@ def foretell_managers(planning: PlanContext, declared: DesiredResource, coming: 
             )
 
 
-def _able_later(found: MatchResult, planning: PlanContext) -> dict[str, bool]:
+def _able_later(found: MatchResult[Person, PersonRow], planning: PlanContext) -> dict[str, bool]:
     """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
     able: dict[str, bool] = {}
     for match in found.matches:
-        said = {right: cast(Person, match.declared.spec).flag(right) for right in RIGHTS}
+        said = {right: match.declared.spec.flag(right) for right in RIGHTS}
         if planning.chosen(match.address) and not planning.policy.additive and set(said.values()) != {None}:
             live = {right: bool(getattr(match.row, right, False)) for right in RIGHTS}
             able[match.address.name] = any(live[right] if flag is None else flag for right, flag in said.items())
     return able
 
 
-def register_people(planning: PlanContext, found: MatchResult) -> None:
+def register_people(planning: PlanContext, found: MatchResult[Person, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
-    listing = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    listing = planning.snapshot.rows(PersonRow)
     later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
-    planning.notes[_MANAGING] = _able_later(found, planning)
+    planning.state(PeopleState).able_to_manage = _able_later(found, planning)
     new = frozenset(match.address.name for match in found.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
-    planning.notes[USER] = Directory.of(people, new if planning.policy.create_people else frozenset())
+    planning.state(PeopleState).directory = Directory.of(people, new if planning.policy.create_people else frozenset())
 
 
-def _later(planning: PlanContext, match: Match) -> PersonRow:
+def _later(planning: PlanContext, match: Match[Person, PersonRow]) -> PersonRow:
     """Return a live row with the declared e-mail, and archived or not as after this plan."""
-    row, said = cast(PersonRow, match.row), cast(Person, match.declared.spec).flag("archived")
+    row, said = cast(PersonRow, match.row), match.declared.spec.flag("archived")
     row = replace(row, email=match.address.name)
     changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
     return replace(row, archived=bool(said)) if changes else row
@@ -144,7 +152,7 @@ def addresses(people: People) -> list[Address]:
     return [Address.of(USER, one) for one in sorted(people.named)]
 
 
-def check_people(planning: PlanContext, declared: DesiredResource, key: str, said: People) -> People:
+def check_people(planning: PlanContext, declared: DesiredResource[Any], key: str, said: People) -> People:
     """Return the list without unknown people, and report them.
 
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
@@ -178,7 +186,7 @@ def check_people(planning: PlanContext, declared: DesiredResource, key: str, sai
 
 def _person(
     planning: PlanContext,
-    declared: DesiredResource,
+    declared: DesiredResource[Any],
     key: str,
     one: str,
     code: str,
@@ -196,7 +204,7 @@ def _person(
     )
 
 
-def note_unknown(planning: PlanContext, declared: DesiredResource, key: str, ids: Iterable[str]) -> None:
+def note_unknown(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
     for id in roster(planning).unknown(ids):
         planning.problem(

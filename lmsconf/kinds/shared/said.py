@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lmsconf.kinds.manual_group.kind import ManualGroupSpec
 from lmsconf.kinds.shared.names import USER
@@ -14,10 +14,10 @@ from lmsconf.model.values import DeleteEntry, DesiredResource
 class Said(NamedTuple):
     """Declared resources, and resources to delete."""
 
-    declared: Sequence[DesiredResource]
-    absent: Sequence[DeleteEntry]
+    declared: Sequence[DesiredResource[Any]]
+    absent: Sequence[DeleteEntry[Any]]
 
-    def of(self, kind: str) -> tuple[list[DesiredResource], list[DeleteEntry]]:
+    def of(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
         """Return the entries of one kind."""
         declared = [one for one in self.declared if one.address.kind == kind]
         return declared, [one for one in self.absent if one.address.kind == kind]

@@ -19,7 +19,9 @@ from lmsconf.model.names import normal
 from lmsconf.planner.context import BeforeAfter, Effect, MatchResult, PlanContext
 
 
-def note_condition_losses(planning: PlanContext, found: MatchResult, gone: frozenset[str]) -> None:
+def note_condition_losses(
+    planning: PlanContext, found: MatchResult[SmartGroupSpec, SmartRow], gone: frozenset[str]
+) -> None:
     """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
 
     gone: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
@@ -38,7 +40,7 @@ def note_condition_losses(planning: PlanContext, found: MatchResult, gone: froze
         match = declared.get(row.id)
         if left == (row.conditions or ()) or row.id in gone:
             continue
-        if match is not None and cast(SmartGroupSpec, match.declared.spec).conditions is not None:
+        if match is not None and match.declared.spec.conditions is not None:
             continue
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normal(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
-from lmsconf.kinds.smart_group.values import ConditionRow, DeclaredCondition, SmartRow
+from lmsconf.kinds.smart_group.values import ConditionRow, DeclaredCondition, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
@@ -18,7 +18,12 @@ from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.matching import fate_of, is_in_doubt
 
-_FINAL: Final = "final conditions"
+
+@dataclass(slots=True)
+class _PlannedConditions:
+    """The conditions of live smart groups after the plan, by id."""
+
+    by_id: dict[str, Sequence[DeclaredCondition]] = field(default_factory=dict)
 
 
 class Repeated(NamedTuple):
@@ -145,7 +150,9 @@ def named_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def check_conditions(planning: PlanContext, declared: DesiredResource, conditions: Sequence[DeclaredCondition]) -> bool:
+def check_conditions(
+    planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
+) -> bool:
     """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
     whole = True
     for position, condition in enumerate(conditions):
@@ -175,7 +182,9 @@ def check_conditions(planning: PlanContext, declared: DesiredResource, condition
     return whole
 
 
-def _unknown_choice(planning: PlanContext, declared: DesiredResource, position: int, at: Address, name: str) -> None:
+def _unknown_choice(
+    planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
+) -> None:
     known = planning.book.names(choice_scope(at.name))
     near = new_choice_name(planning, at, name) or did_you_mean(name, known)
     planning.problem(
@@ -206,13 +215,13 @@ def note_likely_choices(
 
 def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
     """Record the conditions of a live smart group after the plan."""
-    cast("dict[str, Sequence[DeclaredCondition]]", planning.notes.setdefault(_FINAL, {}))[id] = conditions
+    planning.state(_PlannedConditions).by_id[id] = conditions
 
 
 def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
     """Record the references of live smart groups: those that stay in `kept`, those dropped and added in `shifts`."""
-    final = cast("dict[str, Sequence[DeclaredCondition]]", planning.notes.get(_FINAL, {}))
-    for row in cast("tuple[SmartRow, ...]", planning.snapshot.of(SMART_GROUP).rows):
+    final = planning.state(_PlannedConditions).by_id
+    for row in planning.snapshot.rows(SmartRow):
         now = in_names(planning, row.conditions or ())
         later = () if row.id in gone else final.get(row.id, now)
         refs, kept = named_refs(now), named_refs(later)

@@ -7,7 +7,7 @@ specification, Smart Groups).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import refuse_left_out
@@ -55,11 +55,10 @@ from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
-from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import ManifestEntry
-from lmsconf.planner.matching import identify_named
+from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.matching import match_named
 
 _CONDITION: dict[str, Json] = {
     **entry_schema(
@@ -80,16 +79,16 @@ _CONDITION: dict[str, Json] = {
 }
 
 
-class SmartGroupKind:
+class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     """The kind `smart_group`."""
 
-    name: Final = SMART_GROUP
-    section: Final = "smart_groups"
-    noun: Final = "smart group"
-    plural: Final = "smart groups"
-    is_relation: Final = False
-    rank: Final = 3
-    schema: Final = entry_schema(
+    name = SMART_GROUP
+    section = "smart_groups"
+    noun = "smart group"
+    plural = "smart groups"
+    rank = 3
+    row_type = SmartRow
+    schema = entry_schema(
         {
             **NAMED,
             "conditions": {
@@ -104,9 +103,9 @@ class SmartGroupKind:
         ["name"],
         "A smart group: everybody whose answers fit.",
     )
-    absent_schema: Final = ABSENT_NAMED
+    absent_schema = ABSENT_NAMED
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[SmartGroupSpec]]:
         """Yield the smart group of one manifest entry."""
         conditions = entry.body.get("conditions")
         spec = SmartGroupSpec(
@@ -117,37 +116,42 @@ class SmartGroupKind:
         )
         yield named(SMART_GROUP, entry, spec)
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the smart group that an `absent` entry deletes."""
         yield named_absent(SMART_GROUP, entry)
 
     def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
+        self,
+        declared: Sequence[DesiredResource[SmartGroupSpec]],
+        everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
         fields = {one.address: cast(CustomFieldSpec, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
         for one in declared:
-            for position, condition in enumerate(cast(SmartGroupSpec, one.spec).conditions or ()):
+            for position, condition in enumerate(one.spec.conditions or ()):
                 field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
                 if field is not None:
                     yield from _unknown_choices(one, position, condition, field)
 
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[SmartGroupSpec]) -> list[Address]:
         """The fields in its conditions, and its managers; the plan may create them."""
-        spec = cast(SmartGroupSpec, declared.spec)
+        spec = declared.spec
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *addresses(spec.managers or NOBODY)]
 
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
+    def match(
+        self,
+        planning: PlanContext,
+        declared: Sequence[DesiredResource[SmartGroupSpec]],
+        absent: Sequence[DeleteEntry[Any]],
+    ) -> MatchResult[SmartGroupSpec, SmartRow]:
         """Match by name."""
-        return identify_named(planning, SMART_GROUP, self.noun, declared, absent)
+        return match_named(planning, SmartRow, self.noun, declared, absent)
 
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[SmartGroupSpec, SmartRow]) -> BeforeAfter | None:
         """Compare name, and conditions and managers where declared."""
-        declared, row = match.declared, cast("SmartRow | None", match.row)
-        spec = cast(SmartGroupSpec, declared.spec)
+        declared, row = match.declared, match.row
+        spec = declared.spec
         if row is None and spec.conditions is None:
             needed(planning, declared, "conditions")
             return None
@@ -187,9 +191,9 @@ class SmartGroupKind:
             return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[SmartRow]) -> BeforeAfter:
         """The live name, conditions and managers; members are computed, so they are no part of it."""
-        row = cast(SmartRow, gone.row)
+        row = gone.row
         form: Form = {"name": normal(row.name)}
         if row.conditions is None or row.managers is None:
             not_read(planning, gone.address, "conditions and managers", gone.absent.source if gone.absent else None)
@@ -198,21 +202,17 @@ class SmartGroupKind:
         form["managers"] = People(shown_people(planning, row.managers))
         return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})
 
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow]) -> None:
         """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
-        find_detours(planning, identified)
-        deleted = () if planning.policy.additive else identified.gone
+        find_detours(planning, matched)
+        deleted = () if planning.policy.additive else matched.gone
         gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
         note_usage(planning, gone)
-        note_condition_losses(planning, identified, gone)
+        note_condition_losses(planning, matched, gone)
 
-    def action(self, planning: PlanContext, match: Match) -> Action:
-        """Always an update in place."""
-        return Action.UPDATE
-
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
+    def live_form(self, planning: PlanContext, row: SmartRow) -> Form:
         """Its name, and its conditions where they were read."""
-        conditions = cast(SmartRow, row).conditions
+        conditions = row.conditions
         form: Form = {"name": normal(row.name)}
         return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
 
@@ -223,7 +223,9 @@ class SmartGroupKind:
         items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
         return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
 
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+    def plan_steps(
+        self, planning: PlanContext, match: Match[SmartGroupSpec, SmartRow], sides: BeforeAfter
+    ) -> list[Step]:
         """One create, or rename, replace the conditions, add managers, then remove managers."""
         at, row = match.address, match.row
         after, before = sides.after or {}, sides.before
@@ -268,7 +270,12 @@ class SmartGroupKind:
             releases=named_refs(conditions_of(before)) - now,
         )
 
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
+    def lost_on(
+        self,
+        planning: PlanContext,
+        subject: Match[SmartGroupSpec, SmartRow] | Deletion[SmartRow] | Effect,
+        sides: BeforeAfter,
+    ) -> Undo:
         """A smart group created again has another id; a condition removed with its field must be restored by hand."""
         if isinstance(subject, Effect):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
@@ -278,9 +285,9 @@ class SmartGroupKind:
         """The id of a created smart group."""
         return learnt_id(at, answer, "smartGroupId") if operation == "smart-groups.create" else {}
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion[SmartRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""
-        conditions = in_names(planning, cast(SmartRow, gone.row).conditions or ())
+        conditions = in_names(planning, gone.row.conditions or ())
         return [
             Step(
                 operation="smart-groups.delete",
@@ -301,7 +308,7 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
 
 
 def _unknown_choices(
-    one: DesiredResource, position: int, condition: DeclaredCondition, field: CustomFieldSpec
+    one: DesiredResource[SmartGroupSpec], position: int, condition: DeclaredCondition, field: CustomFieldSpec
 ) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:

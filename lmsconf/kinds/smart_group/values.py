@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, ids, objects, text
+from lmsconf.kinds.shared.names import SMART_GROUP
 from lmsconf.kinds.shared.people import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import HasName
@@ -25,6 +26,8 @@ class ConditionRow(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class SmartRow:
     """A live smart group. Conditions and managers are None where they were not read."""
+
+    listing = SMART_GROUP
 
     id: RemoteId
     name: str

@@ -20,11 +20,11 @@ from lmsconf.planner.matching import fate_of, is_in_doubt
 _SEVERAL: Final = "MULTI_SELECT"
 
 
-def wanted_answers(planning: PlanContext, declared: DesiredResource) -> dict[str, Said] | None:
+def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> dict[str, Said] | None:
     """Return the declared answers in the shape of their fields' types; None, with problems, if one is invalid."""
     wanted: dict[str, Said] = {}
     whole = True
-    for field, said in cast(Person, declared.spec).answers.items():
+    for field, said in declared.spec.answers.items():
         at = Address.of(CUSTOM_FIELD, field)
         if is_in_doubt(planning, at, declared.address, declared.places.at("answers", field)):
             whole = False
@@ -67,7 +67,7 @@ def _picked(said: Said) -> frozenset[str]:
     return said if isinstance(said, frozenset) else frozenset({said} if said else ())
 
 
-def _knows_choices(planning: PlanContext, declared: DesiredResource, field: str, said: Said) -> bool:
+def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], field: str, said: Said) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
     for name in sorted(_picked(said)):
         if is_choice_in_doubt(planning, at, name):
@@ -82,14 +82,14 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource, field: str,
     return whole
 
 
-def _unknown_field(planning: PlanContext, declared: DesiredResource, field: str) -> None:
+def _unknown_field(planning: PlanContext, declared: DesiredResource[Person], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
     what, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, what, hint)
 
 
 def _problem(
-    planning: PlanContext, declared: DesiredResource, code: str, field: str, what: str, hint: str | None
+    planning: PlanContext, declared: DesiredResource[Person], code: str, field: str, what: str, hint: str | None
 ) -> None:
     planning.problem(
         code,
@@ -121,7 +121,7 @@ def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
 
 
 def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
-    rows = cast("tuple[FieldRow, ...]", planning.snapshot.of(CUSTOM_FIELD).rows)
+    rows = planning.snapshot.rows(FieldRow)
     return {normal(row.name): row.id for row in rows}
 
 

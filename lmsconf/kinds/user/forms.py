@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import cast
 
 from lmsconf.kinds.shared.times import shown_time
 from lmsconf.kinds.user.values import RIGHTS, TEXTS, Person, PersonRow, Said
@@ -14,9 +13,9 @@ from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import PlanContext
 
 
-def wanted_form(planning: PlanContext, declared: DesiredResource, answers: Mapping[str, Said]) -> Form:
+def wanted_form(planning: PlanContext, declared: DesiredResource[Person], answers: Mapping[str, Said]) -> Form:
     """Return the desired state; `answers` are those of `wanted_answers`."""
-    spec = cast(Person, declared.spec)
+    spec = declared.spec
     form: Form = {"email": declared.address.name}
     form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
     form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})

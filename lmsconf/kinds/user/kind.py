@@ -10,7 +10,7 @@ all access, lost by archiving now or at a date.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import refuse_left_out
@@ -38,26 +38,25 @@ from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
-from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _DATE: Final = "custom_archive_date"
 
 
-class UserKind:
+class UserKind(Kind[Person, PersonRow]):
     """The kind `user`."""
 
-    name: Final = USER
-    section: Final = "users"
-    noun: Final = "person"
-    plural: Final = "people"
-    is_relation: Final = False
-    rank: Final = 1
-    schema: Final = entry_schema(
+    name = USER
+    section = "users"
+    noun = "person"
+    plural = "people"
+    rank = 1
+    row_type = PersonRow
+    schema = entry_schema(
         {
             "email": _EMAIL,
             "id": PIN,
@@ -73,9 +72,9 @@ class UserKind:
         ["email"],
         "A person of the workspace.",
     )
-    absent_schema: Final = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
+    absent_schema = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Person]]:
         """Yield the person of one manifest entry, and report contradictions in it."""
         only_in = entry.body.get("only_in")
         address = Address.of(USER, email(str(entry.body["email"])))
@@ -92,7 +91,7 @@ class UserKind:
             about=cast("Mapping[str, Json] | None", entry.body.get("about")),
         )
 
-    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry]:
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
         address = Address.of(USER, email(str(entry.body["email"])))
         entry.report(
@@ -106,19 +105,13 @@ class UserKind:
         )
         yield absent(entry, address, None)
 
-    def check(
-        self, declared: Sequence[DesiredResource], everything: Mapping[str, Sequence[DesiredResource]]
-    ) -> Iterator[Problem]:
-        """Yield nothing: answers are checked at plan time, for declared fields and live ones alike."""
-        return iter(())
-
-    def dependencies(self, declared: DesiredResource) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[Person]) -> list[Address]:
         """Return the custom fields that the person answers."""
-        return [Address.of(CUSTOM_FIELD, field) for field in cast(Person, declared.spec).answers]
+        return [Address.of(CUSTOM_FIELD, field) for field in declared.spec.answers]
 
-    def identify(
-        self, planning: PlanContext, declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]
-    ) -> MatchResult:
+    def match(
+        self, planning: PlanContext, declared: Sequence[DesiredResource[Person]], absent: Sequence[DeleteEntry[Any]]
+    ) -> MatchResult[Person, PersonRow]:
         """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
         if not declared:
             return MatchResult()
@@ -129,10 +122,10 @@ class UserKind:
         register_people(planning, found)
         return found
 
-    def compare(self, planning: PlanContext, match: Match) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
-        declared, row = match.declared, cast("PersonRow | None", match.row)
-        spec = cast(Person, declared.spec)
+        declared, row = match.declared, match.row
+        spec = declared.spec
         if row is None and not self._may_come(planning, declared, spec):
             return None
         missing = unread(spec, row) if row else None
@@ -154,7 +147,7 @@ class UserKind:
         sizes = {"applications": len(row.applications or ())}
         return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
 
-    def _may_come(self, planning: PlanContext, declared: DesiredResource, spec: Person) -> bool:
+    def _may_come(self, planning: PlanContext, declared: DesiredResource[Person], spec: Person) -> bool:
         """Return whether a person who is not live can be created, and report why not."""
         if not planning.policy.create_people or spec.flag("archived"):
             near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
@@ -174,11 +167,11 @@ class UserKind:
             needed(planning, declared, key)
         return not missing
 
-    def _refuse_merge(self, planning: PlanContext, declared: DesiredResource, row: PersonRow) -> None:
+    def _refuse_merge(self, planning: PlanContext, declared: DesiredResource[Person], row: PersonRow) -> None:
         """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
         if planning.terms.behaviour("users.update-metadata.mode") != "merge":
             return
-        said = cast(Person, declared.spec).metadata
+        said = declared.spec.metadata
         for key in sorted(key for key, _ in row.metadata or () if key in said and said[key] is None):
             planning.problem(
                 "refusal/metadata-merged",
@@ -188,32 +181,25 @@ class UserKind:
                 address=declared.address,
             )
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[PersonRow]) -> BeforeAfter:
         """Return the e-mail only: people are never deleted."""
         return BeforeAfter(before={"email": gone.row.name}, after=None)
 
-    def finalize(self, planning: PlanContext, identified: MatchResult) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[Person, PersonRow]) -> None:
         """Refuse a plan that leaves too few admins, and count the people who lose answers."""
-        refuse_lock_out(planning, identified)
-        count_lost_answers(planning, identified)
+        refuse_lock_out(planning, matched)
+        count_lost_answers(planning, matched)
 
-    def action(self, planning: PlanContext, match: Match) -> Action:
-        """Return UPDATE: a person is changed in place."""
-        return Action.UPDATE
-
-    def live_form(self, planning: PlanContext, row: HasName) -> Form:
-        """Return an empty form: people are never compared to find renames."""
-        return {}
-
-    def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
-        """Return None: people are never compared to find renames."""
-        return None
-
-    def steps(self, planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+    def plan_steps(self, planning: PlanContext, match: Match[Person, PersonRow], sides: BeforeAfter) -> list[Step]:
         """Return the calls that create or change the person."""
         return person_steps(planning, match, sides)
 
-    def lost_on(self, planning: PlanContext, subject: Match | Deletion | Effect, sides: BeforeAfter) -> Undo:
+    def lost_on(
+        self,
+        planning: PlanContext,
+        subject: Match[Person, PersonRow] | Deletion[PersonRow] | Effect,
+        sides: BeforeAfter,
+    ) -> Undo:
         """Return how far the change can be reverted: a created account can only be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
@@ -221,7 +207,7 @@ class UserKind:
         """Return the id of a created account."""
         return learnt_id(at, answer, "userId") if operation == "users.create" else {}
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, gone: Deletion[PersonRow]) -> list[Step]:
         """Return no calls: people are never deleted."""
         return []
 
@@ -229,12 +215,12 @@ class UserKind:
 _BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
-def _nameable(planning: PlanContext, declared: Sequence[DesiredResource]) -> tuple[PersonRow, ...]:
+def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[Person]]) -> tuple[PersonRow, ...]:
     """Return live people without placeholders and without archived accounts whose e-mail an active one has.
 
     A pinned archived account is kept.
     """
-    everybody = cast("tuple[PersonRow, ...]", planning.snapshot.of(USER).rows)
+    everybody = planning.snapshot.rows(PersonRow)
     rows = [row for row in everybody if not row.stand_in]
     pinned = {one.pin(planning.policy.workspace) for one in declared}
     active = {row.name for row in rows if not row.archived}

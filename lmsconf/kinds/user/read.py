@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any
 
 from lmsconf.kinds.manual_group.kind import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
@@ -40,8 +40,14 @@ Data = Mapping[str, Json]
 
 
 def read_declared(
-    api: Api, planning: PlanContext, found: MatchResult, listing: Listing, rows: Rows, page: int, extended: ExtendedInfo
-) -> tuple[Listing, Listing | None]:
+    api: Api,
+    planning: PlanContext,
+    found: MatchResult[Person, PersonRow],
+    listing: Listing[PersonRow],
+    rows: Rows,
+    page: int,
+    extended: ExtendedInfo,
+) -> tuple[Listing[PersonRow], Listing[AdminRow] | None]:
     """Return the listing with declared attributes, and the listing of admins if the extended listing was read.
 
     The extended listing is read if its pages are fewer than single requests for rights, or if the declarations alone
@@ -49,7 +55,7 @@ def read_declared(
     fewer people gives equal rows. page: number of people per page.
     """
     specs = {
-        match.row.id: cast(Person, match.declared.spec)
+        match.row.id: match.declared.spec
         for match in found.matches
         if match.row is not None and planning.chosen(match.address)
     }
@@ -69,7 +75,7 @@ def read_declared(
         data = an_object(answer, "a user")
         spec = specs[RemoteId(id)]
         details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
-    people = cast("tuple[PersonRow, ...]", listing.rows)
+    people = listing.rows
     told = (_with(row, details.get(row.id, {})) for row in people)
     whole = Listing(rows=tuple(told), incomplete=listing.incomplete)
     if everybody is None and not enough_admins(planning, _again(found, whole)):
@@ -77,34 +83,36 @@ def read_declared(
     return whole, None if everybody is None else admins(everybody, people)
 
 
-def read_everybody(listing: Listing, rows: Rows, everybody: Rows) -> tuple[Listing, Listing]:
+def read_everybody(
+    listing: Listing[PersonRow], rows: Rows, everybody: Rows
+) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
     """Return the listing with all attributes from both listings, and the listing of admins.
 
     Attributes that take a request per person are left to `read_singly`.
     """
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
-    people = cast("tuple[PersonRow, ...]", listing.rows)
+    people = listing.rows
     told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
 
 
-def read_singly(api: Api, found: MatchResult, listing: Listing) -> Listing:
+def read_singly(api: Api, found: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with declared languages and applications, which take one request per person."""
-    specs = {str(one.row.id): cast(Person, one.declared.spec) for one in found.matches if one.row is not None}
+    specs = {str(one.row.id): one.declared.spec for one in found.matches if one.row is not None}
     wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     details = {
         id: single_details(an_object(answer, "a user"), specs[id].said)
         for id, answer in zip(wanted, answers, strict=True)
     }
-    people = cast("tuple[PersonRow, ...]", listing.rows)
+    people = listing.rows
     return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
 
 
 def read_manager_rights(
-    listing: Listing, declared: Sequence[DesiredResource], workspace: str, extended: ExtendedInfo
-) -> Listing:
+    listing: Listing[PersonRow], declared: Sequence[DesiredResource[Any]], workspace: str, extended: ExtendedInfo
+) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
@@ -114,7 +122,7 @@ def read_manager_rights(
     named.update(old for one in mine for old in one.previously)
     pinned = {one.pin(workspace) for one in mine}
     held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
-    people = cast("tuple[PersonRow, ...]", listing.rows)
+    people = listing.rows
     asked = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
     return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in asked else row for row in people))
 
@@ -123,7 +131,7 @@ def _all_listed(data: Data) -> dict[str, object]:
     return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
 
 
-def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing:
+def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     active = {row.id: row for row in people if not row.archived}
     found = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
@@ -137,7 +145,7 @@ def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
-def _again(found: MatchResult, listing: Listing) -> MatchResult:
+def _again(found: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> MatchResult[Person, PersonRow]:
     """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
     matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]

@@ -7,19 +7,19 @@ States and transitions).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import cast
 
 from lmsconf.kinds.shared.names import ADMIN
 from lmsconf.kinds.user.values import AdminRow, Person, PersonRow
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 
-_MOVES: Final = "who gains and who loses administrator rights"
-
 
 @dataclass(slots=True)
-class _Moves:
-    gains: list[Match] = field(default_factory=list)
-    losses: list[Match] = field(default_factory=list)
+class _AdminChanges:
+    """The people who gain administrator rights, and those who lose them."""
+
+    gains: list[Match[Person, PersonRow]] = field(default_factory=list)
+    losses: list[Match[Person, PersonRow]] = field(default_factory=list)
 
 
 def later(spec: Person, row: PersonRow | None, key: str) -> bool:
@@ -28,9 +28,9 @@ def later(spec: Person, row: PersonRow | None, key: str) -> bool:
     return said if said is not None else bool(getattr(row, key, False))
 
 
-def foretell_rights(planning: PlanContext, match: Match) -> None:
+def foretell_rights(planning: PlanContext, match: Match[Person, PersonRow]) -> None:
     """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
-    spec, row = cast(Person, match.declared.spec), cast("PersonRow | None", match.row)
+    spec, row = match.declared.spec, match.row
     is_admin = later(spec, row, "admin")
     if spec.flag("archived") and row is not None and not row.archived and is_admin:
         planning.problem(
@@ -49,21 +49,21 @@ def foretell_rights(planning: PlanContext, match: Match) -> None:
             at=match.declared.places.at("custom_archive_date"),
             address=match.address,
         )
-    moves = cast(_Moves, planning.notes.setdefault(_MOVES, _Moves()))
+    moves = planning.state(_AdminChanges)
     if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
         moves.losses.append(match)
     if spec.flag("admin") is True and not later(spec, row, "archived"):
         moves.gains.append(match)
 
 
-def refuse_lock_out(planning: PlanContext, identified: MatchResult) -> None:
+def refuse_lock_out(planning: PlanContext, identified: MatchResult[Person, PersonRow]) -> None:
     """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
 
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
     not count, so that an incomplete listing may block a revocation.
     """
-    moves = cast("_Moves | None", planning.notes.get(_MOVES))
-    if moves is None or not moves.losses or planning.policy.additive:
+    moves = planning.state(_AdminChanges)
+    if not moves.losses or planning.policy.additive:
         return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
@@ -87,23 +87,18 @@ def refuse_lock_out(planning: PlanContext, identified: MatchResult) -> None:
         )
 
 
-def _is_archived(planning: PlanContext, match: Match) -> bool:
+def _is_archived(planning: PlanContext, match: Match[Person, PersonRow]) -> bool:
     """Return whether the person will be archived after the plan."""
-    spec, row = cast(Person, match.declared.spec), cast(PersonRow, match.row)
+    spec, row = match.declared.spec, match.row
     return planning.chosen(match.address) and later(spec, row, "archived")
 
 
-def enough_admins(planning: PlanContext, identified: MatchResult) -> bool:
+def enough_admins(planning: PlanContext, identified: MatchResult[Person, PersonRow]) -> bool:
     """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
     matches = [match for match in identified.matches if planning.chosen(match.address)]
-    loses = any(
-        cast(Person, match.declared.spec).flag("admin") is False and cast(PersonRow, match.row).admin
-        for match in matches
-        if match.row
-    )
+    loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
     keeps = sum(
-        cast(Person, match.declared.spec).flag("admin") is True
-        and not later(cast(Person, match.declared.spec), cast("PersonRow | None", match.row), "archived")
+        match.declared.spec.flag("admin") is True and not later(match.declared.spec, match.row, "archived")
         for match in matches
     )
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)

@@ -26,13 +26,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Path = Mapping[str, "str | Ref"]
 
 
-def person_steps(planning: PlanContext, match: Match, sides: BeforeAfter) -> list[Step]:
+def person_steps(planning: PlanContext, match: Match[Person, PersonRow], sides: BeforeAfter) -> list[Step]:
     """Return the calls: create or unarchive, profile, metadata, answers, rights, applications, archive date, archive.
 
     An archive date is cleared before rights are granted, and set after they are revoked.
     """
-    at, row = match.address, cast("PersonRow | None", match.row)
-    spec = cast(Person, match.declared.spec)
+    at, row = match.address, match.row
+    spec = match.declared.spec
     before, after = sides.before or {}, sides.after or {}
     path: Path = {"userId": Ref(at) if row is None else row.id}
     steps: list[Step] = []

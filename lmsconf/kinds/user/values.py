@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, label, text
+from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, UNNAMED, USER
 from lmsconf.kinds.shared.people import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
@@ -48,6 +49,8 @@ class PersonRow:
     archive_date: the custom archive date, in epoch milliseconds.
     """
 
+    listing = USER
+
     id: RemoteId
     email: str
     archived: bool = False
@@ -76,6 +79,8 @@ class PersonRow:
 class AdminRow:
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
+    listing = ADMIN
+
     id: RemoteId
     name: str
 
@@ -83,6 +88,8 @@ class AdminRow:
 @dataclass(frozen=True, slots=True)
 class HolderRow:
     """The number of people who hold a choice; `id` is that of the choice."""
+
+    listing = HOLDERS
 
     id: RemoteId
     people: int
@@ -99,6 +106,8 @@ class AnswersRow:
 
     told: whether the row of the listing had `customFields`.
     """
+
+    listing = ANSWERS
 
     id: RemoteId
     answers: tuple[tuple[str, AnswerRow | None], ...] | None
@@ -118,6 +127,8 @@ class UnnamedRow:
     list: members, managers or admins; for assignments of a content, the targetType. unknown: number of ids that are
     not in the listing of people.
     """
+
+    listing = UNNAMED
 
     kind: str
     of: RemoteId

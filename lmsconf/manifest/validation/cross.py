@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import look
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import AnyKind
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def problems(
-    declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry], kinds: Mapping[str, Kind]
+    declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
 ) -> Iterator[Problem]:
     """Yield every problem between declarations that can be found without the workspace, kinds' own checks included."""
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared, kinds)
-    by_kind: dict[str, list[DesiredResource]] = {name: [] for name in kinds}
+    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
     for one in declared:
         by_kind[one.address.kind].append(one)
     for name, kind in kinds.items():
         yield from kind.check(by_kind[name], by_kind)
 
 
-def _twice(declared: Sequence[DesiredResource]) -> Iterator[Problem]:
-    seen: dict[Address, list[DesiredResource]] = {}
+def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
+    seen: dict[Address, list[DesiredResource[Any]]] = {}
     for one in declared:
         before = seen.setdefault(one.address, [])
         first = next((other for other in before if _meet(one, other)), None)
@@ -45,7 +45,7 @@ def _twice(declared: Sequence[DesiredResource]) -> Iterator[Problem]:
         before.append(one)
 
 
-def _both(declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]) -> Iterator[Problem]:
+def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
     wanted = _by(declared, lambda one: one.address)
     for gone in absent:
         for one in wanted.get(gone.address, ()):
@@ -59,7 +59,7 @@ def _both(declared: Sequence[DesiredResource], absent: Sequence[DeleteEntry]) ->
                 )
 
 
-def _alike(declared: Sequence[DesiredResource], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, AnyKind]) -> Iterator[Problem]:
     """Report names that look the same to a reader, unless either resource has an `id:`.
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
@@ -78,15 +78,15 @@ def _alike(declared: Sequence[DesiredResource], kinds: Mapping[str, Kind]) -> It
                 )
 
 
-def _meet(one: DesiredResource, other: DesiredResource | DeleteEntry) -> bool:
+def _meet(one: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
     """Whether there is a workspace that both apply to."""
     return one.only_in is None or other.only_in is None or not one.only_in.isdisjoint(other.only_in)
 
 
 def _by(
-    declared: Iterable[DesiredResource], key: Callable[[DesiredResource], _Key]
-) -> dict[_Key, list[DesiredResource]]:
-    groups: dict[_Key, list[DesiredResource]] = defaultdict(list)
+    declared: Iterable[DesiredResource[Any]], key: Callable[[DesiredResource[Any]], _Key]
+) -> dict[_Key, list[DesiredResource[Any]]]:
+    groups: dict[_Key, list[DesiredResource[Any]]] = defaultdict(list)
     for one in declared:
         groups[key(one)].append(one)
     return groups
