@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.roster import Directory, roster
+from lmsconf.kinds.user.directory import Directory, directory
 from lmsconf.manifest.edit.yaml_text import is_sayable
 from lmsconf.model.address import Address
 from lmsconf.model.names import email, look, normal
@@ -52,8 +52,8 @@ class LiveNames:
         return self.snapshot.of(kind).rows
 
     @property
-    def roster(self) -> Directory:
-        return roster(self.planning)
+    def directory(self) -> Directory:
+        return directory(self.planning)
 
     def is_first(self, kind: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
@@ -69,10 +69,10 @@ class LiveNames:
 
     def email(self, id: str, *, archived: bool = False) -> str | None:
         """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-        key = self.roster.emails.get(id)
-        if key is None or (key in self.roster.archived and not archived):
+        key = self.directory.emails.get(id)
+        if key is None or (key in self.directory.archived and not archived):
             return None
-        return spelt(self.roster.by_email[key].email)
+        return spelt(self.directory.by_email[key].email)
 
     def people(self, ids: Iterable[str], noun: str) -> PeopleSaid:
         """Return a live list in manifest form: complete, or as `include` if an active person cannot be named."""
@@ -91,11 +91,11 @@ class LiveNames:
         return PeopleSaid(said, notes)
 
     def _why_not(self, id: str) -> str:
-        if id not in self.roster.ids:
+        if id not in self.directory.ids:
             return "no list of people shows whose id it is"
-        if id not in self.roster.emails:
+        if id not in self.directory.emails:
             return "more than one person has the e-mail"
-        return "archived" if self.roster.emails[id] in self.roster.archived else _NO_EMAIL
+        return "archived" if self.directory.emails[id] in self.directory.archived else _NO_EMAIL
 
 
 _NO_EMAIL: Final = "no e-mail that a manifest can hold"

@@ -123,7 +123,7 @@ def users(live: LiveNames) -> Said:
     """
     for row in live.snapshot.rows(PersonRow):
         address = Address.of(USER, row.name)
-        named = live.roster.emails.get(row.id)
+        named = live.directory.emails.get(row.id)
         mail = None if named is None else spelt(row.email)
         if mail is None:
             yield Unsaid(address=address, id=row.id, why="no e-mail that names one person only")
@@ -199,7 +199,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
         if live.email(row.target, archived=True) is None:
             return "the person has no e-mail that a manifest can hold"
         # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
-        archived = live.roster.emails[row.target] in live.roster.archived and not live.owns_assignments
+        archived = live.directory.emails[row.target] in live.directory.archived and not live.owns_assignments
         return "the person is archived" if archived else None
     found = next(one for one in live.rows(audience.kind) if one.id == row.target)
     return None if live.is_first(audience.kind, found) else "another audience has the same name"

@@ -18,7 +18,7 @@ from lmsconf.kinds.content_target.values import (
     target_address,
 )
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
-from lmsconf.kinds.shared.roster import WHICH_PERSON, roster, several
+from lmsconf.kinds.user.directory import WHICH_PERSON, directory, several
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.names import did_you_mean, matches, normal, quoted
 from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
@@ -184,7 +184,7 @@ class _Contents:
 
 
 def _know_people(planning: PlanContext) -> None:
-    for id, one in roster(planning).emails.items():
+    for id, one in directory(planning).emails.items():
         planning.book.register(USER, one, RemoteId(id))
 
 
@@ -196,7 +196,7 @@ def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource[A
     if is_in_doubt(planning, to, one.address, one.source):
         return False
     if to == EVERYONE or planning.book.has(to.kind, to.name):
-        if to.kind == USER and to.name in roster(planning).archived:
+        if to.kind == USER and to.name in directory(planning).archived:
             planning.problem(
                 "person/archived",
                 f"{one.address}: {to.name} is archived",
@@ -206,7 +206,7 @@ def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource[A
                 severity=Severity.WARNING,
             )
         return found
-    if to.kind == USER and (ids := roster(planning).twice.get(to.name)):
+    if to.kind == USER and (ids := directory(planning).twice.get(to.name)):
         planning.problem(
             "person/twice",
             f"{one.address}: {to.name} {several(ids)}",

@@ -29,8 +29,8 @@ from lmsconf.kinds.shared.common import (
     pins,
     texts,
 )
-from lmsconf.kinds.shared.moves import find_detours
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
@@ -220,7 +220,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def finalize(self, planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
         """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
-        find_detours(planning, matched)
+        find_rename_cycles(planning, matched)
         count_slots(planning, matched)
         note_losses(planning, matched)
 

@@ -13,8 +13,8 @@ from lmsconf.api.spec.values import cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.moves import steps_aside, temporary, vacancy, vacated
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, temporary, uses_temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
@@ -73,12 +73,12 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
-    if renamed and steps_aside(planning, at):
+    if renamed and uses_temporary_name(planning, at):
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary(row.id)}, current, at)
-        steps.append(_replacement(row, body, makes=vacated(CUSTOM_FIELD, row), avoids=whole))
-    makes = made | whole | (vacated(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
-    uses = vacancy(at) if renamed else frozenset()
+        steps.append(_replacement(row, body, makes=freed_name_slot(CUSTOM_FIELD, row), avoids=whole))
+    makes = made | whole | (freed_name_slot(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+    uses = name_slot(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.shifts):
         body = _body(planning, row, after, {**new, **going}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))
@@ -100,7 +100,7 @@ def field_deletion(planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step
     step = Step(
         operation="custom-fields.delete",
         path={"customFieldId": row.id},
-        makes=vacated(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
+        makes=freed_name_slot(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
         ends=frozenset({Ref(at)}),
         revokes=True,
     )
@@ -124,7 +124,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         operation="custom-fields.create",
         body=planning.terms.body("custom-fields.create", **said),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
-        uses=vacancy(at) | _slot(planning, at),
+        uses=name_slot(at) | _slot(planning, at),
     )
 
 

@@ -7,19 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, learnt_id, named, named_absent, partial_undo
-from lmsconf.kinds.shared.moves import entered, find_detours, people_steps, rename_steps, vacancy, vacated
+from lmsconf.kinds.shared.common import (
+    ABSENT_NAMED,
+    NAMED,
+    entry_schema,
+    learnt_id,
+    named,
+    named_absent,
+    not_read,
+    partial_undo,
+)
 from lmsconf.kinds.shared.names import GROUP, RESERVED
 from lmsconf.kinds.shared.people import People, parse_people, people_schema
-from lmsconf.kinds.shared.roster import (
+from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
+from lmsconf.kinds.user.directory import (
     addresses,
     check_people,
+    directory,
     foretell_managers,
-    not_read,
     note_unknown,
-    roster,
     shown_people,
 )
+from lmsconf.kinds.user.people_steps import entered, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
@@ -117,7 +126,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
                 not_read(planning, declared.address, key, declared.places.at(key))
                 return None
             note_unknown(planning, declared, key, ids)
-            before[key] = seen = roster(planning).seen(ids, wanted)
+            before[key] = seen = directory(planning).seen(ids, wanted)
             sizes[key] = len(ids)
             if key == "managers":
                 foretell_managers(planning, declared, wanted.include - seen.include)
@@ -143,7 +152,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def finalize(self, planning: PlanContext, matched: MatchResult[ManualGroupSpec, GroupRow]) -> None:
         """Find rename cycles."""
-        find_detours(planning, matched)
+        find_rename_cycles(planning, matched)
 
     def live_form(self, planning: PlanContext, row: GroupRow) -> Form:
         """Its name, and its members where they were read."""
@@ -155,7 +164,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
         said = form.get("members")
         members = said.include if isinstance(said, People) else frozenset()
-        active = members - roster(planning).archived
+        active = members - directory(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
     def plan_steps(
@@ -168,7 +177,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         steps: list[Step] = []
         if row is None:
             body = planning.terms.body("manual-groups.create", name=at.name)
-            steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=vacancy(at)))
+            steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=name_slot(at)))
         else:
             steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
         for key, adds, removes in CALLS:
@@ -198,7 +207,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
             Step(
                 operation="manual-groups.delete",
                 path={"groupId": gone.row.id},
-                makes=vacated(GROUP, gone.row),
+                makes=freed_name_slot(GROUP, gone.row),
                 uses=frozenset(map(entered, members)),
                 ends=frozenset({Ref(gone.address)}),
                 revokes=True,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, cast
 
-from lmsconf.errors import Problem, shown
+from lmsconf.errors import Problem, SourceLocation, shown
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
@@ -135,6 +135,17 @@ def needed(planning: PlanContext, declared: DesiredResource[Any], key: str) -> N
         hint=f"Say its `{key}`, or correct the name.",
         at=declared.source,
         address=declared.address,
+    )
+
+
+def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
+    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
+    planning.problem(
+        "read/missing",
+        f"{address}: the snapshot does not hold its {key}",
+        hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
+        at=at,
+        address=address,
     )
 
 

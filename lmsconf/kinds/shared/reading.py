@@ -37,9 +37,9 @@ from lmsconf.kinds.shared.names import (
     UNNAMED_TARGETS,
     USER,
 )
-from lmsconf.kinds.shared.roster import WHO_CAN_MANAGE
 from lmsconf.kinds.shared.said import Said, lists_people
 from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow, smart_row
+from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.extended import ExtendedInfo
 from lmsconf.kinds.user.read import holders, read_declared, read_everybody, read_manager_rights, read_singly
 from lmsconf.kinds.user.values import Person, person_row

@@ -30,8 +30,8 @@ from lmsconf.kinds.shared.names import (
     USER,
 )
 from lmsconf.kinds.shared.pseudonyms import LABEL, named_people, pseudonym
-from lmsconf.kinds.shared.roster import Directory
 from lmsconf.kinds.smart_group.values import SmartRow
+from lmsconf.kinds.user.directory import Directory
 from lmsconf.kinds.user.values import RIGHTS, AdminRow, Person, PersonRow, UnnamedRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
@@ -58,7 +58,7 @@ class _Redacting:
         self._salt = token_hex(16)
         self._named = named_people(manifests, kinds)
         people = self._snapshot.rows(PersonRow)
-        self._roster = Directory.of(people)
+        self._directory = Directory.of(people)
         self._specs = _Specs(manifests, self._snapshot)
         self._shown = frozenset(row.id for row in people if row.name in self._named or self._specs.of(row))
         said = frozenset(email(found) for text in _texts(manifests) for found in _ADDRESS.findall(text))
@@ -159,9 +159,9 @@ class _Redacting:
 
     def _count(self, kind: str, of: str, list: str, id: str) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
-        name = self._roster.emails.get(id)
-        known = "archived" if id in self._roster.ids else "unknown"
-        self._counts[kind, of, list, known if name is None or name in self._roster.archived else "active"] += 1
+        name = self._directory.emails.get(id)
+        known = "archived" if id in self._directory.ids else "unknown"
+        self._counts[kind, of, list, known if name is None or name in self._directory.archived else "active"] += 1
 
     def _counted(self) -> Iterator[UnnamedRow]:
         for kind, of, list in sorted({(kind, of, list) for kind, of, list, _ in self._counts}):

@@ -21,21 +21,13 @@ from lmsconf.kinds.shared.common import (
     named,
     named_absent,
     needed,
+    not_read,
     partial_undo,
     texts,
 )
-from lmsconf.kinds.shared.moves import awaited, find_detours, people_steps, rename_steps, vacancy, vacated
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.people import NOBODY, People, parse_people, people_schema
-from lmsconf.kinds.shared.roster import (
-    addresses,
-    check_people,
-    foretell_managers,
-    not_read,
-    note_unknown,
-    roster,
-    shown_people,
-)
+from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
 from lmsconf.kinds.smart_group.conditions import (
     Like,
@@ -52,6 +44,15 @@ from lmsconf.kinds.smart_group.conditions import (
     note_usage,
 )
 from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow
+from lmsconf.kinds.user.directory import (
+    addresses,
+    check_people,
+    directory,
+    foretell_managers,
+    note_unknown,
+    shown_people,
+)
+from lmsconf.kinds.user.people_steps import awaited, people_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
@@ -183,7 +184,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
                     not_read(planning, declared.address, "managers", declared.places.at("managers"))
                     return None
                 note_unknown(planning, declared, "managers", row.managers)
-                before["managers"] = roster(planning).seen(row.managers, managers)
+                before["managers"] = directory(planning).seen(row.managers, managers)
                 sizes["managers"] = len(row.managers)
             held = cast("People | None", before.get("managers"))
             foretell_managers(planning, declared, managers.include - (held.include if held else frozenset()))
@@ -204,7 +205,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
 
     def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow]) -> None:
         """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
-        find_detours(planning, matched)
+        find_rename_cycles(planning, matched)
         deleted = () if planning.policy.additive else matched.gone
         gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
         note_usage(planning, gone)
@@ -248,12 +249,12 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         managers = after.get("managers")
         coming = managers.include if isinstance(managers, People) else frozenset()
         if coming:
-            said["managers"] = [roster(planning).id(one) for one in sorted(coming)]
+            said["managers"] = [directory(planning).id(one) for one in sorted(coming)]
         return Step(
             operation="smart-groups.create",
             body=planning.terms.body("smart-groups.create", **said),
             makes=frozenset({Ref(at)}),
-            uses=vacancy(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
+            uses=name_slot(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
             people=tuple(sorted(coming)),
         )
 
@@ -292,7 +293,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
             Step(
                 operation="smart-groups.delete",
                 path={"smartGroupId": gone.row.id},
-                makes=vacated(SMART_GROUP, gone.row),
+                makes=freed_name_slot(SMART_GROUP, gone.row),
                 releases=named_refs(conditions),
                 ends=frozenset({Ref(gone.address)}),
                 revokes=True,

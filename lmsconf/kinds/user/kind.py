@@ -23,13 +23,14 @@ from lmsconf.kinds.shared.common import (
     entry_schema,
     learnt_id,
     needed,
+    not_read,
     partial_undo,
     pins,
     texts,
 )
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
-from lmsconf.kinds.shared.roster import not_read, register_people, roster
 from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
+from lmsconf.kinds.user.directory import directory, register_people
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.rights import foretell_rights, refuse_lock_out
@@ -150,7 +151,9 @@ class UserKind(Kind[Person, PersonRow]):
     def _may_come(self, planning: PlanContext, declared: DesiredResource[Person], spec: Person) -> bool:
         """Return whether a person who is not live can be created, and report why not."""
         if not planning.policy.create_people or spec.flag("archived"):
-            near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, roster(planning).by_email), "")
+            near = hint_on_missing(
+                planning, USER, did_you_mean(declared.address.name, directory(planning).by_email), ""
+            )
             way = "Only the project file can allow to create people, with `people: {create: true}`."
             if planning.policy.create_people:
                 way = "There is nobody to archive: take it out."

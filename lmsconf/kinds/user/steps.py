@@ -11,10 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
-from lmsconf.kinds.shared.moves import rights_of, vacancy, vacated
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.renames import freed_name_slot, name_slot
 from lmsconf.kinds.user.answers import answers_step
+from lmsconf.kinds.user.people_steps import rights_of
 from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, PersonRow, Said
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
@@ -71,7 +72,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
     said = {wire: after[key] for key, wire in TEXTS.items()}
     body = planning.terms.body("users.create", email=at.name, **said, sendWelcomeEmail=False)
-    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=vacancy(at))
+    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=name_slot(at))
 
 
 def _profile(
@@ -80,7 +81,7 @@ def _profile(
     """Yield the changes of e-mail, names and language of an existing account."""
     if before["email"] != after["email"]:
         body = planning.terms.body("users.update-email", email=at.name)
-        makes, uses = vacated(USER, row), vacancy(at) | here
+        makes, uses = freed_name_slot(USER, row), name_slot(at) | here
         yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
     names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
     if names:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from lmsconf.errors import Severity, SourceLocation
+from lmsconf.errors import Severity
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.user.values import RIGHTS, Person, PersonRow
@@ -84,7 +84,7 @@ def several(ids: Iterable[str]) -> str:
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
-def roster(planning: PlanContext) -> Directory:
+def directory(planning: PlanContext) -> Directory:
     """Return the directory of the snapshot's people, built once per PlanContext."""
     people = planning.state(PeopleState)
     if people.directory is None:
@@ -102,7 +102,7 @@ def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], com
     """
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
-    people, later = roster(planning), planning.state(PeopleState).able_to_manage
+    people, later = directory(planning), planning.state(PeopleState).able_to_manage
     for one in sorted(coming):
         row = people.by_email.get(one)
         # Without rights in the row, as in an old snapshot, nothing is reported.
@@ -158,7 +158,7 @@ def check_people(planning: PlanContext, declared: DesiredResource[Any], key: str
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
     that several active people share is an error, an archived person a warning.
     """
-    people = roster(planning)
+    people = directory(planning)
     missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
     for one in sorted(said.named & people.twice.keys()):
         _person(planning, declared, key, one, "person/twice", several(people.twice[one]), WHICH_PERSON)
@@ -206,7 +206,7 @@ def _person(
 
 def note_unknown(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
-    for id in roster(planning).unknown(ids):
+    for id in directory(planning).unknown(ids):
         planning.problem(
             "person/unexplained",
             f"{declared.address}: {key} hold user id {id}, which no list of people contains; it is left as it is",
@@ -218,16 +218,5 @@ def note_unknown(planning: PlanContext, declared: DesiredResource[Any], key: str
 
 def shown_people(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
     """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
-    emails = roster(planning).emails
+    emails = directory(planning).emails
     return frozenset(emails.get(id, f"user id {id}") for id in ids)
-
-
-def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
-    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
-    planning.problem(
-        "read/missing",
-        f"{address}: the snapshot does not hold its {key}",
-        hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
-        at=at,
-        address=address,
-    )

@@ -1,0 +1,81 @@
+"""Calls that rename resources: names that are free only once another call gave them up, and cycles of renames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.values import Step
+from lmsconf.planner.context import VACANT, BeforeAfter, Match, MatchResult, PlanContext
+
+
+@dataclass(slots=True)
+class _TemporaryNames:
+    """The resources that take a temporary name first, one in each cycle of renames."""
+
+    addresses: set[Address] = field(default_factory=set)
+
+
+def name_slot(address: Address) -> frozenset[Ref]:
+    """Return the Ref for that address's name being free: used by the call that takes it."""
+    return frozenset({Ref(address, VACANT)})
+
+
+def freed_name_slot(kind: str, row: HasName) -> frozenset[Ref]:
+    """Return the Ref for the name of a live resource being free: made by the call that gives it up."""
+    return name_slot(Address.of(kind, normal(row.name)))
+
+
+def temporary(id: str) -> str:
+    """Return a temporary name in a cycle of renames; its id identifies the resource if the run is interrupted."""
+    return f"lmsconf renames {id}"
+
+
+def find_rename_cycles(planning: PlanContext, identified: MatchResult[Any, Any]) -> None:
+    """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
+    wants = {
+        normal(match.row.name): match
+        for match in identified.matches
+        if match.row is not None and normal(match.row.name) != match.address.name and planning.chosen(match.address)
+    }
+    temporary_names = planning.state(_TemporaryNames).addresses
+    done: set[str] = set()
+    for start in sorted(wants):
+        path: list[str] = []
+        at = start
+        while at in wants and at not in done and at not in path:
+            path.append(at)
+            at = wants[at].address.name
+        done.update(path)
+        if at in path:
+            circle = [wants[name] for name in path[path.index(at) :]]
+            temporary_names.add(min(circle, key=_row_id).address)
+
+
+def _row_id(match: Match[Any, Any]) -> str:
+    return match.row.id if match.row else ""
+
+
+def uses_temporary_name(planning: PlanContext, address: Address) -> bool:
+    """Return whether the resource takes a temporary name first; requires `find_rename_cycles`."""
+    return address in planning.state(_TemporaryNames).addresses
+
+
+def rename_steps(
+    planning: PlanContext, operation: str, path: Mapping[str, str], match: Match[Any, Any], sides: BeforeAfter
+) -> Iterator[Step]:
+    """Yield one rename, or two via a temporary name; none if the name is unchanged."""
+    row, at = match.row, match.address
+    if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
+        return
+    old = freed_name_slot(at.kind, row)
+    if uses_temporary_name(planning, at):
+        body = planning.terms.body(operation, name=temporary(row.id))
+        yield Step(operation=operation, path=path, body=body, makes=old)
+        old = frozenset()
+    body = planning.terms.body(operation, name=at.name)
+    yield Step(operation=operation, path=path, body=body, makes=old, uses=name_slot(at))
