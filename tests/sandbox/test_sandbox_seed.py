@@ -305,7 +305,8 @@ def test_all_problems_are_told_together():
         (b"", "seed.yaml: it holds no sections such as people"),
         (b"groups: []\n---\npeople: []\n", "seed.yaml: it holds more than one document"),
         (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is no text"),
-        (b"groups: &all\n- *all\n", "seed.yaml:2:3: there is no anchor 'all' before this"),
+        (b"groups: &all\n- *all\n", "seed.yaml:1:9: found unconstructable recursive node"),
+        (b"groups: " + b"[" * 2000 + b"]" * 2000, "seed.yaml: its lists and mappings are nested too deep"),
         (b"groups: \xff", "seed.yaml: it is not UTF-8"),
     ],
 )
