@@ -21,18 +21,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.interrupts import heard
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import GROUP, RESERVED
 from lmsconf.model.api import Rows
 from lmsconf.model.moments import utc_text
+from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.values import Call, Json
 from lmsconf.project.settings import LockTerms
 from lmsconf.workspace.connection import Connection
 
-_NAME: Final = re.compile(re.escape(RESERVED) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL)
+_NAME: Final = re.compile(
+    re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
+)
 _RENEWED_AFTER: Final = 1 / 3
 _SAFE_UNTIL: Final = 0.9
 _CLOCKS_DIFFER: Final = 60.0
@@ -75,11 +77,11 @@ class Lock:
     @classmethod
     def read(cls, id: str, name: str) -> Lock | None:
         """Parse a group as a lock; None if it is not one."""
-        if not name.startswith(RESERVED):
+        if not name.startswith(LOCK_PREFIX):
             return None
         found = _NAME.fullmatch(name)
         if found is None:
-            return cls(id=id, key="", until=None, owner=name.removeprefix(RESERVED))
+            return cls(id=id, key="", until=None, owner=name.removeprefix(LOCK_PREFIX))
         with suppress(ValueError):
             return cls(id=id, key=found["key"], until=_seconds(found["until"]), owner=found["owner"])
         return cls(id=id, key=found["key"], until=None, owner=found["owner"])
@@ -87,7 +89,7 @@ class Lock:
     @property
     def name(self) -> str:
         """The name of the lock's group."""
-        return f"{RESERVED}{self.key} until {_text(self.until or 0)} held by {self.owner}"
+        return f"{LOCK_PREFIX}{self.key} until {_text(self.until or 0)} held by {self.owner}"
 
     @property
     def said(self) -> str:
@@ -125,7 +127,7 @@ class LockManager:
         """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
         for _ in range(_LOOKS):
             with self._connection.crew(1) as crew:
-                rows = self._connection.reader(crew).rows(LISTINGS[GROUP])
+                rows = self._connection.reader(crew).rows(MANUAL_GROUPS)
             if not rows.incomplete:
                 return list(_locks(rows))
         raise LmsconfError(

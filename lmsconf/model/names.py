@@ -7,7 +7,10 @@ import json
 import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import Final
 
+LOCK_PREFIX: Final = "lmsconf-lock "
+"""Name prefix of the lock object, which is a manual group because the API has no lock."""
 _LONG = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
 _HIGHEST = 30

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.api import ListOperation
 from lmsconf.model.forms import Form
 from lmsconf.model.values import FULL_UNDO, Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import (
@@ -45,6 +46,7 @@ class Kind(ABC, Generic[Spec, Row]):
     rank: kinds of a lower rank are planned first, because others reference them.
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
+    list_operation: the operation that lists its resources; None if there is no listing of them all.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -59,6 +61,7 @@ class Kind(ABC, Generic[Spec, Row]):
     schema: Mapping[str, Json]
     absent_schema: Mapping[str, Json]
     row_type: type[Row]
+    list_operation: ListOperation | None = None
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:

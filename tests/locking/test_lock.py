@@ -19,8 +19,8 @@ from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
-from lmsconf.kinds.shared.names import RESERVED
 from lmsconf.model.address import Address
+from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.outcomes import Status
 from lmsconf.model.values import Call
 from lmsconf.project.settings import LockTerms, load
@@ -84,7 +84,7 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
     """While it is held others are refused, told by whom and until when; afterwards nothing is left."""
     day = Day()
     with day.smith().held(TERMS):
-        assert [name.startswith(RESERVED) for name in day.groups()] == [True]
+        assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]
         with (
             pytest.raises(LockHeld, match=r"CI run 7, until 2027-01-15T08:15:00Z") as refused,
             day.smith("b").held(TERMS),
@@ -113,7 +113,7 @@ def test_a_lease_that_is_over_gives_way() -> None:
 def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
     """Whatever somebody has written into its name: it stops the run, and is told."""
     day = Day()
-    day.make(f"{RESERVED}abc until {until} held by far")
+    day.make(f"{LOCK_PREFIX}abc until {until} held by far")
     with pytest.raises(LockHeld, match="the end of time"), day.smith().held(TERMS):
         pass
 
@@ -121,7 +121,7 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     """A reserved name that is not as ours are never ends by itself."""
     day = Day()
-    day.make(f"{RESERVED}by hand")
+    day.make(f"{LOCK_PREFIX}by hand")
     day.now += 10**9
     with pytest.raises(LockHeld, match="by hand, for ever"), day.smith().held(TERMS):
         pass
@@ -377,7 +377,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
         file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nlock: true\n"
         (tmp_path / "lmsconf.yaml").write_text(file)
         key = {"LMSCONF_KEY": "sandbox"}
-        body = json.dumps({"name": f"{RESERVED}k until 2020-01-01T00:00:00Z held by CI"})
+        body = json.dumps({"name": f"{LOCK_PREFIX}k until 2020-01-01T00:00:00Z held by CI"})
         assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
         for left in (False, True):
             refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key)
@@ -406,7 +406,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
         plan = workspace.plan(read_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
         assert [row.name for row in workspace.snapshot().of("group").rows] == ["Coaches"]
-    refused = project(tmp_path / "other", f'groups: [{{name: "{RESERVED}x"}}]\n')
+    refused = project(tmp_path / "other", f'groups: [{{name: "{LOCK_PREFIX}x"}}]\n')
     problems = read_manifests(refused).problems
     assert [problem.code for problem in problems] == ["manifest/reserved"]
 
@@ -437,7 +437,7 @@ def test_the_commands(tmp_path: Path) -> None:
     project(tmp_path, "groups: [{name: Coaches}]\n")
     (tmp_path / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:w.db"}}\nlock: true\n')
     assert lmsconf(tmp_path, "unlock").out == "Workspace sandbox is not locked.\n"
-    name = f"{RESERVED}k until 2099-01-01T00:00:00Z held by CI"
+    name = f"{LOCK_PREFIX}k until 2099-01-01T00:00:00Z held by CI"
     body = json.dumps({"name": name})
     assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body).code == 0
     refused = lmsconf(tmp_path, "apply", "--auto-approve")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
@@ -74,6 +75,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     plural = "custom fields"
     rank = 0
     row_type = FieldRow
+    list_operation = CUSTOM_FIELDS
     schema = entry_schema(
         {
             **NAMED,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
@@ -17,7 +18,7 @@ from lmsconf.kinds.shared.common import (
     not_read,
     partial_undo,
 )
-from lmsconf.kinds.shared.names import GROUP, RESERVED
+from lmsconf.kinds.shared.names import GROUP
 from lmsconf.kinds.shared.people import People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.user.directory import (
@@ -31,7 +32,7 @@ from lmsconf.kinds.user.directory import (
 from lmsconf.kinds.user.people_steps import entered, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import LOCK_PREFIX, normal
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -67,6 +68,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     plural = "groups"
     rank = 2
     row_type = GroupRow
+    list_operation = MANUAL_GROUPS
     schema = entry_schema(
         {
             **NAMED,
@@ -80,12 +82,13 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[ManualGroupSpec]]:
         """Yield the group of one manifest entry; report a reserved name."""
-        if str(entry.body["name"]).startswith(RESERVED):
+        if str(entry.body["name"]).startswith(LOCK_PREFIX):
             entry.report(
                 Problem(
                     code="manifest/reserved",
                     message=f'a group cannot be called "{entry.body["name"]}"',
-                    hint=f'Names that begin with "{RESERVED}" are for the lock that `lock:` asks for. Choose another.',
+                    hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. '
+                    "Choose another.",
                     source=entry.places.at("name"),
                 )
             )

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.api import ListOperation
 from lmsconf.model.snapshot import HasName, Listing
 from lmsconf.model.values import Json
 
 LISTINGS: Final[Mapping[str, ListOperation]] = {
-    USER: ListOperation("users.list", "users", "userId", "matchCount"),
-    CUSTOM_FIELD: ListOperation("custom-fields.list", "customFields", "customFieldId"),
-    GROUP: ListOperation("manual-groups.list", "groups", "groupId"),
-    SMART_GROUP: ListOperation("smart-groups.list", "smartGroups", "smartGroupId"),
-    CONTENT: ListOperation("content.list", "courses", "courseId", "total"),
+    USER: USERS,
+    CUSTOM_FIELD: CUSTOM_FIELDS,
+    GROUP: MANUAL_GROUPS,
+    SMART_GROUP: SMART_GROUPS,
+    CONTENT: CATALOG,
 }
-EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
-"""GET /users/extended-info: users with their groups and rights."""
 
 
 def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:

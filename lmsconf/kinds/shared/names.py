@@ -25,9 +25,6 @@ UNNAMED: Final = "unnamed_people"
 EDITS: Final = "target_edits"
 """Not a kind: last editor and time of each assignment. Kept apart from the rows because it is not compared."""
 
-RESERVED: Final = "lmsconf-lock "
-"""Name prefix of the lock object, which is a manual group because the API has no lock."""
-
 EVERYONE: Final = Address(EVERYBODY, "")
 """The audience of all people. It prints as `everyone`."""
 

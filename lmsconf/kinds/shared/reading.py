@@ -32,7 +32,6 @@ from lmsconf.kinds.shared.names import (
     EDITS,
     GROUP,
     HOLDERS,
-    RESERVED,
     SMART_GROUP,
     UNNAMED_TARGETS,
     USER,
@@ -45,7 +44,7 @@ from lmsconf.kinds.user.read import holders, read_declared, read_everybody, read
 from lmsconf.kinds.user.values import Person, person_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Rows
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import LOCK_PREFIX, email, normal
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
@@ -281,7 +280,7 @@ class _Reading:
     def _groups(self) -> Listing[Any]:
         rows = self.api.rows(LISTINGS[GROUP], keep=only("groupId", "name"))
         # The lock of a run is not a resource: never listed, owned or exported.
-        groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(RESERVED))
+        groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
         listing = self._list(GROUP, replace(rows, rows=groups), _group_stub)
         wanted, compared = self._wanted_groups(listing)
         total, page = self.total.result()

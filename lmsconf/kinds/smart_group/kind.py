@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import refuse_left_out
 from lmsconf.kinds.custom_field.values import CustomFieldSpec
@@ -89,6 +90,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     plural = "smart groups"
     rank = 3
     row_type = SmartRow
+    list_operation = SMART_GROUPS
     schema = entry_schema(
         {
             **NAMED,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from lmsconf.kinds.shared.listings import EXTENDED_INFO
+from lmsconf.api.spec.listings import EXTENDED_INFO
 from lmsconf.kinds.user.values import RIGHTS
 from lmsconf.model.api import Api, Rows
 from lmsconf.model.values import Json

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import refuse_left_out
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
@@ -57,6 +58,7 @@ class UserKind(Kind[Person, PersonRow]):
     plural = "people"
     rank = 1
     row_type = PersonRow
+    list_operation = USERS
     schema = entry_schema(
         {
             "email": _EMAIL,
