@@ -63,8 +63,8 @@ def too_many(what: str, limit: str) -> BadAnswer:
     """Return the error that ends a run. what: what exceeds its limit. limit: the limit, in words."""
     return BadAnswer(
         f"the service answers more {what} than lmsconf reads: {limit}",
-        hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake; ask "
-        "whoever runs it.",
+        hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask "
+        "its operator.",
     )
 
 

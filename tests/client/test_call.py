@@ -108,6 +108,15 @@ def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str,
     assert network.requests == []
 
 
+@pytest.mark.parametrize("body", [{"a": [("x",)]}, {"a": {"b": ("x",)}}, {"a": {1: "x"}}, {"a": float("nan")}])
+def test_a_body_that_is_no_json_is_not_sent(body: dict[str, object]) -> None:
+    """A value that JSON cannot hold, however deep in the body, is a ValueError: no reference without an id is sent."""
+    network = Network(raw(200))
+    with pytest.raises(ValueError, match="JSON"):
+        client(network=network).send("POST", "/groups", body=body)
+    assert network.requests == []
+
+
 def test_a_planned_call_is_sent_as_it_stands() -> None:
     """A filled path is sent unchanged, and only for the operation that it belongs to."""
     network = Network(raw(204))
@@ -200,6 +209,7 @@ def test_any_2xx_is_success(status: int) -> None:
         b'{"userIds": [NaN]}',
         b'{"userIds": [1e999]}',
         b'{"userIds": ["\\ud800"]}',
+        b'{"userIds": ["\\uD800"]}',
         b'{"userIds": ["\xff"]}',
         b"[" * 100_000,
         b"1" * 5_000,
@@ -223,6 +233,7 @@ def test_answers_are_read_leniently() -> None:
 
 
 STATUSES = [
+    (300, Rejected, Rejected),
     (301, Rejected, Rejected),
     (307, Rejected, Rejected),
     (400, Rejected, Rejected),
