@@ -10,7 +10,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow
 from lmsconf.kinds.custom_field.values import FieldRow
-from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.names import (
     ADMIN,
     CONTENT,

@@ -12,7 +12,7 @@ from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow, audience_form, audience_of, target_address
 from lmsconf.kinds.custom_field.choices import field_types
 from lmsconf.kinds.custom_field.values import FLAGS, TYPES, FieldRow
-from lmsconf.kinds.manual_group.kind import LISTS, GroupRow
+from lmsconf.kinds.manual_group.values import LISTS, GroupRow
 from lmsconf.kinds.shared.names import (
     CONTENT,
     CONTENT_TARGET,

@@ -20,7 +20,7 @@ from measuring import tell, verdict
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.shared.terms import ServiceTerms
 from lmsconf.kinds.user.values import PersonRow

@@ -22,7 +22,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow
 from lmsconf.kinds.custom_field.values import ChoiceRow, FieldRow
-from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.values import ConditionRow, SmartRow
 from lmsconf.kinds.user.values import PersonRow

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
+from lmsconf.kinds.manual_group.values import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAMED,
@@ -37,26 +37,6 @@ from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import match_named
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    """A live manual group. `members` and `managers` are user ids, None where they were not read."""
-
-    listing = GROUP
-
-    id: RemoteId
-    name: str
-    members: frozenset[RemoteId] | None = None
-    managers: frozenset[RemoteId] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ManualGroupSpec:
-    """A declared manual group; None for an undeclared list."""
-
-    members: People | None
-    managers: People | None
 
 
 class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
@@ -218,18 +198,10 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         ]
 
 
-FEWEST_MEMBERS: Final = 2
-"""Groups with fewer members are not compared by them."""
-LISTS: Final = ("members", "managers")
 CALLS: Final = (
     ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
     ("members", "manual-groups.add-members", "manual-groups.remove-member"),
 )
-
-
-def has_members_to_compare(spec: ManualGroupSpec) -> bool:
-    """Whether a group to be created declares enough members to be compared by them."""
-    return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
 def _lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:

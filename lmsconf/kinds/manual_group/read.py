@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from lmsconf.errors import ApiError, BadAnswer
-from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.answers import ids
 from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo
 from lmsconf.model.address import RemoteId

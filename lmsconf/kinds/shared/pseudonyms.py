@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.content_target.values import Assignment, TargetRow
-from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroupSpec
+from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.names import ADMIN, CONTENT_TARGET, GROUP, SMART_GROUP, UNNAMED, USER
 from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow

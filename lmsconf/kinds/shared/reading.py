@@ -17,8 +17,8 @@ from lmsconf.kinds.content_target.read import Found, Known, count_on, read_again
 from lmsconf.kinds.content_target.values import Assignment
 from lmsconf.kinds.custom_field.lost_answers import answers_go, answers_row, limits_choices
 from lmsconf.kinds.custom_field.values import field_row
-from lmsconf.kinds.manual_group.kind import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.manual_group.read import read_details
+from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.answers import label, text
 from lmsconf.kinds.shared.contradictions import contradictions
 from lmsconf.kinds.shared.edits import edit_rows

@@ -17,7 +17,7 @@ from typing import Final, cast
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow, audience_of, candidates
 from lmsconf.kinds.custom_field.values import FieldRow
-from lmsconf.kinds.manual_group.kind import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.names import (
     ADMIN,
     CONTENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lmsconf.kinds.manual_group.kind import ManualGroupSpec
+from lmsconf.kinds.manual_group.values import ManualGroupSpec
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.smart_group.values import SmartGroupSpec
 from lmsconf.model.values import DeleteEntry, DesiredResource

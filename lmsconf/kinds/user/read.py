@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmsconf.kinds.manual_group.kind import ManualGroupSpec
+from lmsconf.kinds.manual_group.values import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.smart_group.values import SmartGroupSpec

@@ -1,0 +1,52 @@
+"""Values of manual groups: live rows and declared specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lmsconf.kinds.shared.answers import label, text
+from lmsconf.kinds.shared.names import GROUP
+from lmsconf.kinds.shared.people import People
+from lmsconf.model.address import RemoteId
+from lmsconf.model.values import Json
+
+LISTS: Final = ("members", "managers")
+FEWEST_MEMBERS: Final = 2
+"""Groups with fewer members are not compared by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A live manual group. `members` and `managers` are user ids, None where they were not read."""
+
+    listing = GROUP
+
+    id: RemoteId
+    name: str
+    members: frozenset[RemoteId] | None = None
+    managers: frozenset[RemoteId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManualGroupSpec:
+    """A declared manual group; None for an undeclared list."""
+
+    members: People | None
+    managers: People | None
+
+    @property
+    def lists_people(self) -> bool:
+        """Whether members or managers are declared."""
+        return self.members is not None or self.managers is not None
+
+
+def group_row(data: Mapping[str, Json]) -> GroupRow:
+    """Parse a row of the listing, which has neither members nor managers."""
+    return GroupRow(RemoteId(text(data, "groupId")), label(data, "name"))
+
+
+def has_members_to_compare(spec: ManualGroupSpec) -> bool:
+    """Whether a group to be created declares enough members to be compared by them."""
+    return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
