@@ -15,7 +15,7 @@ from lmsconf import __version__
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical import canonical, sha256
-from lmsconf.model.unseen import UNSEEN
+from lmsconf.model.names import UNPRINTABLE
 from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Undo, UndoLevel
 
 Value = TypeVar("Value")
@@ -25,7 +25,7 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
-_ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNSEEN}]|#(?=#\w*\[)")
+_ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)")
 
 
 def visible(text: str) -> str:

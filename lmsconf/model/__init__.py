@@ -8,7 +8,7 @@
     blockers, candidates         reasons why an apply would stop; live resources that a creation may duplicate
     dependency_graph, explanation, settings_changes
                                  the values shown by graphs, `explain` and `--base`
-    canonical, moments, unseen   canonical JSON, times, invisible characters
+    canonical, moments           canonical JSON, times
 
 Nothing here depends on a kind, YAML or HTTP.
 """

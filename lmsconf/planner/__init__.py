@@ -1,7 +1,7 @@
 """Desired resources and a snapshot → a plan, for any kind.
 
-kind, context                the protocol Kind, and PlanContext, the state of one planning run
-selection, additive          which resources are planned: `--only`, `--except`, `--additive`
+kind, context                the base class Kind, and PlanContext, the state of one planning run
+selection                    which resources are planned: `--only`, `--except`, `--additive`
 identity, matching           which live resource each declaration refers to
 plan, diff                   declared and live state → changes
 calls, ordering              changes → calls in dependency order

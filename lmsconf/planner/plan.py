@@ -20,7 +20,6 @@ from lmsconf.model.rows import row_json
 from lmsconf.model.scope import Selected
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan, Step, Unmanaged
-from lmsconf.planner.additive import additions_only
 from lmsconf.planner.calls import arrange
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Terms
 from lmsconf.planner.diff import differences
@@ -28,7 +27,7 @@ from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.measures import measure
 from lmsconf.planner.renames import possible_renames
-from lmsconf.planner.selection import Selection
+from lmsconf.planner.selection import Selection, additions_only
 
 NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""

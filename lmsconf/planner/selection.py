@@ -1,8 +1,9 @@
-"""Which part of the manifests is planned: `--only` with its dependencies, and `--except`."""
+"""Which part of the manifests is planned: `--only` with its dependencies, `--except`, and `--additive`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lmsconf.errors import Problem
@@ -10,6 +11,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.names import fits
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import DesiredResource
+from lmsconf.planner.context import BeforeAfter
+from lmsconf.planner.diff import Keyed
 from lmsconf.planner.kind import AnyKind
 
 
@@ -78,3 +81,17 @@ def _were(one: DesiredResource[Any]) -> Iterator[Address]:
 def _fits(address: Address, patterns: Iterable[str]) -> bool:
     name = str(address)
     return any(fits(name, pattern) for pattern in patterns)
+
+
+def additions_only(sides: BeforeAfter) -> BeforeAfter:
+    """Return the same state with an `after` that only adds to lists of people and choices, for `--additive`."""
+    before, after = sides.before or {}, sides.after or {}
+    return replace(sides, after={key: _added(before[key], value) for key, value in after.items()})
+
+
+def _added(before: object, after: object) -> object:
+    if isinstance(before, Keyed) and isinstance(after, Keyed):
+        new = {key: name for key, name in after.names.items() if key not in before.names}
+        return Keyed({**before.names, **new})
+    joined = getattr(before, "joined", None)
+    return joined(after) if callable(joined) else before

@@ -14,11 +14,10 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
 from lmsconf.render.annotations import problems_github, problems_markdown
-from lmsconf.render.ci_outputs import plan_gitlab, plan_line
 from lmsconf.render.drift_json import drift_json
 from lmsconf.render.html.drift import drift_html
 from lmsconf.render.html.plan import apply_html, plan_html, snapshot_html
-from lmsconf.render.json import apply_json, plan_json, problems_json
+from lmsconf.render.json import apply_json, plan_gitlab, plan_json, plan_line, problems_json
 from lmsconf.render.junit import drift_junit
 from lmsconf.render.markdown.drift import drift_markdown
 from lmsconf.render.markdown.plan import apply_markdown, plan_markdown, snapshot_markdown

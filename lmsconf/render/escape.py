@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 
-from lmsconf.model.unseen import UNSEEN
+from lmsconf.model.names import UNPRINTABLE
 
 # Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
 _BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
-_ACTIVE = re.compile(f"[{UNSEEN}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
+_ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
