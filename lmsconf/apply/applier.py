@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
-from lmsconf.apply.executor import ON_EXISTING, CallExecutor, send_all
+from lmsconf.apply.executor import CallExecutor, send_all
 from lmsconf.apply.grant_check import grants_to_verify
 from lmsconf.apply.scheduler import Begin, Run, Tell
 from lmsconf.apply.staleness import stale
@@ -16,7 +16,6 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.names import CONTENT_TARGET
 from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.model.address import Address
 from lmsconf.model.names import exactly
@@ -172,8 +171,9 @@ class Applier(WorkspaceReader):
         started = self.now()
         with self.connection.crew(self.parallelism) as crew:
             settling = self._settling(plan, begin or (lambda _: None))
+            kinds = all_kinds()
             sender = CallExecutor(
-                crew, all_kinds(), settling, grants=grants_to_verify(plan), changing=_changed_assignments(plan)
+                crew, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
             )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         found = not_looked("The run was stopped before that.")
@@ -285,12 +285,10 @@ class Applier(WorkspaceReader):
         keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
         hint = f"{look}." if keys else "Plan again to see what is left."
-        if _is_changed_assignment(change):
-            hint = ON_EXISTING
         return Problem(
             code="apply/no-effect",
             message=f"{change.address}: the service accepted {what}",
-            hint=hint,
+            hint=_hint_on_update(change) or hint,
             source=change.source,
             address=str(change.address),
         )
@@ -307,14 +305,15 @@ def _saved_guards(plan: Plan) -> Guards:
     return saved_guards({guard.name: guard.limit for guard in plan.guards}, plan.policy)
 
 
-def _is_changed_assignment(change: Change) -> bool:
-    return change.address.kind == CONTENT_TARGET and change.action is Action.UPDATE
+def _hint_on_update(change: Change) -> str | None:
+    """The hint of the kind for an update that is refused or has no effect."""
+    return all_kinds()[change.address.kind].update_hint if change.action is Action.UPDATE else None
 
 
-def _changed_assignments(plan: Plan) -> frozenset[str]:
-    """The ids of the calls that assign content again to change an existing assignment."""
-    changed = {change.address for change in plan.changes if _is_changed_assignment(change)}
-    return frozenset(call.id for call in plan.calls if call.address in changed)
+def _hints_on_updates(plan: Plan) -> dict[str, str]:
+    """The hint for each call of an update whose kind has one, by call id."""
+    hints = {change.address: hint for change in plan.changes if (hint := _hint_on_update(change))}
+    return {call.id: hints[call.address] for call in plan.calls if call.address in hints}
 
 
 def _exit(run: Run, converged: bool | None) -> ExitCode:

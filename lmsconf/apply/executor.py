@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from lmsconf.api import pagination
 from lmsconf.api.pagination import PageSchema
@@ -13,24 +13,16 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_check import verify_grant
 from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.terms import filled, filled_body
-from lmsconf.model.address import Ref
-from lmsconf.model.names import email, normal
+from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Call, Json, Plan
+from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
 _FORBIDDEN = 403
-ON_EXISTING = (
-    "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
-    "made anew."
-)
-"""The hint for an assignment that the service does not update when it is assigned again."""
-_REFUSED_IN_USE = ("custom-fields.replace", "custom-fields.delete")
 _GONE = (404, 410)
 
 
@@ -43,8 +35,8 @@ class ResourceInUse(Rejected):
 class CallExecutor:
     """Send calls through a WorkerPool. `settling` resolves those whose response was lost.
 
-    grants: ids of the calls whose effect must be verified, because revocations depend on them. changing: ids of the
-    calls that update an existing assignment.
+    grants: how to verify the calls that revocations depend on, by call id. hints: the hint for a call that is rejected,
+    by call id.
     """
 
     def __init__(
@@ -53,11 +45,11 @@ class CallExecutor:
         kinds: Mapping[str, AnyKind],
         settling: AmbiguousWriteResolver,
         *,
-        grants: frozenset[str] = frozenset(),
-        changing: frozenset[str] = frozenset(),
+        grants: Mapping[str, GrantCheck] | None = None,
+        hints: Mapping[str, str] | None = None,
     ) -> None:
         self._crew, self._kinds, self._settling = crew, kinds, settling
-        self._grants, self._changing = grants, changing
+        self._grants, self._hints = grants or {}, hints or {}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
@@ -89,12 +81,14 @@ class CallExecutor:
     def _found_out(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
         call = sent.call
-        if call.id in self._grants:
-            verify_grant(client, sent, self._settling)
-        learnt = self._kinds[call.address.kind].ids_from_response(call.address, call.operation, answer)
-        if _awaited(call) <= learnt.keys():
+        if check := self._grants.get(call.id):
+            verify_grant(client, sent, check, self._settling)
+        kind = self._kinds[call.address.kind]
+        learnt = kind.ids_from_response(call.address, call.operation, answer)
+        listing = kind.list_operation
+        if listing is None or kind.created_ids(call) <= learnt.keys():
             return learnt
-        return {**learnt, **self._settling.awaited(lambda: self._looked_up(client, call))}
+        return {**learnt, **self._settling.awaited(lambda: _looked_up(client, call, kind, listing))}
 
     def _answered(self, client: Client, sent: IssuedRequest) -> Json:
         call = sent.call
@@ -106,49 +100,33 @@ class CallExecutor:
             raise self._explained(client, call, refused) from refused
 
     def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
-        """Decide with one read whether a 403 on a custom field is about its use or the credential.
+        """Decide with one read whether a 403 is about a resource in use or the credential, where it may be either.
 
         On any other operation, a 403 is about the credential.
         """
         if refused.status != _FORBIDDEN:
-            return _restated(refused, Rejected, ON_EXISTING) if call.id in self._changing else refused
-        if call.operation in _REFUSED_IN_USE:
+            return _restated(refused, Rejected, self._hints[call.id]) if call.id in self._hints else refused
+        kind = self._kinds[call.address.kind]
+        if call.operation in kind.refused_in_use and kind.list_operation is not None:
             try:
-                client.call("custom-fields.list")
+                client.call(kind.list_operation.name)
             except Unauthorized as unauthorized:
                 return unauthorized
-            hint = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
-            return _restated(refused, ResourceInUse, hint)
+            return _restated(refused, ResourceInUse, kind.refused_in_use[call.operation])
         hint = "The credential can read, and lacks the right to do this. Use one that may."
         return _restated(refused, Unauthorized, hint)
 
-    def _looked_up(self, client: Client, call: Call) -> Learnt:
-        """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
-        kind = call.address.kind
-        id = LISTINGS[kind].id
-        found = [row for row in _live(client, kind) if _goes_by(kind, row) == call.address.name]
-        if len(found) > 1:
-            raise DuplicateResource(
-                f"{call.address} is live more than once, with the ids {', '.join(str(row[id]) for row in found)}",
-                hint="Delete the one that is not in use, and plan again.",
-                operation=call.operation,
-            )
-        return self._kinds[kind].ids_from_response(call.address, call.operation, found[0]) if found else {}
 
-
-def _goes_by(kind: str, row: Mapping[str, Json]) -> str:
-    """The identifying name of a listing's row, normalised for comparison."""
-    return email(str(row.get("email"))) if kind == USER else normal(str(row.get("name")))
-
-
-def _awaited(call: Call) -> set[Ref]:
-    """References whose ids only the response can give: of the created resource, and of new choices."""
-    if call.address.kind not in LISTINGS:
-        return set()
-    body = call.body if isinstance(call.body, Mapping) else {}
-    choices = cast("list[Mapping[str, str]]", body.get("choices") or [])
-    new = {Ref(call.address, choice["name"]) for choice in choices if "choiceId" not in choice}
-    return new | {Ref(call.address)} if call.creates else new
+def _looked_up(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
+    """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
+    found = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
+    if len(found) > 1:
+        raise DuplicateResource(
+            f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in found)}",
+            hint="Delete the one that is not in use, and plan again.",
+            operation=call.operation,
+        )
+    return kind.ids_from_response(call.address, call.operation, found[0]) if found else {}
 
 
 def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
@@ -156,9 +134,8 @@ def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
     return as_(refused.message, hint=hint, operation=refused.operation, status=refused.status, body=refused.body)
 
 
-def _live(client: Client, kind: str) -> list[dict[str, Json]]:
-    """Return all live rows of a kind. Raises ApiError where the listing may be incomplete."""
-    operation = LISTINGS[kind]
+def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
+    """Return all rows of a listing. Raises ApiError where it may be incomplete."""
 
     def page(query: Mapping[str, Json]) -> Future[Json]:
         # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.

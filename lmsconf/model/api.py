@@ -34,6 +34,14 @@ Request = tuple[Mapping[str, str], Mapping[str, Json]]
 """The path parameters and the query of one read."""
 
 
+class Get(Protocol):
+    """Sends one read request and returns its JSON value. May raise ApiError."""
+
+    def __call__(
+        self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
+    ) -> Json: ...
+
+
 class Api(Protocol):
     """Read-only access to the workspace. Raises ValueError for an operation that writes, before anything is sent.
 

@@ -12,7 +12,19 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.api import ListOperation
 from lmsconf.model.forms import Form
-from lmsconf.model.values import FULL_UNDO, Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.model.names import normal
+from lmsconf.model.values import (
+    FULL_UNDO,
+    Action,
+    Call,
+    DeleteEntry,
+    DesiredResource,
+    Json,
+    SourceMap,
+    Step,
+    Undo,
+    is_creation,
+)
 from lmsconf.planner.context import (
     BeforeAfter,
     Deletion,
@@ -24,6 +36,7 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
+from lmsconf.planner.grants import GrantCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +60,8 @@ class Kind(ABC, Generic[Spec, Row]):
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
+    refused_in_use: the operations that the service refuses with 403 while the resource is in use → the hint then.
+    update_hint: the hint if the service refuses an update or it has no effect; None for the usual one.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -62,6 +77,8 @@ class Kind(ABC, Generic[Spec, Row]):
     absent_schema: Mapping[str, Json]
     row_type: type[Row]
     list_operation: ListOperation | None = None
+    refused_in_use: Mapping[str, str] = {}
+    update_hint: str | None = None
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -118,8 +135,10 @@ class Kind(ABC, Generic[Spec, Row]):
         return FULL_UNDO
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Return the ids in the response to a call."""
-        return {}
+        """Return the ids in the response to a call; by default that of a created resource, as its listing has it."""
+        key = self.list_operation.id if self.list_operation is not None and is_creation(operation) else None
+        id = answer.get(key) if key is not None and isinstance(answer, dict) else None
+        return {} if id is None else {Ref(at): str(id)}
 
     def live_form(self, planning: PlanContext, row: Row) -> Form:
         """Return the state of a live resource, as far as it was read, to detect renames."""
@@ -128,6 +147,22 @@ class Kind(ABC, Generic[Spec, Row]):
     def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
         """Return the content by which a renamed resource is detected; None if renames need no detection."""
         return None
+
+    def listed_name(self, row: Mapping[str, Json]) -> str:
+        """Return the name in the address of a row of `list_operation`; empty if the row has none."""
+        return normal(str(row.get("name") or ""))
+
+    def created_ids(self, call: Call) -> frozenset[Ref]:
+        """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
+        return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
+
+    def grant_check(self, call: Call) -> GrantCheck | None:
+        """Return how the effect of a call that grants access is verified; None for any other call."""
+        return None
+
+    def revokes(self, call: Call) -> bool:
+        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
+        return False
 
 
 AnyKind: TypeAlias = "Kind[Any, Any]"

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.matching import identify_targets
-from lmsconf.kinds.content_target.steps import read_window, target_deletion, target_steps
+from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
 from lmsconf.kinds.content_target.values import (
     AUDIENCES,
     Assignment,
@@ -38,8 +38,9 @@ from lmsconf.kinds.shared.names import CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.model.address import Address
 from lmsconf.model.names import email, normal
-from lmsconf.model.values import Action, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.model.values import Action, Call, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
@@ -110,6 +111,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     is_relation = True
     rank = 4
     row_type = TargetRow
+    update_hint = ON_EXISTING
     schema = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
         ["content", "assign_to"],
@@ -225,6 +227,14 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def plan_delete(self, planning: PlanContext, gone: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""
         return [target_deletion(planning, gone.row, gone.address)]
+
+    def grant_check(self, call: Call) -> GrantCheck | None:
+        """Assignments to groups are verified by reading the assignments of the content."""
+        return target_grant(call)
+
+    def revokes(self, call: Call) -> bool:
+        """Deletions."""
+        return call.operation == "content-targets.delete"
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

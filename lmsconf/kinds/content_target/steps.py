@@ -1,4 +1,4 @@
-"""The calls that create, update and delete assignments.
+"""The calls that create, update and delete assignments, and how a creation is verified.
 
 POST takes the whole value; its effect on an existing target is not documented, so the result is read back. DELETE
 needs `targetType`, which only a live target has (API specification, Content Targeting).
@@ -7,14 +7,24 @@ needs `targetType`, which only a live target has (API specification, Content Tar
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from lmsconf.api.spec.values import cleared_time
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, TargetState, audience_of
-from lmsconf.kinds.shared.names import CONTENT, EVERYONE, USER
-from lmsconf.model.address import Address, Ref
+from lmsconf.kinds.content_target.values import Assignment, TargetRow, TargetState, audience_of, target_row
+from lmsconf.kinds.shared.answers import an_object, objects
+from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.api import Get
 from lmsconf.model.moments import form_of, live_time, wire_time
-from lmsconf.model.values import DesiredResource, Json, Step
+from lmsconf.model.values import Call, DesiredResource, Json, Step
 from lmsconf.planner.context import GRANTED, Match, PlanContext
+from lmsconf.planner.grants import GrantCheck, SentCall
+
+ON_EXISTING: Final = (
+    "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
+    "made anew."
+)
+"""The hint for an assignment that the service does not update when it is assigned again."""
 
 
 def read_window(
@@ -105,3 +115,26 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     return planning.terms.body(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
+
+
+def target_grant(call: Call) -> GrantCheck | None:
+    """Return how an assignment is verified; None for any other call.
+
+    The id of everyone, or of one person, may be listed as another id, so only assignments to groups are verified.
+    """
+    audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
+    return _IS_ASSIGNED if call.operation == "content-targets.create" and audience in (GROUP, SMART_GROUP) else None
+
+
+def _target(sent: SentCall) -> frozenset[str]:
+    return frozenset({str(sent.value("targetId"))})
+
+
+def _targets(get: Get, sent: SentCall) -> frozenset[RemoteId]:
+    """Return every target id that the call's content is assigned to."""
+    content = RemoteId(str(sent.value("contentId")))
+    answer = an_object(get("content-targets.list", query={"contentId": content}), "the targets")
+    return frozenset(target_row(content, one).target for one in objects(answer, "targets"))
+
+
+_IS_ASSIGNED: Final = GrantCheck(_target, _targets, "the content is not assigned")

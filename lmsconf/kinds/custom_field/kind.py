@@ -14,7 +14,7 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
-from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
+from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
 from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
@@ -35,7 +35,7 @@ from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -76,6 +76,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     rank = 0
     row_type = FieldRow
     list_operation = CUSTOM_FIELDS
+    refused_in_use = REFUSED_IN_USE
     schema = entry_schema(
         {
             **NAMED,
@@ -261,6 +262,10 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def plan_delete(self, planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step]:
         """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, gone)
+
+    def created_ids(self, call: Call) -> frozenset[Ref]:
+        """A created field, and the new choices of a created or replaced one."""
+        return super().created_ids(call) | new_choices(call)
 
 
 def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from lmsconf.api.spec.values import cleared_description
 from lmsconf.errors import Severity, SourceLocation
@@ -18,7 +19,7 @@ from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, temporary, 
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.values import Step
+from lmsconf.model.values import Call, Step
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import Keyed
 
@@ -205,3 +206,15 @@ def _foretell(
         address=at,
         severity=Severity.WARNING,
     )
+
+
+def new_choices(call: Call) -> frozenset[Ref]:
+    """Return the choices that a call creates: those sent without an id."""
+    choices = call.body.get("choices") if isinstance(call.body, Mapping) else None
+    new = (choice for choice in choices or () if "choiceId" not in choice)
+    return frozenset(Ref(call.address, choice["name"]) for choice in new)
+
+
+_IN_USE: Final = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
+REFUSED_IN_USE: Final = {"custom-fields.replace": _IN_USE, "custom-fields.delete": _IN_USE}
+"""The operations that the service refuses for a field in use → the hint then."""

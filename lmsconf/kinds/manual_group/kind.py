@@ -12,7 +12,6 @@ from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAMED,
     entry_schema,
-    learnt_id,
     named,
     named_absent,
     not_read,
@@ -29,12 +28,13 @@ from lmsconf.kinds.user.directory import (
     note_unknown,
     shown_people,
 )
-from lmsconf.kinds.user.people_steps import entered, people_steps
+from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normal
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import match_named
 
@@ -179,10 +179,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """A deleted group that is created again has another id."""
         return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The id of a created group."""
-        return learnt_id(at, answer, "groupId") if operation == "manual-groups.create" else {}
-
     def plan_delete(self, planning: PlanContext, gone: Deletion[GroupRow]) -> list[Step]:
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
         members = shown_people(planning, gone.row.members or ())
@@ -197,11 +193,23 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
             )
         ]
 
+    def grant_check(self, call: Call) -> GrantCheck | None:
+        """Additions to a list are verified by reading the list."""
+        return GRANTS.get(call.operation)
+
+    def revokes(self, call: Call) -> bool:
+        """Removals from a list."""
+        return any(call.operation == removes for _, _, removes in CALLS)
+
 
 CALLS: Final = (
     ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
     ("members", "manual-groups.add-members", "manual-groups.remove-member"),
 )
+GRANTS: Final = {
+    "manual-groups.add-members": list_grant("manual-groups.members", "userIds"),
+    "manual-groups.add-managers": list_grant("manual-groups.managers", "userIds"),
+}
 
 
 def _lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:

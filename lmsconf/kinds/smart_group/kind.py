@@ -18,7 +18,6 @@ from lmsconf.kinds.shared.common import (
     NAME,
     NAMED,
     entry_schema,
-    learnt_id,
     named,
     named_absent,
     needed,
@@ -53,12 +52,13 @@ from lmsconf.kinds.user.directory import (
     note_unknown,
     shown_people,
 )
-from lmsconf.kinds.user.people_steps import awaited, people_steps
+from lmsconf.kinds.user.people_steps import awaited, list_grant, people_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import match_named
 
@@ -284,10 +284,6 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The id of a created smart group."""
-        return learnt_id(at, answer, "smartGroupId") if operation == "smart-groups.create" else {}
-
     def plan_delete(self, planning: PlanContext, gone: Deletion[SmartRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""
         conditions = in_names(planning, gone.row.conditions or ())
@@ -301,6 +297,14 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
                 revokes=True,
             )
         ]
+
+    def grant_check(self, call: Call) -> GrantCheck | None:
+        """Additions of managers are verified by reading the smart group."""
+        return list_grant("smart-groups.get", "managers") if call.operation == "smart-groups.add-managers" else None
+
+    def revokes(self, call: Call) -> bool:
+        """Removals of managers."""
+        return call.operation == "smart-groups.remove-manager"
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:

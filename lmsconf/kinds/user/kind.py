@@ -22,7 +22,6 @@ from lmsconf.kinds.shared.common import (
     PIN,
     absent,
     entry_schema,
-    learnt_id,
     needed,
     not_read,
     partial_undo,
@@ -34,14 +33,15 @@ from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, 
 from lmsconf.kinds.user.directory import directory, register_people
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
-from lmsconf.kinds.user.rights import foretell_rights, refuse_lock_out
+from lmsconf.kinds.user.rights import admin_grant, foretell_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 
@@ -208,13 +208,21 @@ class UserKind(Kind[Person, PersonRow]):
         """Return how far the change can be reverted: a created account can only be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Return the id of a created account."""
-        return learnt_id(at, answer, "userId") if operation == "users.create" else {}
-
     def plan_delete(self, planning: PlanContext, gone: Deletion[PersonRow]) -> list[Step]:
         """Return no calls: people are never deleted."""
         return []
+
+    def listed_name(self, row: Mapping[str, Json]) -> str:
+        """Return the e-mail."""
+        return email(str(row.get("email") or ""))
+
+    def grant_check(self, call: Call) -> GrantCheck | None:
+        """Administrator rights are verified by reading the person."""
+        return admin_grant(call)
+
+    def revokes(self, call: Call) -> bool:
+        """Archiving, and taking away administrator rights."""
+        return call.operation == "users.archive" or takes_admin(call)
 
 
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

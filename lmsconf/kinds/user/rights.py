@@ -1,4 +1,4 @@
-"""Administrator and manager rights: refusals that are certain at plan time, and the minimum number of admins.
+"""Administrator and manager rights: certain refusals, the minimum number of admins, and how a grant is verified.
 
 An admin cannot be archived, and neither an admin nor a manager can have a custom archive date (API specification,
 States and transitions).
@@ -7,11 +7,15 @@ States and transitions).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 
+from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
 from lmsconf.kinds.user.values import AdminRow, Person, PersonRow
+from lmsconf.model.api import Get
+from lmsconf.model.values import Call
 from lmsconf.planner.context import Match, MatchResult, PlanContext
+from lmsconf.planner.grants import GrantCheck, SentCall
 
 
 @dataclass(slots=True)
@@ -102,3 +106,27 @@ def enough_admins(planning: PlanContext, identified: MatchResult[Person, PersonR
         for match in matches
     )
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)
+
+
+def admin_grant(call: Call) -> GrantCheck | None:
+    """Return how a grant of administrator rights is verified; None for any other call."""
+    return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
+
+
+def takes_admin(call: Call) -> bool:
+    """Return whether a call takes away administrator rights."""
+    return call.operation == _MAKE_ADMIN and call.path.endswith("/false")
+
+
+def _person(sent: SentCall) -> frozenset[str]:
+    return frozenset({sent.path["userId"]})
+
+
+def _admins(get: Get, sent: SentCall) -> frozenset[str]:
+    """Return the person of a call, if an administrator; otherwise nobody."""
+    person = an_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
+    return _person(sent) if person.get("admin") is True else frozenset()
+
+
+_MAKE_ADMIN: Final = "user-access.make-admin"
+_IS_ADMIN: Final = GrantCheck(_person, _admins, "the person is no administrator")
