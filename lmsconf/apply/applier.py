@@ -16,7 +16,6 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.journal.writing import Journal
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.model.address import Address
 from lmsconf.model.names import exactly
 from lmsconf.model.outcomes import ApplyReport, Outcome, Status, is_unseen
@@ -25,6 +24,7 @@ from lmsconf.model.scope import Verified, Verify, skipped
 from lmsconf.model.values import Action, Call, Change, Plan
 from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.plan import Manifests, handed_out, make_plan
+from lmsconf.planner.plan_as_manifests import as_manifests
 from lmsconf.workspace.reader import Reading, WorkspaceReader, read_manifests, refuse_errors, wanted_for
 
 Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]

@@ -20,7 +20,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.sequence import ApplyOptions, PlanSource, Progress, apply
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
-from lmsconf.export.export import USUAL, Export, export
+from lmsconf.export.export import Export, export
 from lmsconf.kinds import all_kinds
 from lmsconf.model.drift import Drift
 from lmsconf.model.outcomes import ApplyReport
@@ -137,7 +137,7 @@ class Project:
         with self._reader() as reader:
             return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged)
 
-    def export(self, kinds: Iterable[str] = USUAL) -> Export:
+    def export(self, kinds: Iterable[str] | None = None) -> Export:
         """Return the live resources as manifests: `files` maps sections to YAML. Writes nothing.
 
         kinds: such as `group` or `content_target`. Resources that the project's manifests declare already are left out.
@@ -145,9 +145,8 @@ class Project:
         manifests = self._manifests()
         with self._reader() as reader:
             snapshot = reader.snapshot(manifests=manifests)
-            return export(
-                snapshot, all_kinds(), self.settings.policy, reader.terms, only=tuple(kinds), existing=manifests
-            )
+            only = None if kinds is None else tuple(kinds)
+            return export(snapshot, all_kinds(), self.settings.policy, reader.terms, only=only, existing=manifests)
 
     def snapshot(self) -> Snapshot:
         """Return everything in the workspace that manifests can declare, including people's e-mails and answers."""

@@ -56,13 +56,12 @@ def export(
     With --into, a folder that has manifests gets files of its own beside them, with only what is not declared yet;
     what is there is not touched.
     """
-    from lmsconf.export.export import USUAL
     from lmsconf.export.export import export as exported
     from lmsconf.kinds import all_kinds
 
     settings = settings_of(context)
     target = settings.manifests if folder is None else folder
-    kinds = _chosen(sections) or USUAL
+    kinds = _chosen(sections) or None
     existing = _existing(settings, target, into)
     with opened(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)

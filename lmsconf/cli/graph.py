@@ -21,7 +21,7 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     """
     from lmsconf.errors import ProblemsFound
     from lmsconf.kinds import all_kinds
-    from lmsconf.kinds.shared.dependency_graph import network
+    from lmsconf.planner.dependency_graph import network
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graph import GRAPH_VIEWS
     from lmsconf.workspace.reader import read_manifests, refuse_errors

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
-from lmsconf.export.edit_assignments import audience_item, remove_audience, set_on_assignment
-from lmsconf.export.edit_references import rename_choice, rename_everywhere
-from lmsconf.kinds.shared.names import CONTENT_TARGET
+from lmsconf.export.edit_items import absent_item, remove_item, set_on_item
+from lmsconf.export.edit_references import rename_everywhere, rename_part
 from lmsconf.kinds.shared.times import shortest_time
 from lmsconf.manifest.edit.lists import (
     SAME,
@@ -36,11 +35,11 @@ from lmsconf.model.moments import live_time
 from lmsconf.model.names import did_you_mean, fits, normal
 from lmsconf.model.values import Json
 from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 from lmsconf.support.atomic_files import read_text
 
 _UNDER_KEYS: Final = ("metadata", "answers")
-_TIMES: Final = ("visible_from", "visible_until", "custom_archive_date")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +78,18 @@ def _ended(lines: list[str]) -> list[str]:
     return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
 
 
-def drafted(findings: Some[DriftFinding], manifests: Manifests, root: Path, timezone: tzinfo | None) -> Draft:
+def drafted(
+    findings: Some[DriftFinding],
+    manifests: Manifests,
+    root: Path,
+    timezone: tzinfo | None,
+    kinds: MappingOf[str, AnyKind],
+) -> Draft:
     """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
     Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
     """
-    accepting = _Accepting(manifests, root, timezone)
+    accepting = _Accepting(manifests, root, timezone, kinds)
     accepting.run(findings)
     after = accepting.edited()
     if accepting.problems:
@@ -120,6 +125,7 @@ class _Accepting:
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
+    kinds: MappingOf[str, AnyKind]
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
@@ -172,10 +178,10 @@ class _Accepting:
     def _refuse_part(self, found: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises Refused."""
         here = [one for one in self.manifests.declared if one.source == source]
-        first = found[0]
+        first, kind = found[0], self.kinds[found[0].address.kind]
         alike = all((one.state, one.fields) == (first.state, first.fields) for one in found)
         if source.each or len(here) > len(found) or not alike:
-            what = "for_each writes out this entry" if source.each else "this line declares several assignments"
+            what = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write what differs as an entry of its own, and run it again."
             raise Refused(f"{what}, and they are no longer alike", source, hint)
 
@@ -196,8 +202,9 @@ class _Accepting:
     def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
         """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
-        if finding.address.kind == CONTENT_TARGET:
-            remove_audience(page, audience_item(page, node, finding))
+        kind = self.kinds[finding.address.kind]
+        if kind.entry_items is not None:
+            remove_item(page, kind.entry_items, absent_item(page, kind, kind.entry_items, node, finding))
         else:
             _remove(page, node)
 
@@ -205,34 +212,37 @@ class _Accepting:
         if finding.state is DriftState.RENAMED and finding.live is None:
             raise _unclear(finding, source)
         page, node = self._node(finding, source)
+        kind = self.kinds[finding.address.kind]
+        items = kind.entry_items
         if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
-            if finding.address.kind == CONTENT_TARGET:
-                remove_audience(page, node)
+            if items is not None:
+                remove_item(page, items, node)
             else:
                 _remove(page, node)
             return
         for change in finding.fields:
-            if finding.address.kind == CONTENT_TARGET:
-                set_on_assignment(page, node, change.path, self._live(change))
+            if items is not None:
+                set_on_item(page, kind, items, node, change.path, self._live(kind, change))
             elif isinstance(node, Mapping):
                 self._field(page, finding, node, change)
             else:
                 raise Refused("only its name is written here", source)
 
     def _field(self, page: YamlEditor, finding: DriftFinding, entry: Mapping, change: FieldDrift) -> None:
+        kind = self.kinds[finding.address.kind]
         head, _, rest = change.path.partition(".")
-        if head in ("name", "email") or (head == "choices" and rest):
+        if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
         elif head == "conditions":
             change_conditions(page, entry, change.missing, change.extra)
         elif head in SAME:
             change_list(page, entry, head, change.missing, change.extra)
         elif head in _UNDER_KEYS:
-            self._under(page, literal(page, entry.get(head), entry), rest, change)
+            self._under(page, kind, literal(page, entry.get(head), entry), rest, change)
         else:
-            set_key(page, entry, head, self._live(change))
+            set_key(page, entry, head, self._live(kind, change))
 
-    def _under(self, page: YamlEditor, node: Node, key: str, change: FieldDrift) -> None:
+    def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
         """Edit one key of a person's metadata or answers. Raises Refused."""
         if not isinstance(node, Mapping):
             raise Refused("this is no mapping", page.where(node))
@@ -240,16 +250,16 @@ class _Accepting:
         if change.missing or change.extra:
             change_items(page, literal(page, node.get(key), node), change.missing, change.extra, choice)
         else:
-            set_key(page, node, key, self._live(change))
+            set_key(page, node, key, self._live(kind, change))
 
-    def _live(self, change: FieldDrift) -> Json:
+    def _live(self, kind: AnyKind, change: FieldDrift) -> Json:
         """Return the live value in manifest form, with `$(` escaped."""
-        if change.path in _TIMES and isinstance(change.live, str):
+        if change.path in kind.time_keys and isinstance(change.live, str):
             try:
                 moment = live_time(change.live)
             except ValueError:
                 return raw_text(change.live)
-            return shortest_time(moment, self.timezone, end_of_day=change.path == "visible_until")
+            return shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
         return raw_text(change.live)
 
     def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:
@@ -257,13 +267,14 @@ class _Accepting:
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
-        if change.path in ("name", "email"):
+        key = change.path.partition(".")[0]
+        if key == self.kinds[finding.address.kind].name_key:
             become(page, literal(page, entry.get(change.path), entry), raw_text(new))
             _forget(page, entry, new)
             self.renamed[Address.of(finding.address.kind, new)] = finding.address
-            rename_everywhere(everywhere, finding.address.kind, old, new)
+            rename_everywhere(everywhere, self.kinds, finding.address.kind, old, new)
             return
-        node = entry.get("choices")
+        node = entry.get(key)
         parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
         items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
         item = next((one for one in items if choice(plain_text(one.value())) == normal(old)), None)
@@ -271,7 +282,7 @@ class _Accepting:
         become(page, literal(page, item.get("name"), item) if isinstance(item, Mapping) else item, raw_text(new))
         if isinstance(item, Mapping):
             _forget(page, item, new)
-        rename_choice(everywhere, finding.address.name, normal(old), new)
+        rename_part(everywhere, self.kinds, finding.address, normal(old), new)
 
 
 def _unclear(finding: DriftFinding, source: SourceLocation) -> Refused:

@@ -129,7 +129,7 @@ class DriftedProject:
         return ()
 
     def _drafted(self, findings: Sequence[DriftFinding]) -> Draft:
-        return drafted(findings, self.manifests, self.root, self.timezone)
+        return drafted(findings, self.manifests, self.root, self.timezone, self.kinds)
 
 
 def on_disk(problem: Problem, draft: Draft) -> Problem:

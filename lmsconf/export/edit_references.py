@@ -3,64 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Mapping as MappingOf
 
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.manifest.edit.lists import choice
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, become
-from lmsconf.model.names import email, normal
-
-Trail = tuple[str, ...]
-ANY: Final = "*"
-"""Path step: each item of a list, or each value of a mapping."""
-KEYS: Final = "(keys)"
-"""Path step: each key of a mapping."""
-
-_CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
-_AUDIENCES: Final[tuple[Trail, ...]] = (
-    ("content_targets", ANY, "assign_to", ANY),
-    ("absent", "content_targets", ANY, "assign_to", ANY),
-)
-_PEOPLE: Final[tuple[Trail, ...]] = (
-    ("groups", ANY, "members"),
-    ("groups", ANY, "managers"),
-    ("smart_groups", ANY, "managers"),
-)
-SPOTS: Final[dict[str, tuple[Trail, ...]]] = {
-    CUSTOM_FIELD: (*((*trail, "field") for trail in _CONDITIONS), ("users", ANY, "answers", KEYS)),
-    GROUP: tuple((*trail, "group") for trail in _AUDIENCES),
-    SMART_GROUP: tuple((*trail, "smart_group") for trail in _AUDIENCES),
-    USER: (
-        *((*trail, *part, ANY) for trail in _PEOPLE for part in ((), ("include",), ("exclude",))),
-        ("people_sets", ANY, ANY),
-        *((*trail, "user") for trail in _AUDIENCES),
-    ),
-}
-"""Kind → the paths of references to its resources, from the root of a document."""
+from lmsconf.model.address import Address
+from lmsconf.model.names import normal
+from lmsconf.planner.entries import ANY, KEYS, Trail
+from lmsconf.planner.kind import AnyKind
 
 
-def rename_everywhere(pages: Iterable[YamlEditor], kind: str, old: str, new: str) -> None:
+def rename_everywhere(
+    pages: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
+) -> None:
     """Rename a resource in every reference to it."""
-    same: Callable[[str], str] = email if kind == USER else normal
-    for page, node in _reached(pages, SPOTS.get(kind, ())):
-        _rename(page, node, old, new, same)
+    trails = [trail for one in kinds.values() for trail in one.references.get(kind, ())]
+    for page, node in _reached(pages, trails):
+        _rename(page, node, old, new, kinds[kind].normalize_name)
 
 
-def rename_choice(pages: Iterable[YamlEditor], field: str, old: str, new: str) -> None:
-    """Rename a choice in the conditions on its field, and in people's answers."""
+def rename_part(
+    pages: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
+) -> None:
+    """Rename a part of a resource, such as a choice of a field, in every reference to it."""
     pages = list(pages)
-    for page, node in _reached(pages, _CONDITIONS):
-        said = node.get("field") if isinstance(node, Mapping) else None
-        if isinstance(node, Mapping) and said is not None and choice(plain_text(said.value())) == field:
-            for key in ("choices", "except"):
-                for item in _below(node, (key, ANY)):
+    for kind in kinds.values():
+        for reference in kind.part_references.get(address.kind, ()):
+            for page, node in _reached(pages, [reference.at]):
+                if reference.owner is not None and not _names(node, reference.owner, address.name):
+                    continue
+                above = () if reference.owner is not None else (address.name,)
+                for item in (item for part in reference.parts for item in _below(node, (*above, *part))):
                     _rename(page, item, old, new, normal)
-    for page, node in _reached(pages, (("users", ANY, "answers"),)):
-        for trail in ((field,), (field, ANY)):
-            for item in _below(node, trail):
-                _rename(page, item, old, new, normal)
+
+
+def _names(node: Node, key: str, name: str) -> bool:
+    """Whether the value of a key of the node is a name."""
+    value = node.get(key) if isinstance(node, Mapping) else None
+    return value is not None and choice(plain_text(value.value())) == name
 
 
 def _rename(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.export.file_layout import files, told
-from lmsconf.export.live_names import LiveNames, Spoken, spoken_of
-from lmsconf.export.rows import SECTIONS, Saying, Unsaid
+from lmsconf.export.declared_rows import DeclaredRows, declared_rows
+from lmsconf.export.file_layout import export_order, files, skipped_line
 from lmsconf.export.verify_empty_plan import Trial, is_owned_loss
-from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.user.values import PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Json, Plan
-from lmsconf.planner.context import Terms
+from lmsconf.planner.context import PlanContext, Terms
+from lmsconf.planner.entries import ExportedEntry, SkippedRow
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.plan import Manifests, make_plan
-
-USUAL = tuple(kind for kind in SECTIONS if kind != USER)
-"""Kinds exported by default: all but people, which other systems manage."""
-
 
 _TOLD = 20
 """How many problems of one sort are reported individually."""
@@ -51,15 +45,18 @@ def export(
     policy: Policy,
     terms: Terms,
     *,
-    only: Collection[str] = USUAL,
+    only: Collection[str] | None = None,
     existing: Manifests | None = None,
 ) -> Export:
-    """Export the rows of some kinds that existing manifests do not declare.
+    """Export the rows of some kinds that existing manifests do not declare; of the usual kinds unless `only` is given.
 
     Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
     cannot be planned.
     """
-    _refuse_parts(snapshot, only)
+    ordered = export_order(kinds)
+    names = [kind.name for kind in ordered if kind.exported_by_default] if only is None else only
+    _refuse_parts(snapshot, names)
+    wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing = existing or Manifests()
 
@@ -67,76 +64,70 @@ def export(
         return make_plan(kinds, manifests, snapshot, policy, terms, created_at=snapshot.taken_at, offline=True)
 
     planned(existing)  # reports problems of the existing manifests alone
-    live = LiveNames(snapshot, kinds, policy, terms)
-    spoken = spoken_of(existing, snapshot, kinds, policy, terms)
+    live = _live_names(snapshot, kinds, policy, terms)
+    declared = declared_rows(existing, snapshot, kinds, policy, terms)
     trial = Trial(kinds, existing, policy.timezone, planned)
-    found = [one for kind in SECTIONS if kind in only for one in SECTIONS[kind](live)]
-    new = [one for one in found if one.id not in spoken.ids.get(one.address.kind, ())]
-    wanted = [one for one in new if not matches(str(one.address), policy.leave_alone)]
-    trial.unsaid.extend(one for one in wanted if isinstance(one, Unsaid))
-    sayings = [_here(one, spoken, policy, trial) for one in wanted if isinstance(one, Saying)]
-    said, plan = trial.passed(one for one in sayings if one is not None)
+    rows = [row for kind in wanted for row in kind.to_entries(live)]
+    new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
+    managed = [row for row in new if not matches(str(row.address), policy.leave_alone)]
+    trial.skipped.extend(row for row in managed if isinstance(row, SkippedRow))
+    limited = [_here(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
+    entries, plan = trial.passed(entry for entry in limited if entry is not None)
+    of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return Export(
-        files=files(said, trial.unsaid, kinds, snapshot.workspace),
-        said={kind: sum(one.address.kind == kind for one in said) for kind in SECTIONS if kind in only},
+        files=files(entries, trial.skipped, kinds, snapshot.workspace),
+        said={name: len(exported) for name, exported in of_kind.items()},
         problems=(
-            *_first(_unsaid(trial.unsaid)),
-            *_first(_notes(said)),
-            *_unread(said, snapshot),
+            *_first(_skipped(trial.skipped)),
+            *_first(_notes(entries)),
+            *(note for kind in wanted for note in kind.export_notes(of_kind[kind.name], snapshot)),
             *_first(_losses(plan)),
         ),
-        left_alone=len(new) - len(wanted),
-        declared=len(found) - len(new),
+        left_alone=len(new) - len(managed),
+        declared=len(rows) - len(new),
     )
 
 
-def _refuse_parts(snapshot: Snapshot, only: Collection[str]) -> None:
-    for kind in only:
-        if (why := snapshot.of(kind).incomplete) is not None:
+def _live_names(snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms) -> LiveNames:
+    """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
+    plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
+    planning = PlanContext(snapshot, plain, terms, lambda _: True)
+    for kind in kinds.values():
+        kind.match(planning, (), ())
+    return LiveNames(planning, policy)
+
+
+def _refuse_parts(snapshot: Snapshot, names: Iterable[str]) -> None:
+    for name in names:
+        if (why := snapshot.of(name).incomplete) is not None:
             raise LmsconfError(
-                f"what kind {kind} holds was not read whole: {why}",
+                f"what kind {name} holds was not read whole: {why}",
                 hint="An export of a part would pass for the whole. Try again, or leave the kind out with --kind.",
             )
 
 
-def _here(one: Saying, spoken: Spoken, policy: Policy, trial: Trial) -> Saying | None:
+def _here(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial: Trial) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
-    if one.address in spoken.here:
-        why = "the manifests have an entry of that name, which means something else"
-        trial.unsaid.append(Unsaid(address=one.address, id=one.id, why=why))
+    if entry.address in declared.here:
+        reason = "the manifests have an entry of that name, which means something else"
+        trial.skipped.append(SkippedRow(address=entry.address, id=entry.id, reason=reason))
         return None
-    if one.address not in spoken.elsewhere:
-        return one
-    return replace(one, body={**one.body, "only_in": cast(Json, [policy.workspace])})
+    if entry.address not in declared.elsewhere:
+        return entry
+    limits: Json = [policy.workspace]
+    return replace(entry, body={**entry.body, "only_in": limits})
 
 
-def _unsaid(unsaid: Iterable[Unsaid]) -> Iterator[Problem]:
-    for one in unsaid:
-        yield _warning("export/left-out", f"left out: {told(one)}", one.address, "It stays as it is, unmanaged.")
+def _skipped(rows: Iterable[SkippedRow]) -> Iterator[Problem]:
+    for row in rows:
+        message = f"left out: {skipped_line(row)}"
+        yield _warning("export/left-out", message, row.address, "It stays as it is, unmanaged.")
 
 
-def _notes(said: Iterable[Saying]) -> Iterator[Problem]:
-    for one in said:
-        for note in one.notes:
-            yield _warning("export/in-part", f"{one.address}: {note}", one.address, None)
-
-
-def _unread(said: Iterable[Saying], snapshot: Snapshot) -> Iterator[Problem]:
-    """Note people whose language or applications are unknown: only the response for a single user contains them."""
-    people = {str(row.id): row for row in snapshot.rows(PersonRow)}
-    lacking = [one for one in said if one.address.kind == USER and None in _single(people[one.id])]
-    if lacking:
-        who = "1 person" if len(lacking) == 1 else f"{len(lacking):,} people"
-        yield Problem(
-            code="export/unread",
-            message=f"language and applications of {who} are left out: the list API omits these fields",
-            severity=Severity.NOTE,
-            hint="`lmsconf api GET /users/ID` shows those of one. Unsaid, they stay as they are, unmanaged.",
-        )
-
-
-def _single(row: PersonRow) -> tuple[object, object]:
-    return row.language, row.applications
+def _notes(entries: Iterable[ExportedEntry]) -> Iterator[Problem]:
+    for entry in entries:
+        for note in entry.notes:
+            yield _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:

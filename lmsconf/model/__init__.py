@@ -8,7 +8,8 @@
     blockers, candidates         reasons why an apply would stop; live resources that a creation may duplicate
     dependency_graph, explanation, settings_changes
                                  the values shown by graphs, `explain` and `--base`
-    canonical, moments           canonical JSON, times
+    canonical, moments, text_limits
+                                 canonical JSON, times, text that manifests can hold
 
 Nothing here depends on a kind, YAML or HTTP.
 """

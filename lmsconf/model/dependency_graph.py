@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lmsconf.model.address import Address
 
@@ -16,14 +18,22 @@ class Edge:
     mandatory: bool = False
 
 
+class Relation(NamedTuple):
+    """A sort of edge, by display names: noun of the kind that declares it, plural of the kind that it leads to."""
+
+    noun: str
+    plural: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
-    to_people: the number of assignments to individual people, which are left out.
+    shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown.
     """
 
     nodes: tuple[Address, ...]
     edges: tuple[Edge, ...]
     declared: frozenset[Address]
-    to_people: int = 0
+    shapes: Mapping[Address, str]
+    left_out: Mapping[Relation, int] = field(default_factory=dict)

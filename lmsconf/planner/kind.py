@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, Generic, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.api import ListOperation
-from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.dependency_graph import Edge
+from lmsconf.model.forms import Form, plain
+from lmsconf.model.names import look, normal
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import (
     FULL_UNDO,
     Action,
     Call,
+    Change,
     DeleteEntry,
     DesiredResource,
     Json,
@@ -36,7 +40,12 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
+from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, PartReferences, SkippedRow, Trail
 from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.live_names import LiveNames
+
+BOX: Final = "box"
+"""The usual shape of a node in a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +172,88 @@ class Kind(ABC, Generic[Spec, Row]):
     def revokes(self, call: Call) -> bool:
         """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
         return False
+
+    # Exports, edits of manifests, replayed plans and graphs of dependencies.
+    # exported_by_default: whether `export` without `--kind` contains it.
+    # name_key: the key of an entry that holds the name. parts_key: that of the list of its parts, such as choices.
+    # time_keys: keys that hold times → whether a bare date means the end of the day.
+    # omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
+    # entry_items: how one entry declares several resources; None if each entry declares one.
+    # references, part_references: other kind → where manifests refer to its resources, and to their parts.
+    # in_graph: whether graphs show its resources; graph_shape: how, in the words of DOT.
+    exported_by_default: bool = True
+    name_key: str = "name"
+    parts_key: str | None = None
+    time_keys: Mapping[str, bool] = MappingProxyType({})
+    omitted_means_default: bool = False
+    entry_items: EntryItems | None = None
+    references: Mapping[str, Sequence[Trail]] = MappingProxyType({})
+    part_references: Mapping[str, Sequence[PartReferences]] = MappingProxyType({})
+    in_graph: bool = True
+    graph_shape: str = BOX
+
+    @property
+    def required_keys(self) -> frozenset[str]:
+        """The keys that every entry has: they identify its resource."""
+        required = self.schema["required"]
+        return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+
+    def normalize_name(self, text: str) -> str:
+        """Return the form in which the names of resources are compared."""
+        return normal(text)
+
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+        """Yield the manifest entry of every live row, or the reason why it has none."""
+        for row in live.snapshot.of(self.name).rows:
+            yield live.entry(self.name, row, self.entry_body(live, row))
+
+    def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
+        """Return the keys of a row's entry beside name and id, without default values."""
+        form = self.live_form(live.planning, row)
+        return EntryBody({key: plain(form[key]) for key in form if key != self.name_key and form[key] is not None})
+
+    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+        """Yield the whole entries of an exported file, sorted for reading and lookup."""
+        for entry in sorted(entries, key=lambda entry: (look(entry.address.name), entry.id)):
+            yield EntryBody(entry.body, entry.notes)
+
+    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
+        """Yield notes on what the exported entries lack because the snapshot does not hold it."""
+        return iter(())
+
+    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
+        """Return why declaring a live row would delete others that are owned and cannot be declared; None if not."""
+        return None
+
+    def absent_entry(self, declared: DesiredResource[Spec], workspace: str) -> Json:
+        """Return the entry under `absent` that deletes a declared resource in a workspace."""
+        id = declared.pin(workspace)
+        return declared.address.name if id is None else {self.name_key: declared.address.name, "id": id}
+
+    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
+        """Return the resources that one of the `entry_items` of an entry declares."""
+        return []
+
+    def expand_item(self, item: Json) -> dict[str, Json] | None:
+        """Return the mapping that an item of `entry_items` written as one word is short for; None if there is none."""
+        return None
+
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+        """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
+
+        form: its state after the change, or before a deletion. calls: all calls of the plan.
+        """
+        if change.action is Action.DELETE:
+            return {self.name_key: form[self.name_key], "id": change.id}
+        return form if change.id is None else {**form, "id": change.id}
+
+    def graph_node(self, declared: DesiredResource[Spec]) -> Address:
+        """Return the node of a declared resource in the graph of dependencies."""
+        return declared.address
+
+    def graph_edges(self, declared: DesiredResource[Spec]) -> list[Edge]:
+        """Return the edges from the node of a declared resource."""
+        return [Edge(declared.address, other) for other in self.dependencies(declared)]
 
 
 AnyKind: TypeAlias = "Kind[Any, Any]"

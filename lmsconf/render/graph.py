@@ -10,12 +10,9 @@ from lmsconf.model.dependency_graph import Network
 from lmsconf.render import phrases
 from lmsconf.render.escape import shown
 
-_SHAPES: Final = {
-    "custom_field": ("[/", "/]", "parallelogram"),
-    "smart_group": ("([", "])", "ellipse"),
-    "content": ("[[", "]]", "note"),
-}
-_USUAL: Final = ("[", "]", "box")
+_BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
+"""Shape of a node in DOT → the brackets of a similar one in Mermaid."""
+_BOX: Final = ("[", "]")
 
 
 def graph_mermaid(found: Network) -> str:
@@ -23,7 +20,7 @@ def graph_mermaid(found: Network) -> str:
     ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
     lines = ["flowchart LR"]
     for address, id in ids.items():
-        opens, closes, _ = _SHAPES.get(address.kind, _USUAL)
+        opens, closes = _BRACKETS.get(found.shapes[address], _BOX)
         kind = "" if _is_said(address, found) else ":::elsewhere"
         lines.append(f'  {id}{opens}"{_mermaid(_label(address))}"{closes}{kind}')
     lines += [f"  {ids[edge.leans]} {'==>' if edge.mandatory else '-->'} {ids[edge.on]}" for edge in found.edges]
@@ -38,9 +35,8 @@ def graph_dot(found: Network) -> str:
     lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
     lines += [f"  // {note}" for note in _notes(found)]
     for address, id in ids.items():
-        shape = _SHAPES.get(address.kind, _USUAL)[2]
         style = "" if _is_said(address, found) else ", style=dashed"
-        lines.append(f"  {id} [label={_dot(_label(address))}, shape={shape}{style}];")
+        lines.append(f"  {id} [label={_dot(_label(address))}, shape={found.shapes[address]}{style}];")
     for edge in found.edges:
         thick = " [penwidth=2]" if edge.mandatory else ""
         lines.append(f"  {ids[edge.leans]} -> {ids[edge.on]}{thick};")
@@ -63,9 +59,10 @@ def _label(address: Address) -> str:
 
 
 def _notes(found: Network) -> list[str]:
-    if not found.to_people:
-        return []
-    return [f"{phrases.count(found.to_people, 'assignment')} to single people left out"]
+    return [
+        f"{phrases.count(number, relation.noun)} to single {relation.plural} left out"
+        for relation, number in found.left_out.items()
+    ]
 
 
 def _mermaid(text: str) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.export.absent import absent_line
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.said import Said
+from lmsconf.manifest.edit.yaml_text import inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
@@ -114,8 +114,13 @@ def let_go(
         if one is not None and row not in mine and one.address.kind != USER
     )
     workspace = now.policy.workspace
-    found = {one.address: absent_line(kinds[one.address.kind], one, workspace) for one in left}
+    found = {one.address: _absent_line(kinds[one.address.kind], one, workspace) for one in left}
     return tuple(Abandoned(address=address, absent=found[address]) for address in sorted(found))
+
+
+def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
+    """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
+    return f"absent: {inline({kind.section: [kind.absent_entry(declared, workspace)]})}"
 
 
 def _spoken(

@@ -16,10 +16,10 @@ from laws.worlds import World
 from conformance import samples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.replay import as_manifests
 from lmsconf.kinds.shared.terms import filled
 from lmsconf.model.values import Action, Json, Plan
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.plan_as_manifests import as_manifests
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

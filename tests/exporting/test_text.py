@@ -9,9 +9,10 @@ from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment, is_sayable
+from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
 from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.yaml.files import read
+from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Json
 
 WORDS = st.one_of(
@@ -27,7 +28,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=examples(400), derandomize=True, database=None, deadline=None)
-@given(st.dictionaries(st.sampled_from(["name", "members", "about"]), VALUES, min_size=1).filter(is_sayable))
+@given(st.dictionaries(st.sampled_from(["name", "members", "about"]), VALUES, min_size=1).filter(is_representable))
 def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     """Whatever a value holds that can be said at all: `$(` stands for itself, and long lists go over several lines."""
     text = "\n".join(["groups:", *entry_lines(entry, "  ")]) + "\n"

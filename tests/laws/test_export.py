@@ -17,7 +17,6 @@ from laws.stage import Raw, Stage
 from laws.wishes import Wish, wishes
 from laws.worlds import NAMES, Dice, World, worlds
 from lmsconf.export.export import Export, export
-from lmsconf.export.rows import SECTIONS
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.values import TargetRow
@@ -59,7 +58,7 @@ def test_the_first_plan_after_an_export_is_empty(
     """Of whatever a workspace holds: odd names, names that are live twice, empty groups, unknown system conditions."""
     stage = opened((world, Wish()))
     policy = replace(stage.settings.policy, ownership=owned)
-    kinds = tuple(SECTIONS) if people else tuple(kind for kind in SECTIONS if kind != USER)
+    kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
     found = exported(stage, stage.workspace.snapshot(), policy, only=kinds)
     plan = stage.plan(policy)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
@@ -142,7 +141,7 @@ def test_no_workspace_is_too_strange(
     listings = {kind: replace(empty.of(kind), rows=tuple(rows[kind])) for kind in rows}
     snapshot = replace(empty, listings={**empty.listings, **listings})
     policy = replace(stage.settings.policy, ownership=owned)
-    kinds = tuple(SECTIONS) if people else tuple(kind for kind in SECTIONS if kind != USER)
+    kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
     found = exported(stage, snapshot, policy, only=kinds)
     plan = stage.workspace.plan_offline(stage.manifests(), policy, snapshot)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}

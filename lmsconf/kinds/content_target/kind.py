@@ -6,12 +6,20 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.content_target.export import (
+    REFERENCES,
+    absent_assignment,
+    content_id,
+    entries_by_content,
+    target_entries,
+)
 from lmsconf.kinds.content_target.matching import identify_targets
 from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
 from lmsconf.kinds.content_target.values import (
@@ -34,14 +42,17 @@ from lmsconf.kinds.shared.common import (
     pins,
     texts,
 )
-from lmsconf.kinds.shared.names import CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.model.address import Address
+from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.names import email, normal
-from lmsconf.model.values import Action, Call, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, SkippedRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.live_names import LiveNames
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -235,6 +246,49 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def revokes(self, call: Call) -> bool:
         """Deletions."""
         return call.operation == "content-targets.delete"
+
+    omitted_means_default = True
+    entry_items = EntryItems("assign_to", "audience", "content")
+    time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
+    references = REFERENCES
+    graph_shape = "note"
+
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+        """Yield every assignment, each with one audience."""
+        return target_entries(live)
+
+    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+        """Yield one entry for each content, with all its audiences."""
+        return entries_by_content(entries)
+
+    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
+        """An owning project deletes the other assignments of the content."""
+        same = content_id(id) in map(content_id, deleted)
+        return "of the same content, an assignment that cannot be declared would be deleted" if same else None
+
+    def absent_entry(self, declared: DesiredResource[Assignment], workspace: str) -> Json:
+        """Content and audience."""
+        return absent_assignment(declared.spec, workspace)
+
+    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
+        """The assignments of the contents to one audience."""
+        return [target_address(name, _to(item)) for name, _ in _contents(entry["content"])]
+
+    def expand_item(self, item: Json) -> dict[str, Json] | None:
+        """The word `everyone` is short for `{everyone: true}`."""
+        return {EVERYBODY: True} if item == EVERYBODY else None
+
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+        """The form itself; of a deletion, content and audience."""
+        return {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
+
+    def graph_node(self, declared: DesiredResource[Assignment]) -> Address:
+        """The content."""
+        return Address.of(CONTENT, declared.spec.content)
+
+    def graph_edges(self, declared: DesiredResource[Assignment]) -> list[Edge]:
+        """From the content to the audience."""
+        return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

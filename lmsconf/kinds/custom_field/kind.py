@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
+from lmsconf.kinds.custom_field.export import field_body, replayed_field
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
 from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomFieldSpec, FieldRow
@@ -35,10 +36,12 @@ from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
-from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
+from lmsconf.planner.entries import EntryBody
 from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 
 _CHOICE: dict[str, Json] = {
@@ -266,6 +269,17 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def created_ids(self, call: Call) -> frozenset[Ref]:
         """A created field, and the new choices of a created or replaced one."""
         return super().created_ids(call) | new_choices(call)
+
+    parts_key = "choices"
+    graph_shape = "parallelogram"
+
+    def entry_body(self, live: LiveNames, row: FieldRow) -> EntryBody:
+        """Its type, choices in live order, description and flags."""
+        return field_body(row)
+
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+        """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
+        return replayed_field(change, super().replay_entry(change, form, calls), calls)
 
 
 def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
@@ -17,7 +18,7 @@ from lmsconf.kinds.shared.common import (
     not_read,
     partial_undo,
 )
-from lmsconf.kinds.shared.names import GROUP
+from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.shared.people import People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.user.directory import (
@@ -28,14 +29,17 @@ from lmsconf.kinds.user.directory import (
     note_unknown,
     shown_people,
 )
+from lmsconf.kinds.user.export import people_body, person_lists
 from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normal
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.entries import ANY, EntryBody
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 
 
@@ -200,6 +204,12 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def revokes(self, call: Call) -> bool:
         """Removals from a list."""
         return any(call.operation == removes for _, _, removes in CALLS)
+
+    references = MappingProxyType({USER: person_lists(("groups", ANY, "members"), ("groups", ANY, "managers"))})
+
+    def entry_body(self, live: LiveNames, row: GroupRow) -> EntryBody:
+        """Its members, and its managers if there are any."""
+        return people_body(live, {key: _ids(row, key) for key in LISTS})
 
 
 CALLS: Final = (

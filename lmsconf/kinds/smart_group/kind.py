@@ -43,6 +43,7 @@ from lmsconf.kinds.smart_group.conditions import (
     note_likely_choices,
     note_usage,
 )
+from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_body
 from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow
 from lmsconf.kinds.user.directory import (
     addresses,
@@ -58,8 +59,10 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.entries import EntryBody
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 
 _CONDITION: dict[str, Json] = {
@@ -305,6 +308,14 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def revokes(self, call: Call) -> bool:
         """Removals of managers."""
         return call.operation == "smart-groups.remove-manager"
+
+    references = REFERENCES
+    part_references = PART_REFERENCES
+    graph_shape = "ellipse"
+
+    def entry_body(self, live: LiveNames, row: SmartRow) -> EntryBody:
+        """Its conditions, and its managers if there are any."""
+        return smart_group_body(live, row)
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:

@@ -10,6 +10,7 @@ all access, lost by archiving now or at a date.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import USERS
@@ -31,6 +32,7 @@ from lmsconf.kinds.shared.common import (
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
 from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user.directory import directory, register_people
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.rights import admin_grant, foretell_rights, refuse_lock_out, takes_admin
@@ -39,10 +41,13 @@ from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
+from lmsconf.planner.entries import ExportedEntry, SkippedRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
@@ -223,6 +228,26 @@ class UserKind(Kind[Person, PersonRow]):
     def revokes(self, call: Call) -> bool:
         """Archiving, and taking away administrator rights."""
         return call.operation == "users.archive" or takes_admin(call)
+
+    # Other systems manage people, and a graph with a node for each is unreadable.
+    exported_by_default = False
+    in_graph = False
+    name_key = "email"
+    time_keys = MappingProxyType({_DATE: False})
+    references = REFERENCES
+    part_references = PART_REFERENCES
+
+    def normalize_name(self, text: str) -> str:
+        """Return the e-mail without surrounding blanks, with case folded."""
+        return email(text)
+
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+        """Yield every person, with the values that were read."""
+        return person_entries(live)
+
+    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
+        """Yield a note on the people whose language or applications were not read."""
+        return unread_notes(entries, snapshot)
 
 
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

@@ -7,38 +7,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lmsconf.manifest.yaml.files import LONGEST
-from lmsconf.manifest.yaml.scalars import FORBIDDEN, meaning
+from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.model.text_limits import FORBIDDEN
 from lmsconf.model.values import Json
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""
 _SHORT: Final = 60
-_LONGEST_KEY: Final = 500
-"""YAML does not recognize much longer keys."""
 
 # Texts that are safe as plain scalars. Within brackets, commas and brackets end a plain scalar.
 _PLAIN: Final = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s\-]))[^\r\n\t]*")
 _BREAKS: Final = re.compile(r"[\r\n\t\x85\u2028\u2029]|: |:\Z| #|\s\Z")
 _BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
 _UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
-
-
-def is_sayable(value: Json) -> bool:
-    """Whether a manifest can contain the value: no forbidden characters, no overlong text."""
-    if isinstance(value, dict):
-        return all(len(key) <= _LONGEST_KEY and is_sayable(key) and is_sayable(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(map(is_sayable, value))
-    if not isinstance(value, str):
-        return True
-    fits = len(value) <= LONGEST // 2 and not FORBIDDEN.search(value)
-    return fits and not any("\ud800" <= char <= "\udfff" for char in value)
-
-
-def is_name(text: str) -> bool:
-    """Whether the text can be a name in a manifest: not empty, on one line, without tabs."""
-    return bool(text) and is_sayable(text) and not any(char in text for char in "\t\r\n")
 
 
 def in_comment(text: str) -> str:

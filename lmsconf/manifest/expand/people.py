@@ -17,8 +17,8 @@ from lmsconf.manifest.file_set import FileSet, Unreadable
 from lmsconf.manifest.yaml.csv_positions import Sheet
 from lmsconf.manifest.yaml.files import ENOUGH
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
-from lmsconf.manifest.yaml.scalars import FORBIDDEN
 from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.text_limits import FORBIDDEN
 from lmsconf.model.values import Json
 
 ANY_ITEM: Final = "*"

@@ -14,8 +14,9 @@ import yaml
 
 from lmsconf.errors import Problem, SourceLocation, shown
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, mark, settle
-from lmsconf.manifest.yaml.scalars import FORBIDDEN, OPENS, is_endless, meaning
+from lmsconf.manifest.yaml.scalars import OPENS, is_endless, meaning
 from lmsconf.manifest.yaml.syntax_hints import Complaint, advise, quoted
+from lmsconf.model.text_limits import FORBIDDEN, LONGEST
 from lmsconf.model.values import Json
 
 try:
@@ -36,8 +37,6 @@ DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""
 EXPANDED: Final = 100_000
 """Maximum number of values that aliases may expand to, in all files together."""
-LONGEST: Final = 100_000
-"""Maximum length of one text, in characters."""
 ENOUGH: Final = 100
 """Reading of a file stops after this many problems."""
 

@@ -1,4 +1,4 @@
-"""Resolution of plain scalars (YAML 1.2 core schema), and characters that manifests may not contain."""
+"""Resolution of plain scalars (YAML 1.2 core schema)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
 OPENS = "$("
 """The start of a variable."""
-FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
-)
-"""Control characters but tab, LF and CR; bidirectional controls; line separators, byte order marks, noncharacters."""
 
 
 def meaning(word: str) -> Json:

@@ -1,0 +1,52 @@
+"""The live rows that existing manifests declare or delete, under whatever name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmsconf.model.address import Address
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.planner.context import PlanContext, Terms
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.plan import Manifests
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRows:
+    """What existing manifests declare or delete.
+
+    ids: of live rows by kind. here: addresses for this workspace. elsewhere: addresses only for other workspaces.
+    """
+
+    ids: Mapping[str, frozenset[str]]
+    here: frozenset[Address]
+    elsewhere: frozenset[Address]
+
+
+def declared_rows(
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms
+) -> DeclaredRows:
+    """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
+    # Without ownership: rows that are owned but not declared are to be exported.
+    planning = PlanContext(snapshot, replace(policy, ownership={}), terms, lambda _: True)
+    here = [one for one in existing.declared if _is_here(one, policy)]
+    gone = [one for one in existing.absent if _is_here(one, policy)]
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for name, kind in kinds.items():
+        declared = [one for one in here if one.address.kind == name]
+        absent = [one for one in gone if one.address.kind == name]
+        result = kind.match(planning, declared, absent)
+        ids[name].update(match.row.id for match in result.matches if match.row is not None)
+        ids[name].update(one.row.id for one in result.gone if one.absent is not None or one.with_ is not None)
+    current = frozenset([one.address for one in here] + [one.address for one in gone])
+    every = [one.address for one in existing.declared] + [one.address for one in existing.absent]
+    return DeclaredRows({name: frozenset(of) for name, of in ids.items()}, current, frozenset(every) - current)
+
+
+def _is_here(one: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
+    return one.applies_in(policy.workspace)

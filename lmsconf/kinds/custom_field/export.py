@@ -1,0 +1,50 @@
+"""Live custom fields as manifest entries, and planned changes of fields as entries again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lmsconf.kinds.custom_field.values import FLAGS, TYPES, FieldRow
+from lmsconf.model.address import Address
+from lmsconf.model.names import normal
+from lmsconf.model.text_limits import is_name
+from lmsconf.model.values import Call, Change, Json
+from lmsconf.planner.entries import EntryBody
+
+
+def field_body(row: FieldRow) -> EntryBody:
+    """Return the type, choices in live order, description and flags of a field."""
+    body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
+    notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
+    if row.choices:
+        names = [normal(choice.name) for choice in row.choices]
+        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_name(name)]
+        if len(choices) == len(names):
+            body["choices"] = choices
+        else:
+            notes.append(f"choices that share a name, or have none: {len(names) - len(choices)}")
+            body |= {"choices": {"include": choices}} if choices else {}
+    if row.description:
+        body["description"] = row.description
+    body.update({key: True for key in FLAGS if getattr(row, key)})
+    return EntryBody(body, tuple(notes))
+
+
+def replayed_field(change: Change, entry: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+    """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
+    choices = entry.get("choices")
+    if not isinstance(choices, list):
+        return entry
+    ids = dict(_kept_choices(change.address, calls))
+    pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
+    return {**entry, "choices": pinned}
+
+
+def _kept_choices(field: Address, calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
+    """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
+    replacing = [call for call in calls if call.address == field and call.operation == "custom-fields.replace"]
+    for call in replacing[-1:]:
+        body = call.body if isinstance(call.body, dict) else {}
+        for choice in body.get("choices", []):
+            if isinstance(choice.get("choiceId"), str):
+                yield str(choice.get("name")), choice["choiceId"]

@@ -1,0 +1,34 @@
+"""Live smart groups as manifest entries, and where conditions refer to fields and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
+from lmsconf.kinds.smart_group.conditions import in_names
+from lmsconf.kinds.smart_group.values import SmartRow
+from lmsconf.kinds.user.export import people_body, person_lists
+from lmsconf.planner.entries import ANY, EntryBody, PartReferences, Trail
+from lmsconf.planner.live_names import LiveNames
+
+_CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
+REFERENCES: Final[Mapping[str, Sequence[Trail]]] = MappingProxyType(
+    {
+        CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
+        USER: person_lists(("smart_groups", ANY, "managers")),
+    }
+)
+PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = MappingProxyType(
+    {CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)}
+)
+
+
+def smart_group_body(live: LiveNames, row: SmartRow) -> EntryBody:
+    """Return the conditions of a smart group, and its managers if there are any."""
+    people = people_body(live, {"managers": row.managers})
+    if row.conditions is None:
+        return people
+    conditions = [condition.plain() for condition in in_names(live.planning, row.conditions)]
+    return EntryBody({"conditions": conditions, **people.keys}, people.notes)

@@ -1,0 +1,158 @@
+"""People as manifests name them, and live people as manifest entries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER, choice_scope
+from lmsconf.kinds.shared.times import shortest_time
+from lmsconf.kinds.user.directory import directory
+from lmsconf.kinds.user.values import AnswerRow, PersonRow
+from lmsconf.model.address import Address
+from lmsconf.model.forms import plain
+from lmsconf.model.names import email, normal
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.text_limits import is_representable
+from lmsconf.model.values import Json
+from lmsconf.planner.entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, SkippedRow, Trail
+from lmsconf.planner.live_names import LiveNames
+
+REFERENCES: Final[Mapping[str, Sequence[Trail]]] = MappingProxyType(
+    {CUSTOM_FIELD: (("users", ANY, "answers", KEYS),), USER: (("people_sets", ANY, ANY),)}
+)
+PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = MappingProxyType(
+    {CUSTOM_FIELD: (PartReferences(("users", ANY, "answers"), None, ((), (ANY,))),)}
+)
+_NO_EMAIL: Final = "no e-mail that a manifest can hold"
+
+
+def person_lists(*trails: Trail) -> tuple[Trail, ...]:
+    """Return the paths of the people in lists, each written whole or as `include` and `exclude`."""
+    return tuple((*trail, *part, ANY) for trail in trails for part in ((), ("include",), ("exclude",)))
+
+
+def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str | None:
+    """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
+    people = directory(live.planning)
+    key = people.emails.get(id)
+    if key is None or (key in people.archived and not archived):
+        return None
+    return _in_manifest(people.by_email[key].email)
+
+
+def _in_manifest(text: str) -> str | None:
+    """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
+    small = normal(text.strip()).lower()
+    small = small if email(small) == email(text) else email(text)
+    before, at, after = small.partition("@")
+    is_one = before and at and after and "@" not in after and not any(char.isspace() for char in small)
+    return small if is_one and is_representable(small) else None
+
+
+def people_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
+    """Return the keys of an entry that hold lists of people: key → ids, None if they were not read.
+
+    An empty list is written for members only: most groups have no manager.
+    """
+    keys: dict[str, Json] = {}
+    notes: list[str] = []
+    for key, ids in lists.items():
+        if ids is None:
+            continue
+        people, skipped = _people(live, ids, key.removesuffix("s"))
+        notes.extend(skipped)
+        if people is not None and (people or key == "members"):
+            keys[key] = people
+    return EntryBody(keys, tuple(notes))
+
+
+def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[str]]:
+    """Return a live list in manifest form, and notes on who was left out.
+
+    It is complete, or `include` if an active person cannot be named; None if then nobody can be.
+    """
+    named: list[Json] = []
+    left: Counter[str] = Counter()
+    for id in ids:
+        if (address := manifest_email(live, id)) is not None:
+            named.append(address)
+        else:
+            left[_why_not(live, id)] += 1
+    people: Json = sorted(named, key=str)
+    if _NO_EMAIL in left:
+        people = {"include": people} if named else None
+    return people, [f"{n} {noun if n == 1 else noun + 's'} left out: {why}" for why, n in left.items()]
+
+
+def _why_not(live: LiveNames, id: str) -> str:
+    people = directory(live.planning)
+    if id not in people.ids:
+        return "no list of people shows whose id it is"
+    if id not in people.emails:
+        return "more than one person has the e-mail"
+    return "archived" if people.emails[id] in people.archived else _NO_EMAIL
+
+
+def person_entries(live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+    """Yield every person, with the values that were read.
+
+    Values that only the response for a single user contains are usually missing; see `unread_notes`.
+    """
+    for row in live.snapshot.rows(PersonRow):
+        address = Address.of(USER, row.name)
+        mail = manifest_email(live, row.id, archived=True)
+        if mail is None:
+            yield SkippedRow(address=address, id=row.id, reason="no e-mail that names one person only")
+        else:
+            yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
+
+
+def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
+    texts = {"first_name": row.first_name, "last_name": row.last_name, "language": row.language}
+    body: dict[str, Json] = {key: normal(text) for key, text in texts.items() if text}
+    body |= {key: True for key, right in (("admin", row.admin), ("manager", row.manager)) if right}
+    if row.applications is not None:
+        body["applications"] = plain(row.applications)
+    if row.metadata:
+        body["metadata"] = dict(row.metadata)
+    if answers := dict(_answers(live, row.answers or ())):
+        body["answers"] = answers
+    if row.archived:
+        body["archived"] = True
+    if row.archive_date is not None:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=row.archive_date // 1000)
+        body["custom_archive_date"] = shortest_time(moment, live.timezone, end_of_day=False)
+    return body
+
+
+def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
+    """Yield a person's answers by field, in the form of the field's type."""
+    types = field_types(live.planning)
+    for answer in answers:
+        scope = choice_scope(answer.field)
+        names = plain(frozenset(live.planning.book.name(scope, id) or id for id in answer.picked))
+        if types.get(answer.field) == "TEXT":
+            if answer.said:
+                yield answer.field, answer.said
+        elif isinstance(names, list) and names:
+            yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
+
+
+def unread_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
+    """Note people whose language or applications are unknown: only the response for a single user contains them."""
+    rows = {str(row.id): row for row in snapshot.rows(PersonRow)}
+    number = sum(None in (rows[entry.id].language, rows[entry.id].applications) for entry in entries)
+    if number:
+        people = "1 person" if number == 1 else f"{number:,} people"
+        yield Problem(
+            code="export/unread",
+            message=f"language and applications of {people} are left out: the list API omits these fields",
+            severity=Severity.NOTE,
+            hint="`lmsconf api GET /users/ID` shows those of one. Unsaid, they stay as they are, unmanaged.",
+        )

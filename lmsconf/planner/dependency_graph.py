@@ -1,0 +1,45 @@
+"""Dependency graph of the declarations: what each resource depends on, and what relations link.
+
+Kinds whose resources are too many for a graph, such as people, are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lmsconf.model.address import Address
+from lmsconf.model.dependency_graph import Edge, Network, Relation
+from lmsconf.model.values import DesiredResource
+from lmsconf.planner.kind import BOX, AnyKind
+
+
+def network(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]]) -> Network:
+    """Return the graph of these declarations, sorted, so that their order does not matter.
+
+    Edges to kinds that are not shown are left out; those that a relation declares are counted.
+    """
+    edges: set[Edge] = set()
+    own: dict[Address, str] = {}
+    left_out: Counter[Relation] = Counter()
+    for one in declared:
+        kind = kinds[one.address.kind]
+        if not kind.in_graph:
+            continue
+        own[kind.graph_node(one)] = kind.graph_shape
+        for edge in kind.graph_edges(one):
+            target = kinds.get(edge.on.kind)
+            if target is None or target.in_graph:
+                edges.add(edge)
+            elif kind.is_relation:
+                left_out[Relation(kind.noun, target.plural)] += 1
+    live = {edge.on: kinds[edge.on.kind].graph_shape if edge.on.kind in kinds else BOX for edge in edges}
+    shapes = {**live, **own}
+    return Network(
+        nodes=tuple(sorted(shapes)),
+        edges=tuple(sorted(edges)),
+        declared=frozenset(own),
+        shapes=shapes,
+        left_out=left_out,
+    )

@@ -1,0 +1,66 @@
+"""Manifest entries as kinds describe them: exported from live rows, how they are edited, and what they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from lmsconf.model.address import Address
+from lmsconf.model.values import Json
+
+Trail: TypeAlias = tuple[str, ...]
+"""A path from the root of a manifest."""
+ANY: Final = "*"
+"""Step of a path: each item of a list, or each value of a mapping."""
+KEYS: Final = "(keys)"
+"""Step of a path: each key of a mapping."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedEntry:
+    """The manifest entry of one live row. notes: what it leaves out, and why."""
+
+    address: Address
+    id: str
+    body: Mapping[str, Json]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedRow:
+    """A live row without a manifest entry, and the reason."""
+
+    address: Address
+    id: str
+    reason: str
+
+
+class EntryBody(NamedTuple):
+    """The keys of an exported entry beside its name. notes: what it leaves out, and why."""
+
+    keys: Mapping[str, Json]
+    notes: tuple[str, ...] = ()
+
+
+class EntryItems(NamedTuple):
+    """How one entry declares several resources: one for each item of a list, which may override values of the entry.
+
+    key: that of the list. noun: what an item is. subject: the key of what all of them have in common.
+    """
+
+    key: str
+    noun: str
+    subject: str
+
+
+class PartReferences(NamedTuple):
+    """Where manifests refer to parts of a resource, such as choices of a field.
+
+    at: the path of the mapping that refers to both. owner: its key that names the resource; None if the key under which
+    the parts are is its name. parts: the paths of the parts below the mapping; without an owner, below that key.
+    """
+
+    at: Trail
+    owner: str | None
+    parts: tuple[Trail, ...]

@@ -1,0 +1,70 @@
+"""Names of live resources as manifests use them, and which of them no manifest can use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lmsconf.model.address import Address
+from lmsconf.model.names import look, normal
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.text_limits import is_name
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.entries import EntryBody, ExportedEntry, SkippedRow
+
+
+class _Names:
+    """The names of one listing: how often each is there, exactly and to a reader, and the first row that has it."""
+
+    def __init__(self, rows: Iterable[HasName]) -> None:
+        self.looks: Counter[str] = Counter()
+        self.names: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+        for row in rows:
+            name = normal(row.name)
+            self.looks[look(name)] += 1
+            self.names[name] += 1
+            self.first.setdefault(name, row.id)
+
+
+class LiveNames:
+    """The names of a live workspace. policy: that of the export.
+
+    planning: a PlanContext of the snapshot in which every kind has matched its rows, with nothing declared.
+    """
+
+    def __init__(self, planning: PlanContext, policy: Policy) -> None:
+        self.planning, self.policy = planning, policy
+        self.snapshot, self.timezone = planning.snapshot, policy.timezone
+        self._listings: dict[str, _Names] = {}
+
+    def _of(self, listing: str) -> _Names:
+        if listing not in self._listings:
+            self._listings[listing] = _Names(self.snapshot.of(listing).rows)
+        return self._listings[listing]
+
+    def is_first(self, listing: str, row: HasName) -> bool:
+        """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
+        return self._of(listing).first[normal(row.name)] == row.id
+
+    def needs_id(self, listing: str, row: HasName) -> bool:
+        """Whether another row of the listing has the same name, or one that looks the same to a reader."""
+        return self._of(listing).looks[look(row.name)] > 1
+
+    def is_duplicate(self, listing: str, row: HasName) -> bool:
+        """Whether another row of the listing has exactly the same name."""
+        return self._of(listing).names[normal(row.name)] > 1
+
+    def entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | SkippedRow:
+        """Return the entry of a named row, with its id where the name is ambiguous."""
+        name = normal(row.name)
+        address = Address.of(kind, name)
+        if not is_name(name):
+            reason = "its name holds characters that have no place in a manifest" if name else "it has no name"
+            return SkippedRow(address=address, id=row.id, reason=reason)
+        if not self.is_first(kind, row):
+            reason = "another one has its name, and is declared under it"
+            return SkippedRow(address=address, id=row.id, reason=reason)
+        pin = {"id": row.id} if self.needs_id(kind, row) else {}
+        return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)

@@ -1,0 +1,61 @@
+"""Turn a plan's changes back into declarations, to re-plan before a run and to verify after it.
+
+Thus a plan file is applied without its manifests, and the fresh plan that checks it covers the same resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
+from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan
+from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.plan import Manifests
+
+
+class _Source:
+    """SourceMap of an entry made from a change: every part has the change's source location."""
+
+    def __init__(self, change: Change) -> None:
+        self._where = change.source or SourceLocation(str(change.address))
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return self._where
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self._where
+
+
+def as_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
+    """Return the desired state of the resources that the plan changes.
+
+    Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
+    """
+    declared: list[DesiredResource[Any]] = []
+    absent: list[DeleteEntry[Any]] = []
+    for change in plan.changes:
+        if change.is_effect:
+            # Not declared: a side effect of another change.
+            continue
+        kind = kinds[change.address.kind]
+        side = change.before if change.action is Action.DELETE else change.after
+        if not isinstance(side, dict) or not kind.required_keys <= side.keys():
+            hint = "Plan again, and apply that file as it is."
+            raise StalePlan(f"{change.address}: what the plan says of it is not whole", hint=hint)
+        body = kind.replay_entry(change, side, plan.calls)
+        entry = ManifestEntry(body=body, places=_Source(change), timezone=None, report=_refuse)
+        if change.action is Action.DELETE:
+            absent.extend(kind.parse_absent(entry))
+        else:
+            declared.extend(kind.parse(entry))
+    return Manifests(
+        declared=tuple(declared),
+        absent=tuple(absent),
+        files=plan.manifests_files,
+        digest=plan.manifests_digest,
+    )
+
+
+def _refuse(problem: Problem) -> None:
+    raise LmsconfError(problem.message, hint=problem.hint)
