@@ -154,11 +154,11 @@ def _unused(target: Path, stem: str) -> Path:
 
 
 def _tell(found: Export, paths: Sequence[Path]) -> None:
-    from lmsconf.render.phrases import count, noun
+    from lmsconf.render.phrases import count_of
 
     for path in paths:
         say(f"Wrote {path}")
-    counts = ", ".join(count(number, noun(kind)) for kind, number in found.said.items() if number)
+    counts = ", ".join(count_of(number, kind) for kind, number in found.said.items() if number)
     say(f"Exported {counts}." if counts else "There is nothing to export.")
     if found.declared:
         say(f"{found.declared:,} {'is' if found.declared == 1 else 'are'} declared already.")

@@ -14,7 +14,7 @@ from typing import Final, TypeVar, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
-from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Edit
 from lmsconf.model.names import email
@@ -98,7 +98,7 @@ class Mask:
         about = getattr(value, "address", None)
         if not isinstance(about, Address) or not _is_about_people(about):
             return self._fields(value)
-        if about.kind == USER:
+        if _is_of_people(about.kind):
             return self._person(value)
         # The remote id of an assignment is the id of its audience, here of a person.
         return self._fields(value, **_without_id(value))
@@ -138,8 +138,8 @@ class Mask:
         return value if value is None or isinstance(value, bool) else HIDDEN
 
     def _address(self, address: Address) -> Address:
-        if address.kind == USER:
-            return Address.of(USER, self.label(address.name))
+        if _is_of_people(address.kind):
+            return Address.of(address.kind, self.label(address.name))
         return Address(self.text(address.kind), self.text(address.text))
 
     def _call(self, call: Call) -> Call:
@@ -156,8 +156,14 @@ class Mask:
 
 
 def _is_about_people(address: Address) -> bool:
-    """Whether the address is of a person, or of an assignment to one."""
-    return address.kind == USER or f" -> {USER}/" in address.text
+    """Whether the address is of a person, or names one."""
+    kind = all_kinds().get(address.kind)
+    return kind is not None and kind.is_about_people(address)
+
+
+def _is_of_people(name: str) -> bool:
+    kind = all_kinds().get(name)
+    return kind is not None and kind.is_person
 
 
 def _without_id(value: object) -> dict[str, object]:
@@ -167,7 +173,7 @@ def _without_id(value: object) -> dict[str, object]:
 
 def _problem(problem: Problem) -> Problem:
     """Hide quoted texts and ids in the message and hint of a problem about people."""
-    about = (problem.address or "").startswith(f"{USER}/")
+    about = _is_of_people((problem.address or "").partition("/")[0])
     if not about and not problem.code.startswith(_ABOUT_PEOPLE):
         return problem
     hint = None if problem.hint is None else _unquoted(problem.hint)

@@ -49,7 +49,7 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
 
     lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
-        say(f"Not all of {phrases.plural(phrases.noun(kind))} is in it: {why}.")
+        say(f"Not all of {phrases.plural(kind)} is in it: {why}.")
     return ExitCode.OK
 
 

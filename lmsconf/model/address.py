@@ -10,6 +10,7 @@ RemoteId = NewType("RemoteId", str)
 
 _ESCAPED = re.compile(r"\\|/| -> ")
 _ESCAPE = re.compile(r"\\( -> |.)", re.DOTALL)
+_BARE_SLASH = re.compile(r"(?<![\\*?\]])/")
 
 
 def escape(name: str) -> str:
@@ -20,6 +21,11 @@ def escape(name: str) -> str:
 def unescape(text: str) -> str:
     """Undo `escape`."""
     return _ESCAPE.sub(lambda found: found[1], text)
+
+
+def escape_slashes(pattern: str) -> str:
+    """Escape the slashes of a shell pattern that cannot match an escaped one."""
+    return _BARE_SLASH.sub(r"\\/", pattern)
 
 
 EVERYBODY: Final = "everyone"

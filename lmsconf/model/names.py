@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -30,6 +31,7 @@ _TWINS = str.maketrans(
 """Cyrillic and Greek letters → the Latin letters that they look like in most typefaces."""
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 """Invisible characters that are not in Unicode's category Cf."""
+_PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
 
 
 def normal(name: str) -> str:
@@ -84,6 +86,11 @@ def email(text: str) -> str:
 def quoted(name: str) -> str:
     """Quote a name as JSON, which can be pasted into a manifest whatever it contains."""
     return json.dumps(name, ensure_ascii=False)
+
+
+def in_line(name: str) -> str:
+    """Return a name for use in a line, quoted if its start or end would be ambiguous."""
+    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

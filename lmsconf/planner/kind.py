@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address, Ref, escape_slashes
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.forms import Form, plain
-from lmsconf.model.names import look, normal
+from lmsconf.model.names import in_line, look, normal
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import (
     FULL_UNDO,
@@ -71,6 +71,11 @@ class Kind(ABC, Generic[Spec, Row]):
     list_operation: the operation that lists its resources; None if there is no listing of them all.
     refused_in_use: the operations that the service refuses with 403 while the resource is in use → the hint then.
     update_hint: the hint if the service refuses an update or it has no effect; None for the usual one.
+    ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
+    is_person: its resources are people: their names are e-mails, and their values personal data.
+    listing_nouns: further listings that it reads → their display names, singular and plural.
+    title_keys: the keys of a resource whose values its title contains.
+    example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -88,6 +93,11 @@ class Kind(ABC, Generic[Spec, Row]):
     list_operation: ListOperation | None = None
     refused_in_use: Mapping[str, str] = {}
     update_hint: str | None = None
+    ownership_schema: Mapping[str, Json] | None = {"$ref": "#/$defs/owned"}
+    is_person: bool = False
+    listing_nouns: Mapping[str, tuple[str, str]] = {}
+    title_keys: frozenset[str] = frozenset({"name"})
+    example: str = ""
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -254,6 +264,22 @@ class Kind(ABC, Generic[Spec, Row]):
     def graph_edges(self, declared: DesiredResource[Spec]) -> list[Edge]:
         """Return the edges from the node of a declared resource."""
         return [Edge(declared.address, other) for other in self.dependencies(declared)]
+
+    def title(self, address: Address) -> str:
+        """Return the display name of a resource: `group/Sales`."""
+        return str(address)
+
+    def short(self, address: Address) -> str:
+        """Return the display name of a resource beside that of its kind: `Sales`."""
+        return in_line(address.name)
+
+    def normal_pattern(self, pattern: str) -> str:
+        """Return a shell pattern over names, corrected so that it can match the name in an address."""
+        return escape_slashes(pattern)
+
+    def is_about_people(self, address: Address) -> bool:
+        """Whether an address is of a person, or names one."""
+        return self.is_person
 
 
 AnyKind: TypeAlias = "Kind[Any, Any]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ class Selection:
 
     def __init__(self, kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]], policy: Policy) -> None:
         self._only, self._excluded = policy.only, policy.excluded
+        self._examples = " or ".join(shlex.quote(kind.example) for kind in kinds.values() if kind.example)
         self._needed: set[Address] = set()
         here = {one.address: one for one in declared}
         self._left_out = _meant(here, self._excluded)
@@ -54,7 +56,7 @@ class Selection:
                     yield Problem(
                         code="select/nothing",
                         message=f"{option} {pattern}: no resource matches",
-                        hint="An address is group/Sales or 'content_target/GDPR basics -> everyone'; * is a wildcard.",
+                        hint=f"An address is {self._examples}; * is a wildcard.",
                     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
@@ -19,26 +18,17 @@ from lmsconf.manifest.validation.check import Shape
 from lmsconf.manifest.yaml.files import read
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
 from lmsconf.model.drift import Ignore
-from lmsconf.model.names import did_you_mean, fits, nearest, quoted
+from lmsconf.model.names import did_you_mean, quoted
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
 from lmsconf.model.values import Json
+from lmsconf.project.kind_settings import corrected_pattern, names_by_section, never_owned, ownership_properties
 from lmsconf.support import url_rules
 from lmsconf.support.package_data import schema_text
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
-_KINDS: Final = {
-    "custom_fields": "custom_field",
-    "groups": "group",
-    "smart_groups": "smart_group",
-    "content_targets": "content_target",
-}
-_ADDRESSED: Final = {**_KINDS, "users": "user"}
-"""Manifest section → the kind that its addresses begin with."""
 _SANDBOX: Final = "sandbox:"
 _EVERYTHING: Final = ("*", "all")
-_BARE_SLASH: Final = re.compile(r"(?<![\\*?\]])/")
-"""An unescaped slash; in the name of an address a slash is escaped with a backslash."""
 _NO_FILE_HINT: Final = (
     f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
 )
@@ -83,10 +73,11 @@ class ProjectFile:
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
-        said = self.merged("ownership", workspace)
+        merged = self.merged("ownership", workspace)
+        kinds = names_by_section() if merged else {}
         return {
-            _KINDS[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
-            for section, owned in said.items()
+            kinds[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
+            for section, owned in merged.items()
         }
 
     def guards(self, workspace: str) -> Guards:
@@ -186,7 +177,7 @@ def read_project(root: Path) -> ProjectFile:
         places = EntryPlaces(document.value, document.source, document.at)
         shape = [
             problem
-            for finding in _shape().findings(document.value)
+            for finding in _shape(text).findings(document.value)
             for problem in messages.problems(finding, places, within=None, area="project", address=None)
         ]
         found += shape
@@ -198,10 +189,18 @@ def read_project(root: Path) -> ProjectFile:
     return project
 
 
+def _shape(text: str) -> Shape:
+    # Kinds take time to load, and only ownership depends on them.
+    return _compiled(json.dumps(ownership_properties()) if "ownership" in text else None)
+
+
 @cache
-def _shape() -> Shape:
+def _compiled(ownership: str | None) -> Shape:
+    schema = json.loads(schema_text("project.schema.json"))
+    if ownership is not None:
+        schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return Shape(json.loads(schema_text("project.schema.json")), names=False)
+    return Shape(schema, names=False)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:
@@ -245,10 +244,10 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     yield from _pattern_problems(project, ("guards",), "protect")
     yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
-        if "users" in project.part(*path, "ownership"):
-            hint = "Take `users` out. To archive somebody, declare them with `archived: true`."
-            where = project.places.key(*path, "ownership", "users")
-            message = "people are never owned, because nobody is deleted"
+        for section, people in never_owned(project.part(*path, "ownership")).items():
+            hint = f"Take `{section}` out. To archive somebody, declare them with `archived: true`."
+            where = project.places.key(*path, "ownership", section)
+            message = f"{people} are never owned, because nobody is deleted"
             yield _problem("project/people-owned", message, where, hint=hint)
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
@@ -275,7 +274,7 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
         pattern = str(item["address"])
-        if pattern != "*" and (right := _right(pattern)) != pattern:
+        if pattern != "*" and (right := corrected_pattern(pattern)) != pattern:
             yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
 
 
@@ -283,32 +282,16 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
         said = pattern.removeprefix("!")
-        right = said if said in _EVERYTHING else _right(said)
+        right = said if said in _EVERYTHING else corrected_pattern(said)
         if right != said:
             sign = pattern[: len(pattern) - len(said)]
             yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
 
 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
-    kinds = ", ".join(_ADDRESSED.values())
+    kinds = ", ".join(names_by_section().values())
     hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
     return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
-
-
-def _right(pattern: str) -> str:
-    """Return a corrected pattern that can match an address; the same pattern if it can already."""
-    kind, slash, name = pattern.partition("/")
-    meant = [one for one in _ADDRESSED.values() if fits(one, kind)]
-    if not meant:
-        near = _ADDRESSED.get(kind) or nearest(kind, _ADDRESSED.values()) if slash else None
-        kind, name = (near, name) if near else ("group", pattern)
-        meant = [kind]
-    # The address of a content target also has an unescaped slash before the audience's name.
-    if "content_target" not in meant:
-        name = _BARE_SLASH.sub(r"\\/", name)
-    if meant == ["user"]:
-        name = name.casefold()
-    return f"{kind}/{name or '*'}"
 
 
 def _date_problems(project: ProjectFile, said: Json, at: Trail) -> Iterator[Problem]:

@@ -72,7 +72,7 @@ def _details(change: Change) -> Iterator[str]:
 
 def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
     """Yield the set keys of a created or deleted resource that its title does not contain."""
-    told = phrases.told_by_title(address)
+    told = phrases.title_keys(address)
     for path, value in phrases.leaves(form):
         if value is None or path.partition(".")[0] in told:
             continue

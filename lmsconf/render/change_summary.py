@@ -95,7 +95,7 @@ _EMPTY = (phrases.NOTHING,)
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    titled = phrases.told_by_title(change.address)
+    titled = phrases.title_keys(change.address)
     for path, value in phrases.leaves(form):
         if value is not None and path.partition(".")[0] not in titled:
             several = isinstance(value, list) and value
@@ -131,7 +131,7 @@ def ways_out(finding: DriftFinding) -> Iterator[tuple[str, str]]:
 def kinds(found: Iterable[Addressed]) -> str:
     """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
     counts = Counter(one.address.kind for one in found)
-    return ", ".join(phrases.count(number, phrases.noun(kind)) for kind, number in counts.items())
+    return ", ".join(phrases.count_of(number, kind) for kind, number in counts.items())
 
 
 def tally(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:

@@ -141,7 +141,7 @@ def coverage(one: Coverage) -> str:
     share = "" if one.percent is None else f" ({one.percent:.1f} %)"
     alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
     rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
-    return f"{one.managed:,} of {phrases.count(one.live, phrases.noun(one.kind))}{share}{alone}{rest}"
+    return f"{one.managed:,} of {phrases.count_of(one.live, one.kind)}{share}{alone}{rest}"
 
 
 def compared(drift: Drift) -> Iterator[str]:

@@ -111,7 +111,7 @@ def _suite(drift: Drift, number: int, kind: str, cases: Sequence[_Case]) -> Iter
     about = {
         "id": str(number),
         "package": drift.workspace,
-        "name": REST if kind == REST else phrases.plural(phrases.noun(kind)),
+        "name": REST if kind == REST else phrases.plural(kind),
         "timestamp": drift.created_at.removesuffix("Z"),
         "hostname": "localhost",
         "tests": str(len(cases)),

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmsconf.errors import ExitCode, Problem, Severity
-from lmsconf.model.address import Address, unescape
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+from lmsconf.model.names import in_line
 from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.recorded_run import RecordedCall
 from lmsconf.model.scope import Verify, skipped
@@ -34,65 +36,52 @@ The text format lists all."""
 _FEW = 3
 """The number of people named beside a call: one who is removed, or the first of many who are added."""
 
-_CALLED = {
-    # Administrators say assignment; only the API and the manifest key say content target.
-    "content_target": ("assignment", "assignments"),
-    "user": ("person", "people"),
-    "content": ("content", "contents"),
-    # Listings of a snapshot that cannot be declared; their internal names mean nothing to administrators.
-    "admin": ("person with administrator rights", "people with administrator rights"),
-    "choice_holders": ("choice that somebody holds", "choices that somebody holds"),
-    "target_edits": ("assignment with its last edit", "assignments with their last edits"),
-}
-"""Kind → (singular, plural), for kinds whose plural is not the kind's name with an s."""
-_SEVERAL = dict(_CALLED.values())
-_JOINED = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
-_PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
+
+def count(number: int, noun: str, several: str | None = None) -> str:
+    """`1 group`, `1,200 groups`. several: the plural, where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 group`, `1,200 groups`."""
-    return f"{number:,} {noun if number == 1 else plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    return _SEVERAL.get(noun, f"{noun}s")
+def count_of(number: int, kind: str) -> str:
+    """`1 assignment`, `1,200 assignments`, of a kind or listing."""
+    return count(number, *nouns(kind))
 
 
 def noun(kind: str) -> str:
     """Return the display name of a kind: `smart group`, `assignment`."""
-    return _CALLED[kind][0] if kind in _CALLED else kind.replace("_", " ")
+    return nouns(kind)[0]
+
+
+def plural(kind: str) -> str:
+    """Return the display name of several of a kind: `smart groups`, `people`."""
+    return nouns(kind)[1]
+
+
+def nouns(kind: str) -> tuple[str, str]:
+    """Return the display names of a kind or listing, singular and plural. A file may name a kind of a later version."""
+    if kind in all_kinds():
+        return all_kinds()[kind].noun, all_kinds()[kind].plural
+    words = kind.replace("_", " ")
+    read = (one.listing_nouns[kind] for one in all_kinds().values() if kind in one.listing_nouns)
+    return next(read, (words, f"{words}s"))
 
 
 def title(address: Address) -> str:
     """Return the display name of a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
-    joined = _joined(address)
-    if joined is None:
-        return str(address)
-    return f"{noun(address.kind)} of {name(unescape(joined[1]))} to {joined[2]}"
+    kind = all_kinds().get(address.kind)
+    return kind.title(address) if kind else str(address)
 
 
 def short(address: Address) -> str:
     """Return the display name without the kind, for use beside it: `Sales`, `GDPR basics to group/Sales`."""
-    joined = _joined(address)
-    if joined is None:
-        return name(address.name)
-    return f"{name(unescape(joined[1]))} to {joined[2]}"
+    kind = all_kinds().get(address.kind)
+    return kind.short(address) if kind else in_line(address.name)
 
 
-def told_by_title(address: Address) -> frozenset[str]:
+def title_keys(address: Address) -> frozenset[str]:
     """Return the keys of a resource whose values its title contains."""
-    return frozenset({"content", "assign_to"} if _joined(address) else {"name"})
-
-
-def _joined(address: Address) -> re.Match[str] | None:
-    """Split the address of a content target into content and audience; either name may contain an escaped ` -> `."""
-    return _JOINED.fullmatch(address.text) if address.kind == "content_target" else None
-
-
-def name(text: str) -> str:
-    """Return a name for use in a line, quoted if its start or end would be ambiguous."""
-    return text if _PLAIN.fullmatch(text) else quoted(text)
+    kind = all_kinds().get(address.kind)
+    return kind.title_keys if kind else frozenset({"name"})
 
 
 def quoted(value: Json) -> str:
@@ -107,13 +96,13 @@ def quoted(value: Json) -> str:
 def words(value: Json) -> str:
     """Return a list item in words: a name, a condition, or its keys and values."""
     if isinstance(value, str):
-        return name(value)
+        return in_line(value)
     if not isinstance(value, dict):
         return quoted(value)
     if _is_condition(value):
         return condition(value)
     rest = ", ".join(f"{key}: {quoted(item)}" for key, item in value.items() if key != "name")
-    return ", ".join(filter(None, (name(str(value["name"])) if "name" in value else "", rest)))
+    return ", ".join(filter(None, (in_line(str(value["name"])) if "name" in value else "", rest)))
 
 
 def _is_condition(value: Mapping[str, Json]) -> bool:
@@ -128,12 +117,12 @@ def condition(value: Mapping[str, Json]) -> str:
     choices = value.get("choices")
     named = " or ".join(_choice(str(item)) for item in choices) if isinstance(choices, list) else ""
     system = value.get("system_condition")
-    verb = "is" if system is None and named else name(str(system))
-    return " ".join(filter(None, (name(str(value["field"])), verb, named)))
+    verb = "is" if system is None and named else in_line(str(system))
+    return " ".join(filter(None, (in_line(str(value["field"])), verb, named)))
 
 
 def _choice(text: str) -> str:
-    return quoted(text) if " or " in text else name(text)
+    return quoted(text) if " or " in text else in_line(text)
 
 
 def about(change: Change) -> Iterator[str]:
@@ -159,7 +148,7 @@ def set_counts(field: FieldChange) -> str:
 
 def first_line(workspace: str, url: str, people: int | None) -> str:
     """Return the line that identifies the workspace, the first of every plan, prompt and report."""
-    known = "an unknown number of people" if people is None else count(people, "person")
+    known = "an unknown number of people" if people is None else count(people, "person", "people")
     return f"Workspace {workspace} ({url}), {known}."
 
 
@@ -229,9 +218,9 @@ def but_for(number: int) -> str:
 def unmanaged(group: Unmanaged) -> str:
     """`12 groups are not managed by any manifest. 3 more are left alone.`"""
     number, alone = len(group.addresses), group.left_alone
-    parts = [f"{count(number, noun(group.kind))} {_be(number)} not managed by any manifest."] if number else []
+    parts = [f"{count_of(number, group.kind)} {_be(number)} not managed by any manifest."] if number else []
     if alone:
-        parts.append(f"{f'{alone:,} more' if number else count(alone, noun(group.kind))} {_be(alone)} left alone.")
+        parts.append(f"{f'{alone:,} more' if number else count_of(alone, group.kind)} {_be(alone)} left alone.")
     return " ".join(parts)
 
 
@@ -242,7 +231,7 @@ def _be(number: int) -> str:
 def listing(kind: str, found: Listing[Any]) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
-    return f"{count(len(found.rows), noun(kind))}{rest}"
+    return f"{count_of(len(found.rows), kind)}{rest}"
 
 
 def call(value: Outcome | RecordedCall) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.said import Said
 from lmsconf.manifest.edit.yaml_text import inline
 from lmsconf.model.blockers import is_blocking
@@ -111,7 +110,7 @@ def let_go(
     left = (
         one
         for row, one in _spoken(kinds, base, snapshot, terms)
-        if one is not None and row not in mine and one.address.kind != USER
+        if one is not None and row not in mine and kinds[one.address.kind].ownership_schema is not None
     )
     workspace = now.policy.workspace
     found = {one.address: _absent_line(kinds[one.address.kind], one, workspace) for one in left}

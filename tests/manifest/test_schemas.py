@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
+from lmsconf.project.kind_settings import ownership_properties
 from lmsconf.support.package_data import schema_text
 
 
@@ -23,8 +24,8 @@ def test_schemas_are_schemas() -> None:
     Draft202012Validator.check_schema(json.loads(schema_text("project.schema.json")))
 
 
-def test_project_schema_knows_the_kinds() -> None:
-    """The sections that can be owned are the sections of the kinds."""
+def test_project_schema_is_current() -> None:
+    """`schemas/project.schema.json` says of ownership what the kinds say now."""
     schema = json.loads(schema_text("project.schema.json"))
-    sections = {kind.section for kind in all_kinds().values()}
-    assert set(schema["$defs"]["ownership"]["properties"]) == sections
+    written, current = schema["$defs"]["ownership"]["properties"], ownership_properties()
+    assert json.dumps(written) == json.dumps(current), "write ownership_properties() into the file"

@@ -27,6 +27,7 @@ from lmsconf.kinds.content_target.values import (
     Assignment,
     TargetRow,
     assignment_form,
+    parts_of,
     row_form,
     target_address,
 )
@@ -42,11 +43,11 @@ from lmsconf.kinds.shared.common import (
     pins,
     texts,
 )
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import email, in_line, normal
 from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, SkippedRow
@@ -70,6 +71,10 @@ def _audience(key: str, value: Json, more: Mapping[str, Json]) -> dict[str, Json
     return entry_schema({key: value, **more}, [key], f"The audience: {key}.")
 
 
+def _named(kind: str) -> dict[str, Json]:
+    return {**NAME, "x-person": True} if kind == USER else NAME
+
+
 def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
     return {
         "type": "array",
@@ -78,7 +83,7 @@ def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
         "items": {
             "oneOf": [
                 {"type": "string", "enum": ["everyone"], "description": "Short for {everyone: true}."},
-                *(_audience(key, NAME, more) for key in AUDIENCES),
+                *(_audience(key, _named(kind), more) for key, kind in AUDIENCES.items()),
                 _audience("everyone", {"const": True}, more),
             ]
         },
@@ -122,6 +127,17 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     is_relation = True
     rank = 4
     row_type = TargetRow
+    ownership_schema: Mapping[str, Json] | None = {
+        "enum": ["declared_content", "all"],
+        "description": "All assignments of any content that an entry under content_targets names, or all there are; "
+        "absent alone owns none.",
+    }
+    listing_nouns: Mapping[str, tuple[str, str]] = {
+        CONTENT: ("content", "contents"),
+        EDITS: ("assignment with its last edit", "assignments with their last edits"),
+    }
+    title_keys = frozenset({"content", "assign_to"})
+    example = "content_target/GDPR basics -> everyone"
     update_hint = ON_EXISTING
     schema = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
@@ -289,6 +305,23 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def graph_edges(self, declared: DesiredResource[Assignment]) -> list[Edge]:
         """From the content to the audience."""
         return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
+
+    def title(self, address: Address) -> str:
+        """`assignment of GDPR basics to group/Sales`."""
+        return f"{self.noun} of {self.short(address)}" if parts_of(address) else str(address)
+
+    def short(self, address: Address) -> str:
+        """`GDPR basics to group/Sales`."""
+        parts = parts_of(address)
+        return f"{in_line(parts[0])} to {parts[1]}" if parts else super().short(address)
+
+    def normal_pattern(self, pattern: str) -> str:
+        """Unchanged: the address also has an unescaped slash before the audience's name."""
+        return pattern
+
+    def is_about_people(self, address: Address) -> bool:
+        """Whether the audience is a person."""
+        return f" -> {USER}/" in address.text
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Final
 from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.times import shown_time
-from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.forms import Form
 from lmsconf.model.moments import live_time
 from lmsconf.model.names import email
@@ -21,6 +22,8 @@ from lmsconf.planner.context import PlanContext
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
+_PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
+"""Content and audience of an address; either name may contain an escaped ` -> `."""
 
 
 @dataclass(slots=True)
@@ -92,6 +95,12 @@ class Assignment:
 def target_address(content: str, audience: Address) -> Address:
     """The address, e.g. `content_target/GDPR basics -> smart_group/Sales Nordics`."""
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
+
+
+def parts_of(address: Address) -> tuple[str, str] | None:
+    """Return the content's name and the audience's address; None if the address is not that of an assignment."""
+    parts = _PARTS.fullmatch(address.text)
+    return (unescape(parts[1]), parts[2]) if parts else None
 
 
 def audience_form(audience: Address) -> Json:

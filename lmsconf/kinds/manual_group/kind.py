@@ -52,6 +52,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     plural = "groups"
     rank = 2
     row_type = GroupRow
+    example = "group/Sales"
     list_operation = MANUAL_GROUPS
     schema = entry_schema(
         {

@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.common import (
     pins,
     texts,
 )
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user.directory import directory, register_people
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
@@ -63,6 +63,12 @@ class UserKind(Kind[Person, PersonRow]):
     plural = "people"
     rank = 1
     row_type = PersonRow
+    ownership_schema = None
+    is_person = True
+    listing_nouns: Mapping[str, tuple[str, str]] = {
+        ADMIN: ("person with administrator rights", "people with administrator rights"),
+        HOLDERS: ("choice that somebody holds", "choices that somebody holds"),
+    }
     list_operation = USERS
     schema = entry_schema(
         {
@@ -248,6 +254,10 @@ class UserKind(Kind[Person, PersonRow]):
     def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
         """Yield a note on the people whose language or applications were not read."""
         return unread_notes(entries, snapshot)
+
+    def normal_pattern(self, pattern: str) -> str:
+        """Also in lower case, as the e-mails of addresses are."""
+        return super().normal_pattern(pattern).casefold()
 
 
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

@@ -73,8 +73,6 @@ _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
 )
 """Keys under which people write what is a plain text here."""
-_PERSON: Final = "user"
-"""The key of an e-mail where groups are accepted too."""
 _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 _E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
@@ -224,9 +222,9 @@ def spellings(text: str, branches: list[Schema]) -> list[str]:
         if said[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
             return []  # probably a whole condition written as one text
     fitting = [key for key in texts if key not in _OTHER_FILES and takes(property_of(texts[key], key), text)]
-    if len(fitting) > 1 and _PERSON in fitting:
-        is_person = _E_MAIL.fullmatch(text) is not None
-        fitting = [key for key in fitting if (key == _PERSON) == is_person]
+    of_people = {key for key in fitting if property_of(texts[key], key).get("x-person")}
+    if len(fitting) > 1 and of_people:
+        fitting = [key for key in fitting if (key in of_people) == bool(_E_MAIL.fullmatch(text))]
     return [mapping_sample(texts[key], plain(text)) for key in fitting]
 
 

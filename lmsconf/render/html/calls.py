@@ -159,7 +159,7 @@ def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Drawing:
     sizes = Counter({(actions.get(str(call.address), ""), call.address.kind, call.address) for call in plan.calls})
     counts = Counter((action, kind) for action, kind, _ in sizes)
     boxes: dict[Hashable, Box] = {
-        (action, kind): Box(f"{action} {phrases.count(counts[action, kind], phrases.noun(kind))}", action, None)
+        (action, kind): Box(f"{action} {phrases.count_of(counts[action, kind], kind)}", action, None)
         for action, kind in owners.values()
     }
     return Drawing(boxes, _collapsed(plan.calls, owners))

@@ -70,7 +70,7 @@ def rows(groups: Sequence[SectionGroup], states: Mapping[str, str], *, word: str
 
 def _tools(every: Sequence[Row], states: Mapping[str, str], word: str) -> Markup:
     """Render search and filters, hidden until the script shows them, since they need it."""
-    kinds = {kind: phrases.plural(phrases.noun(kind)) for kind in dict.fromkeys(row.address.kind for row in every)}
+    kinds = {kind: phrases.plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)}
     files = {file: file for file in sorted({_file(row) for row in every} - {""})}
     present = {row.state for row in every}
     tools = tag(

@@ -55,7 +55,7 @@ def _covered(one: Coverage) -> str:
     share = "" if one.percent is None else f"{one.percent:.1f} %"
     alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
     rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
-    of = within(f"{phrases.count(one.live, phrases.noun(one.kind))}{alone}{rest}", md)
+    of = within(f"{phrases.count_of(one.live, one.kind)}{alone}{rest}", md)
     return f"| {one.managed:,} | {of} | {share} |"
 
 
@@ -69,7 +69,7 @@ def _findings(drift: Drift, limit: SizeLimit) -> Iterator[Section]:
 def _entry(finding: DriftFinding, limit: SizeLimit) -> SummaryRow:
     whole = partial(_finding, finding, limit)
     return SummaryRow(
-        phrases.noun(finding.address.kind),
+        phrases.nouns(finding.address.kind),
         (
             lambda: row(_headline(finding), differs(finding), finding.source),
             lambda: whole(phrases.FIRST_ITEMS),
@@ -98,10 +98,10 @@ def _body(finding: DriftFinding, most: int | None) -> Iterator[str]:
 
 
 def _to_come(finding: DriftFinding) -> SummaryRow:
-    noun = phrases.noun(finding.address.kind)
-    return SummaryRow(noun, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
+    nouns = phrases.nouns(finding.address.kind)
+    return SummaryRow(nouns, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
 
 
 def _ignored(one: Ignored) -> SummaryRow:
-    noun = phrases.noun(one.finding.address.kind)
-    return SummaryRow(noun, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))
+    nouns = phrases.nouns(one.finding.address.kind)
+    return SummaryRow(nouns, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))

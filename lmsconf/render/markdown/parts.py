@@ -28,9 +28,9 @@ _BLANKS = re.compile(r"\n{3,}")  # code blocks are not affected: each of their l
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One item of a section. noun: how it is counted if omitted. rungs: its texts, shortest first."""
+    """One item of a section. nouns: how it is counted if omitted. rungs: its texts, shortest first."""
 
-    noun: str
+    nouns: tuple[str, str]
     rungs: Sequence[Rung]
 
 
@@ -58,14 +58,14 @@ def _section(section: Section, texts: Sequence[str | None]) -> str:
     return _framed(section, "".join(text for text in texts if text is not None), hidden)
 
 
-def _nouns(entries: Iterable[SummaryRow]) -> Counter[str]:
-    return Counter(entry.noun for entry in entries)
+def _nouns(entries: Iterable[SummaryRow]) -> Counter[tuple[str, str]]:
+    return Counter(entry.nouns for entry in entries)
 
 
-def _framed(section: Section, body: str, hidden: Counter[str]) -> str:
+def _framed(section: Section, body: str, hidden: Counter[tuple[str, str]]) -> str:
     """Render one section, with counts of the entries that are omitted."""
     if hidden and body:
-        counted = ", ".join(phrases.count(number, noun) for noun, number in hidden.items())
+        counted = ", ".join(phrases.count(number, *nouns) for nouns, number in hidden.items())
         body += f"\n… and {md(counted)} not listed here.\n"
     elif hidden:
         body = "Not listed here.\n"
@@ -94,7 +94,7 @@ def change_entry(change: Change, *, folds: bool) -> SummaryRow:
     """Return the entry of a change: as a row, with the first items of its lists, in full."""
     details = partial(_change, change, folds=folds)
     return SummaryRow(
-        phrases.noun(change.address.kind),
+        phrases.nouns(change.address.kind),
         (lambda: _row(change), lambda: details(most=phrases.FIRST_ITEMS), lambda: details(most=None)),
     )
 
@@ -186,7 +186,7 @@ def _line(text: str) -> str:
 def problem_entry(problem: Problem) -> SummaryRow:
     """Return the entry of a problem: truncated in one row, and in full with its hint."""
     return SummaryRow(
-        problem.severity.value,
+        (problem.severity.value, f"{problem.severity.value}s"),
         (lambda: problem_text(problem, short=True), lambda: problem_text(problem)),
     )
 
@@ -207,10 +207,10 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
 
 def let_go_entry(one: Abandoned) -> SummaryRow:
     """Return the entry of a resource that only the base declares, with the manifest line that would delete it."""
-    noun, title = phrases.noun(one.address.kind), within(phrases.title(one.address), code)
-    return SummaryRow(noun, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
+    nouns, title = phrases.nouns(one.address.kind), within(phrases.title(one.address), code)
+    return SummaryRow(nouns, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
 
 
 def address_entry(address: Address) -> SummaryRow:
     """Return an entry with the title of a resource."""
-    return SummaryRow(phrases.noun(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))
+    return SummaryRow(phrases.nouns(address.kind), (lambda: f"- {within(phrases.title(address), code)}\n",))

@@ -163,7 +163,7 @@ def _counts(changes: Sequence[Change]) -> str:
     if not columns:
         return ""
     rows = [
-        f"| {md(phrases.plural(phrases.noun(kind)))} | {' | '.join(_number(counts[key]) for key, _ in columns)} |"
+        f"| {md(phrases.plural(kind))} | {' | '.join(_number(counts[key]) for key, _ in columns)} |"
         for kind, counts in table.items()
     ]
     head = f"| | {' | '.join(title for _, title in columns)} |"
@@ -251,8 +251,8 @@ def _outcome(outcome: Outcome) -> SummaryRow:
         lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
         return "\n  ".join([head, *map(md, lines)]) + "\n"
 
-    return SummaryRow("API call", (row, lambda: row(outcome.reason, outcome.hint)))
+    return SummaryRow(("API call", "API calls"), (row, lambda: row(outcome.reason, outcome.hint)))
 
 
 def _noted(pair: tuple[str, str]) -> SummaryRow:
-    return SummaryRow("note", (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))
+    return SummaryRow(("note", "notes"), (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))
