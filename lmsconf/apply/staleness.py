@@ -7,7 +7,7 @@ that are unchanged. Other changes in the workspace do not matter.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
@@ -42,11 +42,12 @@ def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem
     today = {str(change.address): change for change in now.changes}
     broken = {problem.address for problem in found}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in found]
+    reviewed, fresh = _calls_by_address(plan), _calls_by_address(now)
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif _calls(plan, address) != _calls(now, address):
+        elif reviewed.get(address) != fresh.get(address):
             problems.append(_leans_elsewhere(wanted[address]))
     known = {(problem.code, problem.address) for problem in plan.all_problems}
     for problem in now.all_problems:
@@ -198,9 +199,12 @@ def _leans_elsewhere(change: Change) -> Problem:
     return _problem(change, message, [])
 
 
-def _calls(plan: Plan, address: str) -> list[str]:
-    """Hashes of the calls of a resource. Whether one may be refused depends on other resources, and is left out."""
-    return [sha256(_said(call)) for call in plan.calls if str(call.address) == address]
+def _calls_by_address(plan: Plan) -> Mapping[str, list[str]]:
+    """Hashes of the calls of each resource. Whether one may be refused depends on other resources, and is left out."""
+    calls: defaultdict[str, list[str]] = defaultdict(list)
+    for call in plan.calls:
+        calls[str(call.address)].append(sha256(_said(call)))
+    return calls
 
 
 def _said(call: Call) -> Json:
