@@ -50,7 +50,7 @@ class Evidence:
     """Inputs of a drift report besides plan, snapshot and declarations.
 
     applied  the base manifests, applied before; None without a base
-    edits    id of a live resource → its last edit
+    edits    kind → id of a live resource → its last edit
     broken   errors of resources that could not be planned
     needs    declared resource → its dependencies
     renamed  resource that the plan takes for renamed by hand → the live resource under the new name
@@ -58,7 +58,7 @@ class Evidence:
     """
 
     applied: Applied | None = None
-    edits: Mapping[RemoteId, Edit] = field(default_factory=dict)
+    edits: Mapping[str, Mapping[RemoteId, Edit]] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
     needs: Mapping[Address, Sequence[Address]] = field(default_factory=dict)
     renamed: Mapping[Address, Candidate] = field(default_factory=dict)
@@ -223,7 +223,7 @@ def _finding(
         reason=change.reason,
         goes_along=goes_along,
         candidates=candidates,
-        edit=None if change.id is None else evidence.edits.get(change.id),
+        edit=None if change.id is None else evidence.edits.get(change.address.kind, {}).get(change.id),
         cause=cause,
         unapplied=unapplied,
         restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),

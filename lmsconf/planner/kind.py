@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref, escape_slashes
+from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
+from lmsconf.model.drift import Edit
 from lmsconf.model.forms import Form, plain
 from lmsconf.model.names import in_line, look, normal
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import (
     FULL_UNDO,
     Action,
@@ -47,6 +48,9 @@ from lmsconf.planner.live_names import LiveNames
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
+if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
@@ -76,6 +80,8 @@ class Kind(ABC, Generic[Spec, Row]):
     listing_nouns: further listings that it reads → their display names, singular and plural.
     title_keys: the keys of a resource whose values its title contains.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
+    is_read_first: its listing has the most pages, so that reading a workspace starts with it.
+    is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -98,6 +104,8 @@ class Kind(ABC, Generic[Spec, Row]):
     listing_nouns: Mapping[str, tuple[str, str]] = {}
     title_keys: frozenset[str] = frozenset({"name"})
     example: str = ""
+    is_read_first: bool = False
+    is_declared_once: bool = False
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -280,6 +288,31 @@ class Kind(ABC, Generic[Spec, Row]):
     def is_about_people(self, address: Address) -> bool:
         """Whether an address is of a person, or names one."""
         return self.is_person
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """Return the kinds whose listings must be read if manifests, ownership or the selection cover this kind."""
+        return frozenset()
+
+    def parse_row(self, data: Mapping[str, Json]) -> Row:
+        """Return the live resource in a row of the listing; needed if there is a `list_operation`."""
+        raise NotImplementedError
+
+    def read(self, reading: ReadContext) -> Listing[Row] | None:
+        """Read the live resources; None if they are not needed. Called for every kind, concurrently.
+
+        The default fits a kind whose listing has everything.
+        """
+        if self.list_operation is None or not reading.is_needed(self.name):
+            return None
+        return reading.publish(self, reading.api.rows(self.list_operation))
+
+    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
+        return iter(())
+
+    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, Edit]:
+        """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
+        return {}
 
 
 AnyKind: TypeAlias = "Kind[Any, Any]"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.shared.said import Said
 from lmsconf.manifest.edit.yaml_text import inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.policy import Policy
@@ -21,6 +20,7 @@ from lmsconf.planner.context import PlanContext, Terms
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
+from lmsconf.planner.reading import Declarations
 
 
 class Version(NamedTuple):
@@ -44,10 +44,11 @@ Planned = Callable[[Version], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""
 
 
-def joined(mine: Manifests, theirs: Manifests) -> Manifests:
+def joined(manifests: Manifests, others: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
     """The manifests, plus everything that the others declare."""
-    said = Said(mine.declared, mine.absent).joined(Said(theirs.declared, theirs.absent))
-    return replace(mine, declared=tuple(said.declared), absent=tuple(said.absent))
+    more = Declarations(others.declared, others.absent)
+    both = Declarations(manifests.declared, manifests.absent).joined(more, kinds)
+    return replace(manifests, declared=tuple(both.declared), absent=tuple(both.absent))
 
 
 def compared(plan: Plan, base: Base, planned: Planned) -> Plan:

@@ -9,11 +9,8 @@ from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.edits import edits_of
 from lmsconf.kinds.shared.pseudonyms import comparable, recognised
-from lmsconf.kinds.shared.reading import Wanted, read_workspace
 from lmsconf.kinds.shared.redaction import without_people
-from lmsconf.kinds.shared.said import Said
 from lmsconf.kinds.shared.terms import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.model.address import Address
@@ -28,6 +25,7 @@ from lmsconf.planner.context import PlanContext
 from lmsconf.planner.drift import Applied, Evidence, make_drift
 from lmsconf.planner.drift import outlived as ignores_outlived
 from lmsconf.planner.plan import Manifests, left_alone, make_plan, outlived
+from lmsconf.planner.reading import Declarations, Wanted, read_workspace
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.base_comparison import Base, Version, compared, joined, judged_beside, let_go
@@ -160,7 +158,7 @@ class WorkspaceReader:
         here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
             applied=None if base is None else self._applied(base, snapshot),
-            edits=edits_of(snapshot, policy.timezone),
+            edits={kind.name: kind.edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
             needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in here},
             renamed=renamed,
@@ -210,7 +208,7 @@ class WorkspaceReader:
         if snapshot is None:
             seen = self.read(_both(manifests, policy, base.version), progress)
         else:
-            seen = recognised(snapshot, joined(manifests, base.version.manifests), all_kinds())
+            seen = recognised(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
         mine = comparable(seen, manifests, all_kinds())
@@ -298,8 +296,8 @@ def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
-    theirs = Said(base.manifests.declared, base.manifests.absent)
-    return replace(wanted_for(manifests, wide), beside=theirs)
+    beside = Declarations(base.manifests.declared, base.manifests.absent)
+    return replace(wanted_for(manifests, wide), beside=beside)
 
 
 def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.content_target.edits import last_edits
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment,
@@ -21,6 +22,7 @@ from lmsconf.kinds.content_target.export import (
     target_entries,
 )
 from lmsconf.kinds.content_target.matching import identify_targets
+from lmsconf.kinds.content_target.read import read_assignments, unlisted_groups
 from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
 from lmsconf.kinds.content_target.values import (
     AUDIENCES,
@@ -45,15 +47,18 @@ from lmsconf.kinds.shared.common import (
 )
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.dependency_graph import Edge
+from lmsconf.model.drift import Edit
 from lmsconf.model.names import email, in_line, normal
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, SkippedRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.reading import ReadContext
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -322,6 +327,22 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def is_about_people(self, address: Address) -> bool:
         """Whether the audience is a person."""
         return f" -> {USER}/" in address.text
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """The audiences."""
+        return frozenset(AUDIENCES.values())
+
+    def read(self, reading: ReadContext) -> Listing[TargetRow] | None:
+        """Read the catalog, and the targets of the named contents."""
+        return read_assignments(self, reading)
+
+    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        """Listings of groups that are empty, although content is assigned to groups."""
+        return unlisted_groups(snapshot)
+
+    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, Edit]:
+        """The last edits as listed with the targets."""
+        return last_edits(snapshot, zone)
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

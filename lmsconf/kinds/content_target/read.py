@@ -7,24 +7,34 @@ assignment is created because it is missing, a second response must list the sam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import BadAnswer
-from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, target_row
+from lmsconf.kinds.content_target.catalog import ContentRow, content_row
+from lmsconf.kinds.content_target.edits import edit_rows
+from lmsconf.kinds.content_target.values import Assignment, TargetRow, kind_of, target_row
+from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.answers import an_object, objects
-from lmsconf.kinds.shared.names import EVERYONE, USER
+from lmsconf.kinds.shared.names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.names import email, normal
-from lmsconf.model.snapshot import Listing
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Json
+from lmsconf.planner.guards import SMALL, enough_live, has_share, many_may_change
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.reading import Declarations, ReadContext, differs, only, sorted_listing
 
 Found: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
 _AT_ONCE: Final = 32
+
+
+TargetKind: TypeAlias = "Kind[Assignment, TargetRow]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,116 @@ class Known:
             pinned = (RemoteId(pin) for pin in one.content_pins.values() if pin in found)
             out.update(id for id in (*named[one.content], *pinned) if target is None or (id, target) not in live)
         return out
+
+
+def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRow] | None:
+    """Return the targets of the named contents; None if they are not needed. Also adds the catalog."""
+    if not reading.is_needed(kind.name):
+        return None
+    catalog = reading.api.rows(CATALOG, keep=only("courseId", "name", "contentType"))
+    contents = sorted_listing(map(content_row, catalog.rows), catalog.incomplete)
+    reading.add(CONTENT, contents)
+    wanted = _wanted(kind, reading, contents.rows)
+    found = read_targets(reading.api, wanted)
+    live = read_again(reading.api, wanted, found, _lacking(kind, reading, wanted, found))
+    incomplete = contents.incomplete or live.incomplete
+    if reading.edits:
+        edits = (row for id, answer in live.answers.items() for row in edit_rows(id, answer))
+        reading.add(EDITS, sorted_listing(edits, incomplete))
+    listing = sorted_listing(live.rows, incomplete)
+    _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
+    return listing
+
+
+def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
+    """Return the contents that the manifests name; the whole catalog if all is owned or a group is deleted."""
+    owned = () if reading.policy.only else reading.policy.ownership.get(kind.name, ())
+    if reading.everything or kind.name in reading.sought or "all" in owned or _groups_go(reading):
+        return list(rows)
+    names: set[str] = set()
+    ids: set[str] = set()
+    for one in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
+        if reading.chosen(one.address):
+            spec: Assignment = one.spec
+            names.add(spec.content)
+            ids.update(spec.content_pins.values())
+    return [row for row in rows if row.id in ids or normal(row.name) in names]
+
+
+def _groups_go(reading: ReadContext) -> bool:
+    """Return whether a live group will be deleted, and with it its assignments of any content."""
+    if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
+        return False
+    return reading.deletes(GROUPS) or reading.deletes(SMART_GROUPS)
+
+
+def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], found: Found) -> set[RemoteId]:
+    """Return the contents for which an assignment would be created, according to their responses."""
+    wanted = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
+    if not wanted:
+        return set()
+    listings = {name: reading.listing(name) for name in (GROUP, SMART_GROUP, USER)}
+    return Known(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, found)
+
+
+def _count_others(
+    kind: TargetKind,
+    reading: ReadContext,
+    contents: Listing[ContentRow],
+    named: set[RemoteId],
+    listing: Listing[TargetRow],
+) -> None:
+    """Read assignments of further contents while the share that changes exceeds a guard.
+
+    The share is of all live assignments, so each further one can only lower it.
+    """
+    others = [row for row in contents.rows if row.id not in named]
+    guards, live = reading.policy.guards, len(listing.rows)
+    recreates = reading.terms.behaviour("content-targets.on-existing") == "recreate"
+    owned = reading.policy.ownership.get(kind.name)
+    may_go = bool(reading.absent_of(kind.name)) or recreates or bool(owned)
+    declared = len(reading.declared_of(kind))
+    may_matter = (may_go and has_share(guards.removals)) or many_may_change(guards.updates, declared, live)
+    if not others or reading.policy.additive or not may_matter:
+        return
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: listing}
+    both = [_changing(kind, reading, listings, version, recreates) for version in reading.versions]
+    going, changing = (max(numbers) for numbers in zip(*both, strict=True))
+    enough = max(enough_live(going, guards.removals), enough_live(changing, guards.updates, least=SMALL))
+    if enough > live:
+        reading.add(UNNAMED_TARGETS, Listing(rows=count_on(reading.api, others, enough - live)))
+
+
+def _changing(
+    kind: TargetKind,
+    reading: ReadContext,
+    listings: Mapping[str, Listing[Any]],
+    version: Declarations,
+    recreates: bool,
+) -> tuple[int, int]:
+    """Return how many live assignments would be deleted and how many updated in place, according to listings."""
+    before = [other for other in reading.kinds.values() if other.rank < kind.rank]
+    needed = {other.name: reading.listing(other.name) for other in before if reading.is_needed(other.name)}
+    planning = reading.plan_context({**needed, **listings})
+    for other in before:
+        other.match(planning, *version.of(other.name))
+    matched = kind.match(planning, *version.of(kind.name))
+    gone = sum(reading.chosen(one.address) for one in matched.gone)
+    live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
+    changed = sum(differs(kind.diff(planning, match)) for match in live)
+    return (gone + changed, 0) if recreates else (gone, changed)
+
+
+def unlisted_groups(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Find an empty listing of groups to which content is assigned.
+
+    A single missing group is no contradiction: it may have been deleted by hand.
+    """
+    for kind in (GROUP, SMART_GROUP):
+        if kind in snapshot.listings and not snapshot.of(kind).rows:
+            named = next((row for row in snapshot.rows(TargetRow) if kind_of(row.type) == kind), None)
+            if named:
+                yield kind, f"none came, and content {named.content} is assigned to id {named.target} of them"
 
 
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:

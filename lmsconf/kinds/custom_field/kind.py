@@ -15,8 +15,18 @@ from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import both_choices, know_choices
 from lmsconf.kinds.custom_field.export import field_body, replayed_field
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
+from lmsconf.kinds.custom_field.read import read_fields
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
-from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, TYPES, Choice, Choices, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.values import (
+    FLAGS,
+    MOST_FIELDS,
+    TYPES,
+    Choice,
+    Choices,
+    CustomFieldSpec,
+    FieldRow,
+    field_row,
+)
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAME,
@@ -31,11 +41,12 @@ from lmsconf.kinds.shared.common import (
     pins,
     texts,
 )
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
+from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import Keyed
@@ -43,6 +54,7 @@ from lmsconf.planner.entries import EntryBody
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
+from lmsconf.planner.reading import ReadContext
 
 _CHOICE: dict[str, Json] = {
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]
@@ -280,6 +292,18 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
         """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
         return replayed_field(change, super().replay_entry(change, form, calls), calls)
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """The smart groups, whose conditions reference fields."""
+        return frozenset({SMART_GROUP})
+
+    def parse_row(self, data: Mapping[str, Json]) -> FieldRow:
+        """Parse a field of a response."""
+        return field_row(data)
+
+    def read(self, reading: ReadContext) -> Listing[FieldRow] | None:
+        """Read the listing, twice before a field is created."""
+        return read_fields(self, reading)
 
 
 def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
-from lmsconf.kinds.manual_group.values import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec
+from lmsconf.kinds.manual_group.read import read_groups
+from lmsconf.kinds.manual_group.values import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, group_row
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAMED,
@@ -18,7 +19,7 @@ from lmsconf.kinds.shared.common import (
     not_read,
     partial_undo,
 )
-from lmsconf.kinds.shared.names import GROUP, USER
+from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.people import People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.user.directory import (
@@ -34,13 +35,15 @@ from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normal
-from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Step, Undo
+from lmsconf.model.snapshot import Listing
+from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.entries import ANY, EntryBody
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
+from lmsconf.planner.reading import ReadContext
 
 
 class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
@@ -211,6 +214,22 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def entry_body(self, live: LiveNames, row: GroupRow) -> EntryBody:
         """Its members, and its managers if there are any."""
         return people_body(live, {key: _ids(row, key) for key in LISTS})
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """The people, where lists of them are declared; with a group, its assignments of any content are deleted."""
+        if reading.may_delete(GROUP):
+            return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER})
+        declared = reading.declared_of(self)
+        lists = any(one.spec.lists_people and reading.chosen(one.address) for one in declared)
+        return frozenset({USER} if lists else ())
+
+    def parse_row(self, data: Mapping[str, Json]) -> GroupRow:
+        """Parse a row of the listing, which has neither members nor managers."""
+        return group_row(data)
+
+    def read(self, reading: ReadContext) -> Listing[GroupRow] | None:
+        """Read the listing, and members and managers where they are compared."""
+        return read_groups(self, reading)
 
 
 CALLS: Final = (

@@ -8,40 +8,70 @@ of people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, cast
 
+from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, BadAnswer
-from lmsconf.kinds.manual_group.values import GroupRow
+from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.answers import ids
-from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Request
+from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import Json
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.reading import ReadContext, only, sorted_listing
 
 _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
 
 
-def read_details(
-    api: Api,
-    wanted: Sequence[GroupRow],
-    compared: Sequence[GroupRow],
-    total: int | None,
-    page: int,
-    people: Callable[[], Listing[Any]],
-    extended: ExtendedInfo,
-) -> dict[RemoteId, GroupRow]:
-    """The wanted groups with members and managers, and the compared groups with members, by group id.
+def read_groups(kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext) -> Listing[GroupRow] | None:
+    """Return the groups, with members and managers where they are compared; None if they are not needed."""
+    if not reading.is_needed(kind.name):
+        return None
+    rows = reading.api.rows(MANUAL_GROUPS, keep=only("groupId", "name"))
+    # The lock of a run is not a resource: never listed, owned or exported.
+    groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
+    listing = reading.publish(kind, replace(rows, rows=groups))
+    wanted, compared = _wanted(kind, reading, listing)
+    details = _details(reading, wanted, compared)
+    return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
-    total, page: the number of people, and of people per page. people: waits for the listing of people.
-    """
+
+def _wanted(
+    kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext, listing: Listing[GroupRow]
+) -> tuple[list[GroupRow], list[GroupRow]]:
+    """Return the groups to read with members and managers, and those whose members are compared with new groups."""
+    if reading.everything:
+        return list(listing.rows), []
+    rows = {row.id: row for row in listing.rows}
+    wanted: dict[RemoteId, GroupRow] = {}
+    compared: dict[RemoteId, GroupRow] = {}
+    for _, matched in reading.matches(kind, listing):
+        wanted |= {gone.row.id: gone.row for gone in matched.gone}
+        for match in matched.matches:
+            lists = match.declared.spec.lists_people
+            if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
+                wanted[match.row.id] = match.row
+        compared |= {id: rows[id] for id in reading.renamed_from(matched, has_members_to_compare)}
+    return [*wanted.values()], [row for id, row in compared.items() if id not in wanted]
+
+
+def _details(
+    reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
+) -> dict[RemoteId, GroupRow]:
+    """The wanted groups with members and managers, and the compared groups with members, by group id."""
+    total, page = reading.state(PeopleCount).first_page.result()
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
-        found = _from_people([*wanted, *compared], people, extended)
+        found = _from_people(reading, [*wanted, *compared])
         if found is not None:
             return found
-    return _from_groups(api, wanted, compared)
+    return _from_groups(reading.api, wanted, compared)
 
 
 def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
@@ -68,16 +98,14 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
     return ids(answer, "userIds")
 
 
-def _from_people(
-    wanted: Sequence[GroupRow], people: Callable[[], Listing[Any]], extended: ExtendedInfo
-) -> dict[RemoteId, GroupRow] | None:
+def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow] | None:
     """The same from the groups of each person; None if that listing fails or does not match the others."""
     try:
-        rows = extended.rows()
+        rows = reading.state(ExtendedInfo).rows()
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
-    known = people()
+    known = reading.listing(USER)
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
         return None
     found = _turned_round(rows.rows)

@@ -25,7 +25,7 @@ from lmsconf.kinds.shared.common import (
     partial_undo,
     texts,
 )
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.people import NOBODY, People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
@@ -44,7 +44,8 @@ from lmsconf.kinds.smart_group.conditions import (
     note_usage,
 )
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_body
-from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.read import read_smart_groups, unlisted_field
+from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow, listed_row
 from lmsconf.kinds.user.directory import (
     addresses,
     check_people,
@@ -57,6 +58,7 @@ from lmsconf.kinds.user.people_steps import awaited, list_grant, people_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.entries import EntryBody
@@ -64,6 +66,7 @@ from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
+from lmsconf.planner.reading import ReadContext
 
 _CONDITION: dict[str, Json] = {
     **entry_schema(
@@ -316,6 +319,26 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def entry_body(self, live: LiveNames, row: SmartRow) -> EntryBody:
         """Its conditions, and its managers if there are any."""
         return smart_group_body(live, row)
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """The fields of conditions, and people as for manual groups."""
+        if reading.may_delete(SMART_GROUP):
+            return frozenset({CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER})
+        declared = reading.declared_of(self)
+        lists = any(one.spec.managers is not None and reading.chosen(one.address) for one in declared)
+        return frozenset({CUSTOM_FIELD, USER} if lists else {CUSTOM_FIELD})
+
+    def parse_row(self, data: Mapping[str, Json]) -> SmartRow:
+        """Parse a row of the listing, which has neither conditions nor managers."""
+        return listed_row(data)
+
+    def read(self, reading: ReadContext) -> Listing[SmartRow] | None:
+        """Read the listing, and conditions and managers where they are compared."""
+        return read_smart_groups(self, reading)
+
+    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        """Fields in conditions that are not listed."""
+        return unlisted_field(snapshot)
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:

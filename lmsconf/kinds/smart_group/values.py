@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from lmsconf.errors import BadAnswer
-from lmsconf.kinds.shared.answers import an_object, ids, objects, text
+from lmsconf.kinds.shared.answers import an_object, ids, label, objects, text
 from lmsconf.kinds.shared.names import SMART_GROUP
 from lmsconf.kinds.shared.people import People
 from lmsconf.model.address import RemoteId
-from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Json
 
 
@@ -70,7 +69,12 @@ def condition_row(data: Mapping[str, Json]) -> ConditionRow:
     )
 
 
-def smart_row(stub: HasName, answer: Json) -> SmartRow:
+def listed_row(data: Mapping[str, Json]) -> SmartRow:
+    """Parse a row of the listing, which has neither conditions nor managers."""
+    return SmartRow(RemoteId(text(data, "smartGroupId")), label(data, "name"))
+
+
+def smart_row(stub: SmartRow, answer: Json) -> SmartRow:
     """Parse a smart group of a detail response, with conditions and managers.
 
     stub: its row in the listing. Raises BadAnswer for a response without conditions.

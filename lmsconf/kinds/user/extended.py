@@ -1,29 +1,49 @@
-"""GET /users/extended-info: people with rights and groups, read at most once per reading of a workspace."""
+"""What jobs of one reading share of people: their number, and GET /users/extended-info with rights and groups."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future
+from functools import cached_property
 from typing import Final
 
 from lmsconf.api.spec.listings import EXTENDED_INFO
+from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.values import RIGHTS
-from lmsconf.model.api import Api, Rows
+from lmsconf.model.api import Rows
 from lmsconf.model.values import Json
+from lmsconf.planner.reading import ReadContext, ReadState
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
 
 
-class ExtendedInfo:
-    """The extended listing, shared by the jobs of one reading (API specification, Users).
+class PeopleCount(ReadState):
+    """first_page: the number of people, None if not counted, and of rows on the first page, 0 if they are not listed.
 
-    manual: returns the ids of the manual groups, waiting for their listing. Only these groups are kept: most are smart
-    groups, of which one person can be in hundreds.
+    The job of this kind sets it once the first page has arrived.
     """
 
-    def __init__(self, api: Api, manual: Callable[[], Collection[str]]) -> None:
-        self._api, self._manual = api, manual
+    def __init__(self, reading: ReadContext) -> None:
+        super().__init__(reading)
+        self.first_page: Future[tuple[int | None, int]] = Future()
+        reading.fails_with(USER, self.first_page)
+
+    def set(self, total: int | None, rows: int) -> None:
+        """Set both numbers, unless they are set."""
+        if not self.first_page.done():
+            self.first_page.set_result((total, rows))
+
+
+class ExtendedInfo(ReadState):
+    """The extended listing, shared by the jobs of one reading (API specification, Users).
+
+    Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
+    """
+
+    def __init__(self, reading: ReadContext) -> None:
+        super().__init__(reading)
         self._lock = threading.Lock()
         self._rows: Rows | None = None
         self._groups: dict[tuple[str, str], Json] = {}
@@ -32,11 +52,11 @@ class ExtendedInfo:
         """Return the whole listing. Raises ApiError if the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:
-                self._rows = self._api.rows(EXTENDED_INFO, keep=self._kept)
+                self._rows = self.reading.api.rows(EXTENDED_INFO, keep=self._kept)
             return self._rows
 
     def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
-        manual = self._manual()
+        manual = self._manual
         lists = {key: person.get(key) for key in (MEMBER_OF, MANAGER_OF)}
         return {
             "userId": person["userId"],
@@ -46,6 +66,12 @@ class ExtendedInfo:
                 for key, groups in lists.items()
             },
         }
+
+    @cached_property
+    def _manual(self) -> frozenset[str]:
+        """The ids of the manual groups, waiting for their listing; empty if it is not read."""
+        rows = self.reading.listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
+        return frozenset(row.id for row in rows)
 
     def _of_these(self, groups: list[Json], manual: Collection[str]) -> Iterator[Json]:
         """Yield the manual groups, one shared object each to save memory, and items without an id, unchanged."""

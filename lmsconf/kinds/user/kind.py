@@ -35,13 +35,14 @@ from lmsconf.kinds.user.directory import directory, register_people
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
+from lmsconf.kinds.user.read import read_people
 from lmsconf.kinds.user.rights import admin_grant, foretell_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said
+from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said, person_row
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import ExportedEntry, SkippedRow
@@ -49,6 +50,7 @@ from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
+from lmsconf.planner.reading import ReadContext
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _DATE: Final = "custom_archive_date"
@@ -70,6 +72,8 @@ class UserKind(Kind[Person, PersonRow]):
         HOLDERS: ("choice that somebody holds", "choices that somebody holds"),
     }
     list_operation = USERS
+    is_read_first = True
+    is_declared_once = True
     schema = entry_schema(
         {
             "email": _EMAIL,
@@ -258,6 +262,20 @@ class UserKind(Kind[Person, PersonRow]):
     def normal_pattern(self, pattern: str) -> str:
         """Also in lower case, as the e-mails of addresses are."""
         return super().normal_pattern(pattern).casefold()
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        """The custom fields, if answers are declared."""
+        declared = reading.declared_of(self)
+        answers = any(one.spec.answers and reading.chosen(one.address) for one in declared)
+        return frozenset({CUSTOM_FIELD} if answers else ())
+
+    def parse_row(self, data: Mapping[str, Json]) -> PersonRow:
+        """Parse an entry of GET /users, without the attributes that are read only where declared."""
+        return person_row(data)
+
+    def read(self, reading: ReadContext) -> Listing[PersonRow] | None:
+        """Read the listing, or only the number of people, and further attributes where they are declared."""
+        return read_people(self, reading)
 
 
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

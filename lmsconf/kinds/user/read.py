@@ -7,15 +7,19 @@ there and in GET /users/extended-info, a page of people per request.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
+from lmsconf.api.spec.listings import USERS
+from lmsconf.kinds.custom_field.kind import KIND as FIELDS
+from lmsconf.kinds.custom_field.lost_answers import answers_go, answers_row, limits_choices
 from lmsconf.kinds.manual_group.values import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
-from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.smart_group.values import SmartGroupSpec
-from lmsconf.kinds.user.extended import ExtendedInfo
+from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
+from lmsconf.kinds.user.extended import ExtendedInfo, PeopleCount
 from lmsconf.kinds.user.rights import enough_admins
 from lmsconf.kinds.user.values import (
     AdminRow,
@@ -33,10 +37,71 @@ from lmsconf.model.names import email
 from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.context import MatchResult, PlanContext
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.reading import ReadContext, only, sorted_listing
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
 Data = Mapping[str, Json]
+PersonKind: TypeAlias = "Kind[Person, PersonRow]"
+
+
+def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | None:
+    """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
+    count, needed = reading.state(PeopleCount), reading.is_needed(USER)
+    if not needed:
+        answer = cast("dict[str, Json]", reading.api.get("users.list", query={"skip": 0, "limit": 1}))
+        total = answer.get("matchCount")
+        reading.people = total if isinstance(total, int) else None
+        count.set(reading.people, 0)
+        if not _loses_answers(reading):
+            return None
+    rows = reading.api.rows(USERS, on_first=count.set, keep=_kept(reading))
+    count.set(rows.total, len(rows.rows))
+    # Without a total in the response, a listing read to its end gives the number.
+    reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
+    listing = reading.publish(kind, rows)
+    if not needed or _loses_answers(reading):
+        reading.add(ANSWERS, sorted_listing(map(answers_row, rows.rows), rows.incomplete))
+    extended = reading.state(ExtendedInfo)
+    if reading.everything:
+        reading.add(HOLDERS, Listing(rows=holders(rows.rows), incomplete=rows.incomplete))
+        listing, admin = read_everybody(listing, rows, extended.rows())
+        reading.add(ADMIN, admin)
+        return read_singly(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
+    if reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
+        chosen = [one for one in reading.declared if reading.chosen(one.address)]
+        listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
+    if not reading.covers(USER):
+        return listing if needed else None
+    planning, found = reading.match(kind, listing, reading.declarations)
+    page = count.first_page.result()[1]
+    listing, some = read_declared(reading.api, planning, found, listing, rows, page, extended)
+    if some is not None:
+        reading.add(ADMIN, some)
+    return listing
+
+
+def _loses_answers(reading: ReadContext) -> bool:
+    """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
+    if not reading.covers(CUSTOM_FIELD) or reading.policy.additive:
+        return False
+    gone = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
+    if not gone and not any(limits_choices(one.spec) for one in reading.declared_of(FIELDS)):
+        return False
+    return any(answers_go(*matched) for matched in reading.matches(FIELDS))
+
+
+def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
+    if reading.everything:
+        return lambda row: row
+    people = reading.declarations.of(USER)[0]
+    emails = {name for one in people for name in (one.address.name, *one.previously)}
+    pinned = {one.pin(reading.policy.workspace) for one in people}
+    answers = ["customFields"] if reading.covers(CUSTOM_FIELD) else []
+    few = only("userId", "email", "archivedAt", *answers)
+    return lambda row: row if row["userId"] in pinned or email(str(row.get("email"))) in emails else few(row)
 
 
 def read_declared(

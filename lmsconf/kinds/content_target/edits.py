@@ -45,7 +45,7 @@ def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
             yield EditRow(target_row(content, one).id, by, at)
 
 
-def edits_of(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
+def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
     emails = {row.id: row.name for row in snapshot.of(USER).rows}
     rows = snapshot.rows(EditRow)

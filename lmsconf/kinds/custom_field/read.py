@@ -1,0 +1,36 @@
+"""Read custom fields: one listing, which has all details."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow, field_row
+from lmsconf.model.api import Rows
+from lmsconf.model.snapshot import Listing
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.reading import ReadContext, sorted_listing
+
+FieldKind = Kind[CustomFieldSpec, FieldRow]
+
+
+def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | None:
+    """Return the fields; None if they are not needed.
+
+    The response carries no total, so a short one looks complete: it is read again before a field is created.
+    """
+    if not reading.is_needed(kind.name):
+        return None
+    rows = reading.api.rows(CUSTOM_FIELDS)
+    if _creates(kind, reading, rows):
+        again = reading.api.rows(CUSTOM_FIELDS)
+        if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
+            rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
+    return reading.publish(kind, rows)
+
+
+def _creates(kind: FieldKind, reading: ReadContext, rows: Rows) -> bool:
+    """Return whether a field would be created according to this listing."""
+    listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
+    matches = (match for _, matched in reading.matches(kind, listing) for match in matched.matches)
+    return any(match.row is None and reading.chosen(match.address) for match in matches)

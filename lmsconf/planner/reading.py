@@ -1,0 +1,257 @@
+"""Read a workspace: only what manifests and ownership need, concurrently, each kind in a job of its own.
+
+A listing is published before the details of its rows are read, and a job waits only for the listings that it needs:
+details of groups wait for the listing of groups, not of people.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api, Rows
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json
+from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Row, Spec, Terms
+from lmsconf.planner.kind import AnyKind, Kind
+from lmsconf.planner.renames import comparable
+from lmsconf.planner.selection import Selection, sought
+
+
+class Declarations(NamedTuple):
+    """What manifests say: declared resources, and resources to delete."""
+
+    declared: Sequence[DesiredResource[Any]]
+    absent: Sequence[DeleteEntry[Any]]
+
+    def of(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+        """Return the entries of one kind."""
+        declared = [one for one in self.declared if one.address.kind == kind]
+        return declared, [one for one in self.absent if one.address.kind == kind]
+
+    def joined(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
+        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
+        here = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
+        more = [one for one in other.declared if one.address not in here]
+        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
+
+    def within(self, workspace: str) -> Declarations:
+        """Return the entries that apply in a workspace (`only_in`)."""
+        declared = [one for one in self.declared if one.applies_in(workspace)]
+        return Declarations(declared, [one for one in self.absent if one.applies_in(workspace)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to read of a workspace.
+
+    everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
+    returns it. beside: the declarations of a base, which are planned separately on the same snapshot.
+    """
+
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
+    policy: Policy
+    everything: bool = False
+    edits: bool = False
+    beside: Declarations | None = None
+
+
+class ReadState:
+    """Base class of a value that the jobs of one reading share."""
+
+    def __init__(self, reading: ReadContext) -> None:
+        self.reading = reading
+
+
+State = TypeVar("State", bound=ReadState)
+Matched: TypeAlias = "tuple[PlanContext, MatchResult[Spec, Row]]"
+
+
+class ReadContext:
+    """One reading of a workspace, shared by the jobs of all kinds.
+
+    declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
+    since a resource that one declares and the other deletes must be read for both.
+    chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
+    """
+
+    def __init__(self, api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms) -> None:
+        self.api, self.kinds, self.terms = api, kinds, terms
+        policy = wanted.policy
+        self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
+        now = Declarations(wanted.declared, wanted.absent).within(policy.workspace)
+        self.versions = [now] if wanted.beside is None else [now, wanted.beside.within(policy.workspace)]
+        self.declarations = now if wanted.beside is None else now.joined(self.versions[1], kinds)
+        self.declared, self.absent = self.declarations
+        self.chosen = Selection(kinds, self.declared, policy)
+        self.sought = sought(policy, (one.address for one in (*self.declared, *self.absent)), kinds)
+        self.people: int | None = None
+        self._lock = threading.RLock()
+        self._states: dict[type[ReadState], ReadState] = {}
+        self._listings: dict[str, Future[Listing[Any]]] = {}
+        self._further: dict[str, Listing[Any]] = {}
+        self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
+        self._ended: dict[str, BaseException] = {}
+        for name in kinds:
+            self._listings[name] = Future()
+            self.fails_with(name, self._listings[name])
+        covered = [name for name in kinds if self.covers(name)]
+        self._needed = frozenset(covered).union(*(kinds[name].needs(self) for name in covered))
+
+    def covers(self, kind: str) -> bool:
+        """Return whether manifests, ownership or the selection cover a kind."""
+        if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
+            return True
+        return any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
+
+    def is_needed(self, kind: str) -> bool:
+        """Return whether the listing of a kind is needed, for itself or for a kind that is covered."""
+        return kind in self._needed
+
+    def may_delete(self, kind: str) -> bool:
+        """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
+        listed = any(one.address.kind == kind and self.chosen(one.address) for one in self.absent)
+        return listed or (not self.policy.only and bool(self.policy.ownership.get(kind)))
+
+    def declared_of(self, kind: Kind[Spec, Row]) -> list[DesiredResource[Spec]]:
+        """Return the declarations of a kind."""
+        return self.declarations.of(kind.name)[0]
+
+    def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
+        """Return the entries under `absent` of a kind."""
+        return self.declarations.of(kind)[1]
+
+    def publish(self, kind: Kind[Spec, Row], rows: Rows) -> Listing[Row]:
+        """Parse the rows of a kind's listing, and release the jobs that wait for it; details may be read afterwards."""
+        listing = sorted_listing(map(kind.parse_row, rows.rows), rows.incomplete)
+        self._listings[kind.name].set_result(listing)
+        return listing
+
+    def listing(self, kind: str) -> Listing[Any]:
+        """Return the listing of a kind as published, without details; wait for it. Raises what its job failed with."""
+        return self._listings[kind].result()
+
+    def add(self, name: str, listing: Listing[Any]) -> None:
+        """Add a further listing to the snapshot, beside those that jobs return."""
+        self._further[name] = listing
+
+    def state(self, of: type[State]) -> State:
+        """Return this reading's one instance of a state class, which a kind defines for itself; made on first use."""
+        with self._lock:
+            state = self._states.get(of)
+            if not isinstance(state, of):
+                state = self._states[of] = of(self)
+            return state
+
+    def fails_with(self, kind: str, future: Future[Any]) -> None:
+        """Let a future, which the job of a kind sets, fail with that job, so that nobody waits forever."""
+        with self._lock:
+            if kind in self._ended:
+                future.set_exception(self._ended[kind])
+            self._futures[kind].append(future)
+
+    def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
+        """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
+        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+        return PlanContext(snapshot, self.policy, self.terms, self.chosen)
+
+    def match(self, kind: Kind[Spec, Row], listing: Listing[Any], declarations: Declarations) -> Matched[Spec, Row]:
+        """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
+        planning = self.plan_context({kind.name: listing})
+        return planning, kind.match(planning, *declarations.of(kind.name))
+
+    def matches(self, kind: Kind[Spec, Row], listing: Listing[Any] | None = None) -> list[Matched[Spec, Row]]:
+        """Match each version of the manifests with the listing of a kind, by default the published one."""
+        rows = self.listing(kind.name) if listing is None else listing
+        return [self.match(kind, rows, version) for version in self.versions]
+
+    def changes(self, kind: Kind[Spec, Row]) -> bool:
+        """Return whether a resource of a kind is deleted or changed, according to its published listing."""
+        return any(
+            matched.gone or any(match.row and differs(kind.diff(planning, match)) for match in matched.matches)
+            for planning, matched in self.matches(kind)
+        )
+
+    def deletes(self, kind: Kind[Spec, Row]) -> bool:
+        """Return whether a live resource of a kind is deleted, according to its published listing."""
+        return any(self.chosen(gone.address) for _, matched in self.matches(kind) for gone in matched.gone)
+
+    def renamed_from(self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]) -> list[RemoteId]:
+        """Return the ids of undeclared rows that may be a resource to be created, under another name."""
+        created = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
+        if not any(map(has_content, created)):
+            return []
+        return [one.row.id for one in comparable(matched.unmanaged, self.policy)]
+
+    def run(self) -> dict[str, Listing[Any]]:
+        """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
+        order = sorted(self.kinds.values(), key=lambda kind: not kind.is_read_first)
+        results = self.api.together({kind.name: self._job(kind) for kind in order})
+        listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
+        return listings | dict(sorted(self._further.items()))
+
+    def _job(self, kind: AnyKind) -> Callable[[], Listing[Any] | None]:
+        def run() -> Listing[Any] | None:
+            try:
+                listing = kind.read(self)
+            except BaseException as error:
+                self._end(kind.name, error)
+                raise
+            published = self._listings[kind.name]
+            if not published.done():
+                published.set_result(Listing(incomplete="it was not read") if listing is None else listing)
+            self._end(kind.name, LookupError(f"the job of {kind.name} ended without a result"))
+            return listing
+
+        return run
+
+    def _end(self, kind: str, error: BaseException) -> None:
+        """Fail the futures that the job of a kind has left open."""
+        with self._lock:
+            self._ended[kind] = error
+            for future in self._futures[kind]:
+                if not future.done():
+                    future.set_exception(error)
+
+
+def read_workspace(
+    api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
+) -> Snapshot:
+    """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
+
+    A listing that looks complete is marked incomplete if another one contradicts it.
+    url, taken_at: recorded in the snapshot as given.
+    """
+    reading = ReadContext(api, kinds, wanted, terms)
+    listings = reading.run()
+    name = wanted.policy.workspace
+    snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
+    doubts = {
+        name: replace(listings[name], incomplete=reason)
+        for kind in kinds.values()
+        for name, reason in kind.contradicts(snapshot)
+        if listings[name].incomplete is None
+    }
+    return replace(snapshot, listings={**listings, **doubts})
+
+
+def differs(sides: BeforeAfter | None) -> bool:
+    """Return whether a comparison found a difference."""
+    return sides is not None and sides.before != sides.after
+
+
+def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Return a filter that keeps only these keys of a row; missing ones are skipped."""
+    return lambda row: {key: row[key] for key in keys if key in row}
+
+
+def sorted_listing(rows: Iterable[Row], incomplete: str | None) -> Listing[Row]:
+    """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
+    return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
