@@ -23,12 +23,24 @@ _READABLE = 0o644
 """The mode of manifest files: they are committed, like other sources."""
 
 
+class _KindOption(click.Option):
+    """The option `--kind`. Its help lists the kinds, which are imported only if it is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from lmsconf.export.file_layout import export_order
+        from lmsconf.kinds import all_kinds
+
+        kinds = export_order(all_kinds())
+        *sections, last = [kind.section for kind in kinds]
+        unusual = " and ".join(kind.section for kind in kinds if not kind.exported_by_default)
+        self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
+        return super().get_help_record(ctx)
+
+
 @click.command()
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option(
-    "--kind", "sections", metavar="KIND", multiple=True,
-    help="Export only this kind: custom_fields, groups, smart_groups, content_targets or users. Without it, all but "
-    "users.",
+    "--kind", "sections", metavar="KIND", multiple=True, cls=_KindOption, help="Export only this kind.",
 )  # fmt: skip
 @click.option("--into", is_flag=True, help="Add to manifests that are there what they do not speak of yet.")
 @click.option(

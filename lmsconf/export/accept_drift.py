@@ -10,18 +10,18 @@ from collections.abc import Sequence as Some
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.export.edit_items import absent_item, remove_item, set_on_item
 from lmsconf.export.edit_references import rename_everywhere, rename_part
 from lmsconf.kinds.shared.times import shortest_time
 from lmsconf.manifest.edit.lists import (
-    SAME,
     change_conditions,
     change_items,
     change_list,
     choice,
+    comparison,
     literal,
     remove_key,
     set_key,
@@ -29,6 +29,7 @@ from lmsconf.manifest.edit.lists import (
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
+from lmsconf.manifest.schemas import has_conditions, key_schema
 from lmsconf.model.address import Address
 from lmsconf.model.drift import Drift, DriftFinding, DriftState, FieldDrift
 from lmsconf.model.moments import live_time
@@ -38,8 +39,6 @@ from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 from lmsconf.support.atomic_files import read_text
-
-_UNDER_KEYS: Final = ("metadata", "answers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,17 +232,17 @@ class _Accepting:
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
-        elif head == "conditions":
+        elif head == "conditions" and has_conditions(kind):
             change_conditions(page, entry, change.missing, change.extra)
-        elif head in SAME:
-            change_list(page, entry, head, change.missing, change.extra)
-        elif head in _UNDER_KEYS:
+        elif (same := comparison(key_schema(kind.schema, head))) is not None:
+            change_list(page, entry, head, same, change.missing, change.extra)
+        elif rest:
             self._under(page, kind, literal(page, entry.get(head), entry), rest, change)
         else:
             set_key(page, entry, head, self._live(kind, change))
 
     def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
-        """Edit one key of a person's metadata or answers. Raises Refused."""
+        """Edit one key of a mapping in the entry, such as metadata or answers. Raises Refused."""
         if not isinstance(node, Mapping):
             raise Refused("this is no mapping", page.where(node))
         key = next((pair.key.text for pair in node.pairs if normal(pair.key.text) == key), key)

@@ -114,12 +114,12 @@ def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
 
 def names_choices(kind: AnyKind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
-    return bool(_property(kind.schema, CHOICES).get("x-choices"))
+    return bool(key_schema(kind.schema, CHOICES).get("x-choices"))
 
 
 def has_conditions(kind: AnyKind) -> bool:
     """Whether entries of this kind have conditions."""
-    return bool(_property(kind.schema, CONDITIONS).get("x-conditions"))
+    return bool(key_schema(kind.schema, CONDITIONS).get("x-conditions"))
 
 
 def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
@@ -168,7 +168,7 @@ def _shortened(schema: _Schema) -> dict[str, Json]:
         found["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
     if schema.get("x-conditions"):
         found["items"] = _may_except(cast("dict[str, Json]", found["items"]))
-    if _property(schema, CONDITIONS).get("x-conditions"):
+    if key_schema(schema, CONDITIONS).get("x-conditions"):
         found["properties"] = {**_properties(found), USE: _USE}
     return found
 
@@ -245,5 +245,6 @@ def _properties(schema: _Schema) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", schema.get("properties", {}))
 
 
-def _property(schema: _Schema, key: str) -> _Schema:
+def key_schema(schema: _Schema, key: str) -> _Schema:
+    """Return the schema of one key of an entry; empty for an unknown key."""
     return cast(_Schema, _properties(schema).get(key, {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as Some
 from typing import Final, cast
 
@@ -39,10 +40,18 @@ def condition(item: Json) -> Hashable:
     return normal(str(item.get("field"))), frozenset(map(choice, choices if isinstance(choices, list) else []))
 
 
-SAME: Final[dict[str, Same]] = {"members": person, "managers": person, "choices": choice, "applications": choice}
+def comparison(schema: MappingOf[str, Json]) -> Same | None:
+    """Return how the items of a list are compared, given the schema of its key; None if the key holds no list."""
+    forms = [form for form in _items(schema.get("oneOf")) if isinstance(form, dict)]
+    is_list = any(form.get("type") == "array" for form in (schema, *forms))
+    return (person if schema.get("x-people") else choice) if is_list else None
 
 
-def change_list(page: YamlEditor, entry: Mapping, key: str, missing: Some[Json], extra: Some[Json]) -> None:
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def change_list(page: YamlEditor, entry: Mapping, key: str, same: Same, missing: Some[Json], extra: Some[Json]) -> None:
     """Make the list under a key match the live one. Raises Refused.
 
     missing: declared items that the live list lacks, which are removed. extra: live items that are not declared, which
@@ -53,13 +62,13 @@ def change_list(page: YamlEditor, entry: Mapping, key: str, missing: Some[Json],
     if isinstance(node, Mapping) and node.get("include") is None and node.get("exclude") is None:
         raise Refused(f"{key} come from elsewhere", page.where(node), ELSEWHERE)
     if isinstance(node, Mapping):
-        _take(page, node.get("include"), node, missing, SAME[key])
+        _take(page, node.get("include"), node, missing, same)
         # A live item under `exclude` is no longer excluded.
-        _take(page, node.get("exclude"), node, extra, SAME[key])
+        _take(page, node.get("exclude"), node, extra, same)
         if not any(_is_left(node.get(part)) for part in ("include", "exclude")):
             remove_key(page, entry, key)
         return
-    change_items(page, node, missing, extra, SAME[key])
+    change_items(page, node, missing, extra, same)
     if isinstance(node, Sequence) and key in MAY_NOT_BE_EMPTY:
         leave_out_empty(page, entry, key, node)
 
@@ -206,5 +215,4 @@ def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
 
 
 def _choices(said: Json) -> list[Json]:
-    found = said.get("choices", []) if isinstance(said, dict) else []
-    return found if isinstance(found, list) else []
+    return _items(said.get("choices")) if isinstance(said, dict) else []
