@@ -47,7 +47,7 @@ def doctor(
     scratch accounts are made if the project file allows to create people; if not, the person who is named is changed
     and put back.
     """
-    from lmsconf.doctor.checks import Watch, examine
+    from lmsconf.doctor.diagnose.checks import Watch, examine
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
@@ -94,8 +94,8 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
 
 def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe import Probe, Subjects
-    from lmsconf.doctor.trial_client import TrialClient
+    from lmsconf.doctor.probe.probe import Probe, Subjects
+    from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.crew(1) as crew:
         keys = [one.key for one in found.assumptions]
@@ -109,7 +109,7 @@ def _written(settings: Settings, found: Report) -> Report:
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
     """
-    from lmsconf.doctor.projectfile import with_dialect
+    from lmsconf.doctor.probe.projectfile import with_dialect
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 

@@ -14,10 +14,10 @@ import pytest
 import lmsconf.kinds
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
-from lmsconf.doctor.assumptions import OPERATIONS
-from lmsconf.doctor.checks import Watch
+from lmsconf.doctor.diagnose.assumptions import OPERATIONS
+from lmsconf.doctor.diagnose.checks import Watch
+from lmsconf.doctor.diagnose.token import token_finding
 from lmsconf.doctor.findings import Health
-from lmsconf.doctor.token import token_finding
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 

@@ -19,7 +19,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import description
-from lmsconf.doctor.assumptions import OPERATIONS, assumptions
+from lmsconf.doctor.diagnose.assumptions import OPERATIONS, assumptions
 from lmsconf.errors import ExitCode, Rejected
 from lmsconf.model.values import Json, Plan
 from lmsconf.workspace.connection import Connection

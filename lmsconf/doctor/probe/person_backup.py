@@ -8,9 +8,9 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
-from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import FieldRow, field_row
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import CUSTOM_FIELD

@@ -9,21 +9,21 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from lmsconf.doctor.accounts import KEYS as ACCOUNT_KEYS
-from lmsconf.doctor.accounts import AccountLessons
-from lmsconf.doctor.fields import KEYS as FIELD_KEYS
-from lmsconf.doctor.fields import learn_fields
+from lmsconf.doctor.diagnose.pages import MOST, largest, page_limits
 from lmsconf.doctor.findings import Probed
-from lmsconf.doctor.groups import KEYS as LIST_KEYS
-from lmsconf.doctor.groups import RENAME, CandidatePerson, learn_people, learn_rename
-from lmsconf.doctor.pages import MOST, largest, page_limits
-from lmsconf.doctor.people import ANSWER_KEYS, MODE, PersonLessons
-from lmsconf.doctor.people import KEYS as PERSON_KEYS
-from lmsconf.doctor.person_backup import DATE, PersonBackup
-from lmsconf.doctor.scratch_objects import NotMade, ScratchObjects
-from lmsconf.doctor.targets import KEYS as TARGET_KEYS
-from lmsconf.doctor.targets import TargetLessons
-from lmsconf.doctor.trial_client import TrialClient
+from lmsconf.doctor.probe.accounts import KEYS as ACCOUNT_KEYS
+from lmsconf.doctor.probe.accounts import AccountLessons
+from lmsconf.doctor.probe.fields import KEYS as FIELD_KEYS
+from lmsconf.doctor.probe.fields import learn_fields
+from lmsconf.doctor.probe.groups import KEYS as LIST_KEYS
+from lmsconf.doctor.probe.groups import RENAME, CandidatePerson, learn_people, learn_rename
+from lmsconf.doctor.probe.people import ANSWER_KEYS, MODE, PersonLessons
+from lmsconf.doctor.probe.people import KEYS as PERSON_KEYS
+from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
+from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
+from lmsconf.doctor.probe.targets import KEYS as TARGET_KEYS
+from lmsconf.doctor.probe.targets import TargetLessons
+from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.shared.listings import LISTINGS
 from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import NotMade, ScratchObjects
-from lmsconf.doctor.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
+from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.model.values import Json

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from lmsconf.api.reader import Reader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Lesson, Value, Verdict
+from lmsconf.doctor.probe.candidates import candidates
 from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
 from lmsconf.model.values import Json
 

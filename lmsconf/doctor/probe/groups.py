@@ -8,8 +8,8 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import ScratchObjects
-from lmsconf.doctor.trial_client import TrialClient
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.kinds.shared.names import GROUP
 from lmsconf.model.values import Json
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.scratch_objects import ScratchObjects
-from lmsconf.doctor.trial_client import TrialClient
+from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.values import Json
 
 EMAIL: Final = "users.create.email"

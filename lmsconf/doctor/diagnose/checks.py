@@ -10,10 +10,10 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.assumptions import assumptions
+from lmsconf.doctor.diagnose.assumptions import assumptions
+from lmsconf.doctor.diagnose.pages import page_finding, page_limits
+from lmsconf.doctor.diagnose.token import token_finding
 from lmsconf.doctor.findings import CheckResult, Health, Report
-from lmsconf.doctor.pages import page_finding, page_limits
-from lmsconf.doctor.token import token_finding
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds.custom_field.values import MOST_FIELDS
 from lmsconf.kinds.shared.listings import LISTINGS

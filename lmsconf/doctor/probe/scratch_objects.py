@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
-from lmsconf.doctor.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.content_target.values import TargetRow, target_row
 from lmsconf.kinds.shared.listings import LISTINGS

@@ -13,11 +13,11 @@ from typing import Final
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
-from lmsconf.doctor.candidates import candidates
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.person_backup import DATE, SHAPE, VALUE, PersonBackup
-from lmsconf.doctor.scratch_objects import ScratchObjects
-from lmsconf.doctor.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.values import Json
