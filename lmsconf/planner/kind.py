@@ -82,6 +82,9 @@ class Kind(ABC, Generic[Spec, Row]):
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     is_read_first: its listing has the most pages, so that reading a workspace starts with it.
     is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
+    operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
+    limit: the most resources that a workspace can hold; None if there is no limit.
+    catalogs: listings of what its manifests name and no kind manages, by the kind in addresses.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -106,6 +109,9 @@ class Kind(ABC, Generic[Spec, Row]):
     example: str = ""
     is_read_first: bool = False
     is_declared_once: bool = False
+    operations: Sequence[str] = ()
+    limit: int | None = None
+    catalogs: Mapping[str, ListOperation] = {}
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:

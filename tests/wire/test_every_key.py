@@ -19,8 +19,9 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import description
-from lmsconf.doctor.diagnose.assumptions import OPERATIONS, assumptions
+from lmsconf.doctor.diagnose.assumptions import assumptions
 from lmsconf.errors import ExitCode, Rejected
+from lmsconf.kinds import all_kinds
 from lmsconf.model.values import Json, Plan
 from lmsconf.workspace.connection import Connection
 
@@ -254,13 +255,13 @@ def _names(value: object) -> list[str]:
 
 def planned() -> list[str]:
     """The keys that plans lean on."""
-    leaning = {one.key for one in assumptions(ApiSpec.default(), OPERATIONS, {})} - UNPLANNED.keys()
+    leaning = {one.key for one in assumptions(ApiSpec.default(), all_kinds(), {})} - UNPLANNED.keys()
     return sorted(leaning)
 
 
 def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
     """Whatever is not tried below belongs to operations that planning and applying never use."""
-    used = {operation for some in OPERATIONS.values() for operation in some}
+    used = {operation for kind in all_kinds().values() for operation in kind.operations}
     for key in set(keys()) - set(planned()) - UNPLANNED.keys():
         leaning = {one.id for one in ApiSpec.default().operations.values() if key in one.dialect_keys}
         assert not leaning & used, key

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.api.spec import ApiSpec
@@ -15,12 +16,11 @@ from lmsconf.doctor.diagnose.pages import page_finding, page_limits
 from lmsconf.doctor.diagnose.token import token_finding
 from lmsconf.doctor.findings import CheckResult, Health, Report
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
-from lmsconf.kinds.custom_field.values import MOST_FIELDS
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
-from lmsconf.model.api import Api, Rows
-from lmsconf.model.names import email, normal
+from lmsconf.kinds import all_kinds
+from lmsconf.model.api import Api, ListOperation, Rows
+from lmsconf.model.names import normal
 from lmsconf.model.values import Json
+from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.reader import read_manifests
 
@@ -109,11 +109,14 @@ def _connection(reader: Api) -> tuple[int | None, CheckResult]:
 
 
 def _names(reader: Api) -> Iterable[CheckResult]:
-    """Report how many custom fields exist, and names that are live more than once."""
-    jobs = {kind: _reading(reader, kind) for kind in LISTINGS}
+    """Report how many resources of a limited kind exist, and names that are live more than once."""
+    operations = _listings()
+    jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
     listings = cast("dict[str, Rows]", reader.together(jobs))
-    yield _fields(len(listings[CUSTOM_FIELD].rows))
-    twice = [line for kind, rows in listings.items() for line in _twice(kind, rows)]
+    for kind in all_kinds().values():
+        if kind.limit is not None and kind.name in listings:
+            yield _used(kind, kind.limit, len(listings[kind.name].rows))
+    twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
     incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
     if incomplete:
         hint = "Nothing is created or deleted from such a list."
@@ -126,27 +129,31 @@ def _names(reader: Api) -> Iterable[CheckResult]:
         yield CheckResult("names", Health.OK, "no name is live twice within a kind")
 
 
-def _reading(reader: Api, kind: str) -> Callable[[], Rows]:
-    return lambda: reader.rows(LISTINGS[kind])
+def _listings() -> dict[str, ListOperation]:
+    """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
+    kinds = all_kinds().values()
+    own = {kind.name: kind.list_operation for kind in kinds if kind.list_operation is not None}
+    return own | {name: operation for kind in kinds for name, operation in kind.catalogs.items()}
 
 
-def _twice(kind: str, rows: Rows) -> Iterable[str]:
+def _twice(kind: str, listing: ListOperation, rows: Rows) -> Iterable[str]:
     """Each name that several rows share, with their ids."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
-    id = LISTINGS[kind].id
+    known = all_kinds().get(kind)
     for row in rows.rows:
-        name = email(str(row.get("email") or "")) if kind == USER else normal(str(row.get("name") or ""))
-        ids[name].append(str(row[id]))
+        name = normal(str(row.get("name") or "")) if known is None else known.listed_name(row)
+        ids[name].append(str(row[listing.id]))
     for name, same in sorted(ids.items()):
         if len(same) > 1:
             yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
 
 
-def _fields(used: int) -> CheckResult:
-    message = f"{used} of {MOST_FIELDS} custom fields are used"
-    if used < MOST_FIELDS:
-        return CheckResult("fields", Health.OK, message)
-    return CheckResult("fields", Health.WARNING, message, "Another one can be made only after one is deleted.")
+def _used(kind: AnyKind, limit: int, used: int) -> CheckResult:
+    """Report how many resources of a kind exist of those that a workspace can hold."""
+    check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
+    if used < limit:
+        return CheckResult(check, Health.OK, message)
+    return CheckResult(check, Health.WARNING, message, "Another one can be made only after one is deleted.")
 
 
 def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import BadAnswer, Rejected
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import CONTENT, GROUP, SMART_GROUP, USER
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.values import Json
 
@@ -17,9 +16,7 @@ MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""
 _SMALLER: Final = (50, 25, 20, 10, 5)
 _KEY: Final = "paging.limit"
-
-
-_PAGED: Final = tuple(LISTINGS[kind] for kind in (USER, GROUP, SMART_GROUP, CONTENT))
+_PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class PageLimit:
 
 def page_limits(api: Api, asked: int) -> list[PageLimit]:
     """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
-    return [_limit(api, one, min(asked, MOST) if one is LISTINGS[CONTENT] else asked) for one in _PAGED]
+    return [_limit(api, one, min(asked, MOST) if one is CATALOG else asked) for one in _PAGED]
 
 
 def largest(limits: Sequence[PageLimit]) -> int | None:

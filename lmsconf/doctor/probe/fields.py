@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.model.values import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
@@ -22,14 +22,14 @@ _FORBIDDEN: Final = 403
 
 def learn_fields(lab: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
-    used = len(scratch.rows(CUSTOM_FIELD))
+    used = len(scratch.rows(CUSTOM_FIELDS))
     if used >= MOST_FIELDS:
         for key in KEYS:
             lab.unknown(key, f"no field is free: {used} of {MOST_FIELDS} are used")
         return
     choices = [{"name": "A"}, {"name": "B"}]
     said = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(lab, scratch, field_row(scratch.make(CUSTOM_FIELD, said))).learn()
+    _FieldLessons(lab, scratch, field_row(scratch.make(CUSTOM_FIELDS, said))).learn()
 
 
 class _FieldLessons:
@@ -59,7 +59,7 @@ class _FieldLessons:
             return
         first, second = choices
         try:
-            group = str(self._scratch.make(SMART_GROUP, {"conditions": [self._condition(first)]})["smartGroupId"])
+            group = str(self._scratch.make(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
         except NotMade as refused:
             self._lab.unknown(IN_USE, refused.message)
             return
@@ -102,4 +102,4 @@ class _FieldLessons:
         return self._lab.send("custom-fields.replace", path={"customFieldId": self._field.id}, said=body)
 
     def _live(self) -> FieldRow:
-        return field_row(self._scratch.row(CUSTOM_FIELD, self._field.id))
+        return field_row(self._scratch.row(CUSTOM_FIELDS, self._field.id))

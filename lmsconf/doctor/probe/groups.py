@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
 
+from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
-from lmsconf.kinds.shared.names import GROUP
 from lmsconf.model.values import Json
 
 RENAME: Final = "manual-groups.rename.name"
@@ -33,7 +33,7 @@ def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
     def works(value: Value) -> bool:
         name = scratch.name(f"renamed-{next(number)}")
         lab.send("manual-groups.rename", path={"groupId": group}, said={"name": name}, trying={RENAME: value})
-        return scratch.row(GROUP, group).get("name") == name
+        return scratch.row(MANUAL_GROUPS, group).get("name") == name
 
     lab.learn(RENAME, works)
 

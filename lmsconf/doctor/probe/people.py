@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidates import candidates
@@ -19,7 +20,6 @@ from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.model.values import Json
 
 MODE: Final = "users.update-metadata.mode"
@@ -82,7 +82,7 @@ class PersonLessons:
 
     def learn_answers(self) -> None:
         """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
-        free = MOST_FIELDS - len(self._scratch.rows(CUSTOM_FIELD))
+        free = MOST_FIELDS - len(self._scratch.rows(CUSTOM_FIELDS))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
             self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers are shown in an unknown shape")
@@ -98,7 +98,7 @@ class PersonLessons:
             self._learn_omitted(field, free)
             for type in ("MULTI_SELECT", "TEXT"):
                 # Free the previous field's place, which is needed where only one is left.
-                self._scratch.discard(CUSTOM_FIELD)
+                self._scratch.discard(CUSTOM_FIELDS)
                 self._lab.learn(CLEARING[type], self._clears(self._field(type)))
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:
@@ -149,7 +149,7 @@ class PersonLessons:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         said = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return field_row(self._scratch.make(CUSTOM_FIELD, said, f"answered-{type.lower()}"))
+        return field_row(self._scratch.make(CUSTOM_FIELDS, said, f"answered-{type.lower()}"))
 
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
         """Answer one scratch field, or clear the answer."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidates import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.values import FieldRow, field_row
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.kinds.user.values import RIGHTS, AnswerRow, readable_answers
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json
@@ -39,7 +38,7 @@ class PersonBackup:
     def of(cls, lab: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
-        listed = lab.reader.rows(LISTINGS[CUSTOM_FIELD]).rows
+        listed = lab.reader.rows(CUSTOM_FIELDS).rows
         fields = tuple(field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(

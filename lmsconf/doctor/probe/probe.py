@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.diagnose.pages import MOST, largest, page_limits
 from lmsconf.doctor.findings import Probed
 from lmsconf.doctor.probe.accounts import KEYS as ACCOUNT_KEYS
@@ -25,8 +26,6 @@ from lmsconf.doctor.probe.targets import KEYS as TARGET_KEYS
 from lmsconf.doctor.probe.targets import TargetLessons
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.api import Api
 from lmsconf.model.names import did_you_mean, email, normal
 
@@ -125,7 +124,7 @@ class Probe:
         self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
         if self._of_people:
             # The fields of the previous lesson would use up the places of those that are to be answered.
-            self._scratch.discard(SMART_GROUP, CUSTOM_FIELD)
+            self._scratch.discard(SMART_GROUPS, CUSTOM_FIELDS)
             self._learn_people()
         person = self._person
         if person is None:
@@ -195,7 +194,7 @@ class Probe:
     def _group(self) -> str | None:
         """Create the scratch group, which most lessons need; None if it cannot be created."""
         try:
-            return str(self._scratch.make(GROUP, {})["groupId"])
+            return str(self._scratch.make(MANUAL_GROUPS, {})["groupId"])
         except NotMade as refused:
             self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
             return None
@@ -250,7 +249,7 @@ def _person(api: Api, user: str) -> str:
     """The id of the one person with that e-mail."""
     for query in ({"filter": user}, {}):
         # The filter's matching rule is not documented, so the whole list decides.
-        rows = api.rows(LISTINGS[USER], query=query).rows
+        rows = api.rows(USERS, query=query).rows
         found = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
         if found:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in found])
@@ -260,7 +259,7 @@ def _person(api: Api, user: str) -> str:
 
 def _content(api: Api, name: str) -> str:
     """The id of the one content with that name or id."""
-    rows = api.rows(LISTINGS[CONTENT]).rows
+    rows = api.rows(CATALOG).rows
     found = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
     if not found:
         found = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
+from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.errors import LmsconfError
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.values import TargetRow, target_row
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Json
@@ -24,25 +24,19 @@ _PAUSE: Final = 1.0
 
 
 class _Place(NamedTuple):
-    """The operations of a kind, and the key that shows whether a probe created a row."""
+    """The operations on what a listing contains, and the key that shows whether a probe created a row."""
 
-    listing: ListOperation
     creation: str
     deletion: str
     label: str = "name"
 
-    @property
-    def id(self) -> str:
-        """The key of the id."""
-        return self.listing.id
-
 
 # In deletion order: a field is free when no answer and no smart group references it.
-_PLACES: Final[Mapping[str, _Place]] = {
-    USER: _Place(LISTINGS[USER], "users.create", "users.delete", "email"),
-    SMART_GROUP: _Place(LISTINGS[SMART_GROUP], "smart-groups.create", "smart-groups.delete"),
-    GROUP: _Place(LISTINGS[GROUP], "manual-groups.create", "manual-groups.delete"),
-    CUSTOM_FIELD: _Place(LISTINGS[CUSTOM_FIELD], "custom-fields.create", "custom-fields.delete"),
+_PLACES: Final[Mapping[ListOperation, _Place]] = {
+    USERS: _Place("users.create", "users.delete", "email"),
+    SMART_GROUPS: _Place("smart-groups.create", "smart-groups.delete"),
+    MANUAL_GROUPS: _Place("manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELDS: _Place("custom-fields.create", "custom-fields.delete"),
 }
 
 
@@ -55,12 +49,12 @@ class NotMade(LmsconfError):
 class Thing(NamedTuple):
     """One scratch object."""
 
-    kind: str
+    listing: ListOperation
     id: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.name} ({self.id})"
+        return f"{_kind(self.listing)}/{self.name} ({self.id})"
 
 
 class ScratchObjects:
@@ -71,10 +65,10 @@ class ScratchObjects:
 
     def __init__(self, lab: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
         self._lab = lab
-        self._kinds = [kind for kind in _PLACES if accounts or kind != USER]
+        self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
         self._mark = mark
         self._settle = settle
-        self._made: defaultdict[str, set[str]] = defaultdict(set)
+        self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
 
     def name(self, what: str) -> str:
         """A name unique to this run."""
@@ -84,15 +78,16 @@ class ScratchObjects:
         """An e-mail unique to this run."""
         return f"{self.name(what)}{_DOMAIN}"
 
-    def make(self, kind: str, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
+    def make(self, listing: ListOperation, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
         """Create an object; return its row in the listing. Raises NotMade. what: distinguishes objects of one kind."""
-        place, name = _PLACES[kind], self.name(what or kind.replace("_", "-"))
-        sent = self._lab.send(place.creation, said={"name": name, **said})
+        kind = _kind(listing)
+        name = self.name(what or kind.replace("_", "-"))
+        sent = self._lab.send(_PLACES[listing].creation, said={"name": name, **said})
         until = time.monotonic() + self._settle
         while True:
-            for row in self.rows(kind):
+            for row in self.rows(listing):
                 if row.get("name") == name:
-                    self._made[kind].add(str(row[place.id]))
+                    self._made[listing].add(str(row[listing.id]))
                     return row
             # Unless the request was certainly rejected, the object may still become visible.
             if sent.refused or time.monotonic() > until:
@@ -100,10 +95,9 @@ class ScratchObjects:
                 raise NotMade(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
             time.sleep(_PAUSE)
 
-    def rows(self, kind: str) -> tuple[dict[str, Json], ...]:
-        """The live rows of a kind; of people, who may be many, only those of probes."""
-        place = _PLACES[kind]
-        return self._accounts() if kind == USER else self._lab.reader.rows(place.listing).rows
+    def rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
+        """The rows of a listing; of people, who may be many, only those of probes."""
+        return self._accounts() if listing == USERS else self._lab.reader.rows(listing).rows
 
     def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
         """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
@@ -111,20 +105,20 @@ class ScratchObjects:
             return None
         answer = sent.answer if isinstance(sent.answer, dict) else {}
         if answer.get("newUser") is True and answer.get("userId") is not None:
-            self._made[USER].add(str(answer["userId"]))
-        return next((row for row in self.rows(USER) if row.get("email") == email), None)
+            self._made[USERS].add(str(answer["userId"]))
+        return next((row for row in self.rows(USERS) if row.get("email") == email), None)
 
-    def discard(self, *kinds: str) -> None:
-        """Delete what this run created of some kinds, to free places. Failures are reported by the sweep."""
+    def discard(self, *listings: ListOperation) -> None:
+        """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
         for thing in self.things():
-            if thing.kind in kinds and thing.id in self._made[thing.kind]:
+            if thing.listing in listings and thing.id in self._made[thing.listing]:
                 self._delete(thing)
 
-    def row(self, kind: str, id: str) -> dict[str, Json]:
+    def row(self, listing: ListOperation, id: str) -> dict[str, Json]:
         """One live row. Raises NotMade if it does not exist."""
-        found = next((row for row in self.rows(kind) if str(row[_PLACES[kind].id]) == id), None)
+        found = next((row for row in self.rows(listing) if str(row[listing.id]) == id), None)
         if found is None:
-            raise NotMade(f"the scratch {kind.replace('_', ' ')} {id} is gone")
+            raise NotMade(f"the scratch {_kind(listing).replace('_', ' ')} {id} is gone")
         return found
 
     def targets(self, content: str, group: str) -> list[TargetRow]:
@@ -146,11 +140,10 @@ class ScratchObjects:
     def things(self) -> list[Thing]:
         """The live objects of this and earlier runs, in deletion order."""
         return [
-            Thing(kind, str(row[place.id]), str(row.get(place.label) or ""))
-            for kind, place in _PLACES.items()
-            if kind in self._kinds
-            for row in self.rows(kind)
-            if _is_ours(kind, row) or str(row[place.id]) in self._made[kind]
+            Thing(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
+            for listing in self._listings
+            for row in self.rows(listing)
+            if _is_ours(listing, row) or str(row[listing.id]) in self._made[listing]
         ]
 
     def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
@@ -159,7 +152,7 @@ class ScratchObjects:
         contents: whose assignments to delete; None: those of the whole catalog.
         """
         found = self.things()
-        groups = {thing.id for thing in found if thing.kind == GROUP}
+        groups = {thing.id for thing in found if thing.listing == MANUAL_GROUPS}
         if groups:
             for content in self._catalog() if contents is None else contents:
                 self._unassign(content, groups)
@@ -169,16 +162,16 @@ class ScratchObjects:
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:
         """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
-        place, found = _PLACES[USER], tuple[dict[str, Json], ...]()
+        found = tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
-            rows = self._lab.reader.rows(place.listing, query=query).rows
-            found = tuple(row for row in rows if _is_ours(USER, row) or str(row[place.id]) in self._made[USER])
-            if found and self._made[USER] <= {str(row[place.id]) for row in found}:
+            rows = self._lab.reader.rows(USERS, query=query).rows
+            found = tuple(row for row in rows if _is_ours(USERS, row) or str(row[USERS.id]) in self._made[USERS])
+            if found and self._made[USERS] <= {str(row[USERS.id]) for row in found}:
                 break
         return found
 
     def _catalog(self) -> list[str]:
-        rows = self._lab.reader.rows(LISTINGS[CONTENT]).rows
+        rows = self._lab.reader.rows(CATALOG).rows
         return [str(row["courseId"]) for row in rows]
 
     def _unassign(self, content: str, groups: Collection[str]) -> None:
@@ -186,11 +179,15 @@ class ScratchObjects:
             self.clear(content, group)
 
     def _delete(self, thing: Thing) -> Sent:
-        place = _PLACES[thing.kind]
-        return self._lab.send(place.deletion, path={place.id: thing.id})
+        return self._lab.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
 
 
-def _is_ours(kind: str, row: Mapping[str, Json]) -> bool:
+def _kind(listing: ListOperation) -> str:
+    """The name of the kind that the listing is of."""
+    return next(kind.name for kind in all_kinds().values() if kind.list_operation == listing)
+
+
+def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:
     """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
-    name = str(row.get(_PLACES[kind].label) or "")
-    return name.startswith(PREFIX) and (kind != USER or name.endswith(_DOMAIN))
+    name = str(row.get(_PLACES[listing].label) or "")
+    return name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))

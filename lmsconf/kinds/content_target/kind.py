@@ -12,6 +12,7 @@ from datetime import datetime, tzinfo
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.edits import last_edits
 from lmsconf.kinds.content_target.export import (
@@ -48,6 +49,7 @@ from lmsconf.kinds.shared.common import (
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
+from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import Edit
 from lmsconf.model.names import email, in_line, normal
@@ -144,6 +146,17 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     title_keys = frozenset({"content", "assign_to"})
     example = "content_target/GDPR basics -> everyone"
     update_hint = ON_EXISTING
+    catalogs: Mapping[str, ListOperation] = {CONTENT: CATALOG}
+    operations = (
+        "users.list",
+        "users.extended-info",
+        "manual-groups.list",
+        "smart-groups.list",
+        "content.list",
+        "content-targets.list",
+        "content-targets.create",
+        "content-targets.delete",
+    )
     schema = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
         ["content", "assign_to"],

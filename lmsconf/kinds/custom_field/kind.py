@@ -92,6 +92,15 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     row_type = FieldRow
     list_operation = CUSTOM_FIELDS
     refused_in_use = REFUSED_IN_USE
+    limit = MOST_FIELDS
+    operations = (
+        "custom-fields.list",
+        "custom-fields.create",
+        "custom-fields.replace",
+        "custom-fields.delete",
+        "smart-groups.list",
+        "smart-groups.get",
+    )
     schema = entry_schema(
         {
             **NAMED,

@@ -57,6 +57,23 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     row_type = GroupRow
     example = "group/Sales"
     list_operation = MANUAL_GROUPS
+    operations = (
+        "users.list",
+        "users.extended-info",
+        "manual-groups.list",
+        "manual-groups.create",
+        "manual-groups.delete",
+        "manual-groups.rename",
+        "manual-groups.members",
+        "manual-groups.add-members",
+        "manual-groups.remove-member",
+        "manual-groups.managers",
+        "manual-groups.add-managers",
+        "manual-groups.remove-manager",
+        "content.list",
+        "content-targets.list",
+        "content-targets.delete",
+    )
     schema = entry_schema(
         {
             **NAMED,

@@ -97,6 +97,23 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     rank = 3
     row_type = SmartRow
     list_operation = SMART_GROUPS
+    operations = (
+        "users.list",
+        "users.extended-info",
+        "custom-fields.list",
+        "smart-groups.list",
+        "smart-groups.get",
+        "smart-groups.create",
+        "smart-groups.delete",
+        "smart-groups.rename",
+        "smart-groups.replace-conditions",
+        "smart-groups.managers",
+        "smart-groups.add-managers",
+        "smart-groups.remove-manager",
+        "content.list",
+        "content-targets.list",
+        "content-targets.delete",
+    )
     schema = entry_schema(
         {
             **NAMED,

@@ -74,6 +74,24 @@ class UserKind(Kind[Person, PersonRow]):
     list_operation = USERS
     is_read_first = True
     is_declared_once = True
+    operations = (
+        "users.list",
+        "users.extended-info",
+        "users.get",
+        "users.create",
+        "users.archive",
+        "users.unarchive",
+        "custom-fields.list",
+        "users.set-custom-archived-date",
+        "users.update-custom-field-choice",
+        "users.update-email",
+        "users.update-fullname",
+        "users.update-language",
+        "users.update-metadata",
+        "user-access.set",
+        "user-access.make-admin",
+        "user-access.make-manager",
+    )
     schema = entry_schema(
         {
             "email": _EMAIL,
