@@ -183,7 +183,7 @@ class Kind(ABC, Generic[Spec, Row]):
 
     def listed_name(self, row: Mapping[str, Json]) -> str:
         """Return the name in the address of a row of `list_operation`; empty if the row has none."""
-        return normal(str(row.get("name") or ""))
+        return self.normalize_name(str(row.get(self.name_key) or ""))
 
     def created_ids(self, call: Call) -> frozenset[Ref]:
         """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""

@@ -10,10 +10,9 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api.reader import Reader
+from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
-from lmsconf.kinds.shared.listings import LISTINGS
-from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.model.api import ListOperation, Rows
 
 from .network import Network, client, pages, said
@@ -164,7 +163,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
 def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
     """What is missing, that nothing is done on the word of it, and whether a dialect key could name it."""
     with WorkerPool(lambda: client(said(200, answer))) as crew:
-        found = Reader(crew).rows(LISTINGS[GROUP])
+        found = Reader(crew).rows(MANUAL_GROUPS)
     assert said_of_it in str(found.incomplete)
     assert "Nothing is created or deleted on such an answer. No dialect key names it" in str(found.incomplete)
 
@@ -241,5 +240,5 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     """A row is made small before it is put aside."""
     with WorkerPool(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as crew:
-        found = Reader(crew).rows(LISTINGS[USER], keep=lambda row: {"userId": row["userId"]})
+        found = Reader(crew).rows(USERS, keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)

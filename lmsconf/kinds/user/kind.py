@@ -245,10 +245,6 @@ class UserKind(Kind[Person, PersonRow]):
         """Return no calls: people are never deleted."""
         return []
 
-    def listed_name(self, row: Mapping[str, Json]) -> str:
-        """Return the e-mail."""
-        return email(str(row.get("email") or ""))
-
     def grant_check(self, call: Call) -> GrantCheck | None:
         """Administrator rights are verified by reading the person."""
         return admin_grant(call)
