@@ -1,32 +1,18 @@
-"""Snapshot files: `lmsconf.snapshot/1`, rows by kind, with their ids."""
+"""Snapshot files: `lmsconf.snapshot/1`, rows by listing, with their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from lmsconf.documents import document
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.values import TargetRow
-from lmsconf.kinds.custom_field.values import FieldRow
-from lmsconf.kinds.manual_group.values import GroupRow
-from lmsconf.kinds.shared.names import (
-    ADMIN,
-    CONTENT,
-    CONTENT_TARGET,
-    CUSTOM_FIELD,
-    GROUP,
-    HOLDERS,
-    SMART_GROUP,
-    UNNAMED,
-    USER,
-)
-from lmsconf.kinds.smart_group.values import SmartRow
-from lmsconf.kinds.user.values import AdminRow, HolderRow, PersonRow, UnnamedRow
+from lmsconf.kinds import all_kinds
 from lmsconf.model.rows import row_json, row_value
-from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
+from lmsconf.model.snapshot import ListedRow, Listing, Redaction, Snapshot
 from lmsconf.model.values import Json
+from lmsconf.planner.kind import in_file_order
+from lmsconf.planner.redaction import UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = (
@@ -50,9 +36,9 @@ def dumps(snapshot: Snapshot) -> str:
     if snapshot.redaction is not None:
         named: list[Json] = [*sorted(snapshot.redaction.named)]
         body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
-    for kind in _ROWS:
-        if kind in snapshot.listings:
-            body[kind] = [row_json(row, in_order=True) for row in snapshot.listings[kind].rows]
+    for listing in _row_types():
+        if listing in snapshot.listings:
+            body[listing] = [row_json(row, in_order=True) for row in snapshot.listings[listing].rows]
     return document.render(body)
 
 
@@ -79,9 +65,9 @@ def _snapshot(at: document.DocumentReader) -> Snapshot:
         people=at.maybe("people", at.number),
         redaction=_redaction(at.reader("pseudonyms")) if at.has("pseudonyms") else None,
         listings={
-            kind: Listing(rows=tuple(_rows(at, kind)), incomplete=incomplete.get(kind))
-            for kind in _ROWS
-            if at.has(kind)
+            listing: Listing(rows=tuple(_rows(at, row_type)), incomplete=incomplete.get(listing))
+            for listing, row_type in _row_types().items()
+            if at.has(listing)
         },
     )
 
@@ -90,22 +76,18 @@ def _redaction(at: document.DocumentReader) -> Redaction:
     return Redaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
 
 
-def _rows(at: document.DocumentReader, kind: str) -> Iterator[HasName]:
-    for number, row in enumerate(at.items(kind)):
+def _rows(at: document.DocumentReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
+    for number, row in enumerate(at.items(row_type.listing)):
         try:
-            yield row_value(_ROWS[kind], row)
+            yield row_value(row_type, row)
         except ValueError as wrong:
-            raise ValueError(f"{kind}[{number}]: {wrong}") from wrong
+            raise ValueError(f"{row_type.listing}[{number}]: {wrong}") from wrong
 
 
-_ROWS: Final[Mapping[str, type[HasName]]] = {
-    USER: PersonRow,
-    ADMIN: AdminRow,
-    HOLDERS: HolderRow,
-    UNNAMED: UnnamedRow,
-    CUSTOM_FIELD: FieldRow,
-    GROUP: GroupRow,
-    SMART_GROUP: SmartRow,
-    CONTENT: ContentRow,
-    CONTENT_TARGET: TargetRow,
-}
+def _row_types() -> dict[str, type[ListedRow]]:
+    """Return the row type of each listing, in the order of the file."""
+    kinds = in_file_order(all_kinds().values())
+    row_types = [row_type for kind in kinds if kind.is_person for row_type in kind.row_types]
+    row_types.append(UnnamedRow)
+    row_types.extend(row_type for kind in kinds if not kind.is_person for row_type in kind.row_types)
+    return {row_type.listing: row_type for row_type in row_types}

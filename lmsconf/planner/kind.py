@@ -16,7 +16,7 @@ from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import Edit
 from lmsconf.model.forms import Form, plain
 from lmsconf.model.names import in_line, look, normal
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import HasName, ListedRow, Listing, Row, Snapshot
 from lmsconf.model.values import (
     FULL_UNDO,
     Action,
@@ -37,13 +37,13 @@ from lmsconf.planner.context import (
     Match,
     MatchResult,
     PlanContext,
-    Row,
     Similarity,
     Spec,
 )
 from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, PartReferences, SkippedRow, Trail
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
@@ -320,5 +320,41 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
         return {}
 
+    @property
+    def row_types(self) -> tuple[type[ListedRow], ...]:
+        """The row types that snapshot files hold for this kind, one per listing, in their order there."""
+        return (self.row_type,)
+
+    def live_people(self, planning: PlanContext, declared: Sequence[DesiredResource[Spec]]) -> Iterable[LivePerson]:
+        """Return the people among its live resources, for redaction."""
+        return ()
+
+    def people_named(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterator[str]:
+        """Yield the e-mails that an entry names, beyond the names of people among its dependencies."""
+        return iter(())
+
+    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Return the rows of one of its listings for a redacted snapshot.
+
+        A kind with ids of people in its rows overrides this, and so `restore`.
+        """
+        return map(redaction.row, redaction.planning.snapshot.rows(row_type))
+
+    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Return the rows of one of its listings from a redacted snapshot, with a placeholder per counted person."""
+        return restoring.snapshot.rows(row_type)
+
+    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+        """Return an entry without people that a redacted snapshot does not know, each reported; None if it is of one.
+
+        new: their e-mails.
+        """
+        return entry
+
 
 AnyKind: TypeAlias = "Kind[Any, Any]"
+
+
+def in_file_order(kinds: Iterable[AnyKind]) -> list[AnyKind]:
+    """Return kinds in the order of snapshot files: those of people first, which the lists of the others refer to."""
+    return sorted(kinds, key=lambda kind: not kind.is_person)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Rows
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Row, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
-from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Row, Spec, Terms
+from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Spec, Terms
 from lmsconf.planner.kind import AnyKind, Kind
 from lmsconf.planner.renames import comparable
 from lmsconf.planner.selection import Selection, sought

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.pseudonyms import comparable, recognised
-from lmsconf.kinds.shared.redaction import without_people
 from lmsconf.kinds.shared.terms import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.model.address import Address
@@ -26,6 +24,7 @@ from lmsconf.planner.drift import Applied, Evidence, make_drift
 from lmsconf.planner.drift import outlived as ignores_outlived
 from lmsconf.planner.plan import Manifests, left_alone, make_plan, outlived
 from lmsconf.planner.reading import Declarations, Wanted, read_workspace
+from lmsconf.planner.snapshot_redaction import comparable, redacted, restored
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.base_comparison import Base, Version, compared, joined, judged_beside, let_go
@@ -97,7 +96,7 @@ class WorkspaceReader:
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
         planning = PlanContext(snapshot, self.settings.policy, self.terms, lambda _: True)
-        return without_people(planning, manifests or Manifests(), all_kinds())
+        return redacted(planning, manifests or Manifests(), all_kinds())
 
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
         with self.connection.crew(self.parallelism, progress) as crew:
@@ -187,7 +186,7 @@ class WorkspaceReader:
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
         refuse_errors(manifests)
-        seen = recognised(snapshot, manifests, all_kinds())
+        seen = restored(snapshot, manifests, all_kinds())
         mine = comparable(snapshot, manifests, all_kinds())
         return make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
 
@@ -208,7 +207,7 @@ class WorkspaceReader:
         if snapshot is None:
             seen = self.read(_both(manifests, policy, base.version), progress)
         else:
-            seen = recognised(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
+            seen = restored(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
         mine = comparable(seen, manifests, all_kinds())

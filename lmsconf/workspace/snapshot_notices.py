@@ -8,21 +8,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds import all_kinds
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
+from lmsconf.planner.kind import in_file_order
 
 _OLD: Final = timedelta(days=2)
 """Age from which it is a warning: most workspaces change every night."""
-_COUNTED: Final = {
-    USER: ("person", "people"),
-    CUSTOM_FIELD: ("custom field", "custom fields"),
-    GROUP: ("group", "groups"),
-    SMART_GROUP: ("smart group", "smart groups"),
-    CONTENT: ("content", "contents"),
-    CONTENT_TARGET: ("assignment", "assignments"),
-}
-"""Singular and plural of each kind."""
 
 
 def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
@@ -32,8 +24,9 @@ def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> P
 
 def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
-    numbers = {kind: len(snapshot.of(kind).rows) for kind in _COUNTED if kind in snapshot.listings}
-    held = [f"{number:,} {_COUNTED[kind][number != 1]}" for kind, number in numbers.items()]
+    nouns = _nouns()
+    numbers = {listing: len(snapshot.of(listing).rows) for listing in nouns if listing in snapshot.listings}
+    held = [f"{number:,} {nouns[listing][number != 1]}" for listing, number in numbers.items()]
     again = "Take it again with `lmsconf snapshot FILE`: what changed since does not show here."
     yield Problem(
         code="snapshot/age",
@@ -41,9 +34,9 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
         hint=again if age > _OLD else None,
         severity=Severity.WARNING if age > _OLD else Severity.NOTE,
     )
-    for kind, (_, noun) in _COUNTED.items():
-        if (why := snapshot.of(kind).incomplete) is not None:
-            message = f"the snapshot does not hold all {noun}: {why}"
+    for listing, (_, plural) in nouns.items():
+        if (why := snapshot.of(listing).incomplete) is not None:
+            message = f"the snapshot does not hold all {plural}: {why}"
             yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
     if snapshot.redaction is not None:
         message = (
@@ -55,6 +48,15 @@ def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem
         message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
         hint = f"Pass --workspace {snapshot.workspace}, if that is what you mean."
         yield Problem(code="snapshot/other-workspace", message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _nouns() -> dict[str, tuple[str, str]]:
+    """Return the singular and plural of the rows of each listing that is counted for users."""
+    nouns: dict[str, tuple[str, str]] = {}
+    for kind in in_file_order(all_kinds().values()):
+        nouns |= {listing: kind.listing_nouns[listing] for listing in kind.catalogs}
+        nouns[kind.row_type.listing] = kind.noun, kind.plural
+    return nouns
 
 
 def _ago(age: timedelta) -> str:

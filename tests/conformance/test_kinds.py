@@ -143,3 +143,10 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
+
+
+def test_every_listing_is_of_one_kind() -> None:
+    """Snapshot files hold each row type under its own key, and a kind has rows of its own type among them."""
+    listings = [row_type.listing for kind in KINDS for row_type in kind.row_types]
+    assert len(set(listings)) == len(listings)
+    assert all(kind.row_type in kind.row_types and kind.row_type.listing == kind.name for kind in KINDS)

@@ -36,14 +36,10 @@ TO_DO = {
     "doctor/probe.py": "apply/doctor",
     "doctor/scratch_objects.py": "apply/doctor",
     "doctor/targets.py": "apply/doctor",
-    "documents/snapshot_file.py": "reading",
     "kinds/shared/contradictions.py": "redaction",
     "kinds/shared/edits.py": "reading",
-    "kinds/shared/pseudonyms.py": "redaction",
     "kinds/shared/reading.py": "reading",
-    "kinds/shared/redaction.py": "redaction",
     "kinds/shared/said.py": "redaction",
-    "workspace/snapshot_notices.py": "reading",
 }
 """Module that still knows a kind → the change that is to end it."""
 

@@ -14,6 +14,8 @@ from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.content_target import redact
+from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.edits import last_edits
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
@@ -53,7 +55,7 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import Edit
 from lmsconf.model.names import email, in_line, normal
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, SkippedRow
@@ -61,6 +63,7 @@ from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.reading import ReadContext
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
@@ -157,6 +160,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         "content-targets.create",
         "content-targets.delete",
     )
+    row_types = (ContentRow, TargetRow)
     schema = entry_schema(
         {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
         ["content", "assign_to"],
@@ -356,6 +360,22 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, Edit]:
         """The last edits as listed with the targets."""
         return last_edits(snapshot, zone)
+
+    def people_named(self, entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Iterator[str]:
+        """Yield the e-mail of an audience that is a person."""
+        return redact.people_named(entry)
+
+    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Count the assignments to undeclared people."""
+        return redact.redacted(redaction) if row_type is TargetRow else super().redact(redaction, row_type)
+
+    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Add the assignments to people who are only counted."""
+        return redact.restored(restoring) if row_type is TargetRow else super().restore(restoring, row_type)
+
+    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+        """Leave out people that a redacted snapshot does not know."""
+        return redact.without_people(entry, new, report)
 
 
 def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

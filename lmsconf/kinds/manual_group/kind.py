@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
+from lmsconf.kinds.manual_group import redact
 from lmsconf.kinds.manual_group.read import read_groups
 from lmsconf.kinds.manual_group.values import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, group_row
 from lmsconf.kinds.shared.common import (
@@ -35,7 +36,7 @@ from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normal
-from lmsconf.model.snapshot import Listing
+from lmsconf.model.snapshot import HasName, ListedRow, Listing
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.entries import ANY, EntryBody
@@ -44,6 +45,7 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
@@ -247,6 +249,18 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def read(self, reading: ReadContext) -> Listing[GroupRow] | None:
         """Read the listing, and members and managers where they are compared."""
         return read_groups(self, reading)
+
+    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Count the undeclared people in lists."""
+        return redact.redacted(redaction)
+
+    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Add placeholders for the people who are only counted in lists."""
+        return redact.restored(restoring)
+
+    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+        """Leave out people that a redacted snapshot does not know."""
+        return redact.without_people(entry, new, report)
 
 
 CALLS: Final = (

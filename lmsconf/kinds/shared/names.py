@@ -20,8 +20,6 @@ ANSWERS: Final = "answers"
 """Not a kind: the answers of all people, kept only if a field or a choice is deleted."""
 UNNAMED_TARGETS: Final = "unnamed_targets"
 """Not a kind: assignments of undeclared content, read only as far as a guard needs their number."""
-UNNAMED: Final = "unnamed_people"
-"""Not a kind: the number of undeclared people in each list of a redacted snapshot."""
 EDITS: Final = "target_edits"
 """Not a kind: last editor and time of each assignment. Kept apart from the rows because it is not compared."""
 

@@ -10,6 +10,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.names import email
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.redaction import Entry, Report, not_compared
 
 EMAILS: dict[str, Json] = {
     "type": "array",
@@ -111,3 +112,12 @@ def parse_people(entry: ManifestEntry, key: str) -> People | None:
 
 def _emails(items: list[Json]) -> frozenset[str]:
     return frozenset(email(item) for item in items if isinstance(item, str))
+
+
+def without_new(entry: Entry, key: str, people: People | None, new: frozenset[str], report: Report) -> People | None:
+    """Return a declared list without people that a redacted snapshot does not know, each reported."""
+    if people is None:
+        return None
+    for person in sorted(people.named & new):
+        report(not_compared(entry.address, person, entry.places.find(person, key), key))
+    return People(people.include - new, people.exclude - new, people.whole)

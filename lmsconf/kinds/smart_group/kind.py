@@ -6,7 +6,7 @@ specification, Smart Groups).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import SMART_GROUPS
@@ -28,6 +28,7 @@ from lmsconf.kinds.shared.common import (
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.people import NOBODY, People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
+from lmsconf.kinds.smart_group import redact
 from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
 from lmsconf.kinds.smart_group.conditions import (
     Like,
@@ -58,7 +59,7 @@ from lmsconf.kinds.user.people_steps import awaited, list_grant, people_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normal
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.entries import EntryBody
@@ -67,6 +68,7 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 _CONDITION: dict[str, Json] = {
     **entry_schema(
@@ -356,6 +358,18 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""
         return unlisted_field(snapshot)
+
+    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Count the undeclared people in lists."""
+        return redact.redacted(redaction)
+
+    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Add placeholders for the people who are only counted in lists."""
+        return redact.restored(restoring)
+
+    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+        """Leave out people that a redacted snapshot does not know."""
+        return redact.without_people(entry, new, report)
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:

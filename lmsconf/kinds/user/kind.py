@@ -9,7 +9,7 @@ all access, lost by archiving now or at a date.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -30,6 +30,7 @@ from lmsconf.kinds.shared.common import (
     texts,
 )
 from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.user import redact
 from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
 from lmsconf.kinds.user.directory import directory, register_people
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
@@ -38,11 +39,11 @@ from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.read import read_people
 from lmsconf.kinds.user.rights import admin_grant, foretell_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.values import TEXTS, Person, PersonRow, Said, person_row
+from lmsconf.kinds.user.values import TEXTS, AdminRow, HolderRow, Person, PersonRow, Said, person_row
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import ExportedEntry, SkippedRow
@@ -51,6 +52,7 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
 from lmsconf.planner.reading import ReadContext
+from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _DATE: Final = "custom_archive_date"
@@ -71,6 +73,7 @@ class UserKind(Kind[Person, PersonRow]):
         ADMIN: ("person with administrator rights", "people with administrator rights"),
         HOLDERS: ("choice that somebody holds", "choices that somebody holds"),
     }
+    row_types = (PersonRow, AdminRow, HolderRow)
     list_operation = USERS
     is_read_first = True
     is_declared_once = True
@@ -290,6 +293,26 @@ class UserKind(Kind[Person, PersonRow]):
     def read(self, reading: ReadContext) -> Listing[PersonRow] | None:
         """Read the listing, or only the number of people, and further attributes where they are declared."""
         return read_people(self, reading)
+
+    def live_people(self, planning: PlanContext, declared: Sequence[DesiredResource[Person]]) -> Iterator[LivePerson]:
+        """Return all people of the snapshot."""
+        return redact.live_people(planning.snapshot, declared)
+
+    def people_named(self, entry: DesiredResource[Person] | DeleteEntry[Any]) -> Iterator[str]:
+        """Yield the earlier e-mails of a person."""
+        return iter(entry.previously if isinstance(entry, DesiredResource) else ())
+
+    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Keep what is declared of people, and count undeclared admins."""
+        return redact.redacted(redaction, row_type)
+
+    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+        """Restore the e-mails of named people, and add placeholders for those who are only counted."""
+        return redact.restored(restoring, row_type)
+
+    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+        """Leave out people that a redacted snapshot does not know."""
+        return redact.without_people(entry, new, report)
 
 
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

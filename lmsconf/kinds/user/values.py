@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, label, text
-from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, UNNAMED, USER
+from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
@@ -116,35 +116,6 @@ class AnswersRow:
     @property
     def name(self) -> str:
         """The id of the person."""
-        return self.id
-
-
-@dataclass(frozen=True, slots=True)
-class UnnamedRow:
-    """The number of undeclared people in one list of a redacted snapshot.
-
-    kind, of: kind and id of the list's owner, a group, smart group or content; `of` is empty for the list of admins.
-    list: members, managers or admins; for assignments of a content, the targetType. unknown: number of ids that are
-    not in the listing of people.
-    """
-
-    listing = UNNAMED
-
-    kind: str
-    of: RemoteId
-    list: str
-    active: int
-    archived: int
-    unknown: int
-
-    @property
-    def id(self) -> RemoteId:
-        """`kind/of/list`, unique per list."""
-        return RemoteId(f"{self.kind}/{self.of}/{self.list}")
-
-    @property
-    def name(self) -> str:
-        """The id: a list has no other name."""
         return self.id
 
 

@@ -1,0 +1,61 @@
+"""Assignments in redacted snapshots: those to undeclared people are only counted, for each content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from lmsconf.kinds.content_target.values import Assignment, TargetRow, audience_of, candidates
+from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
+from lmsconf.model.address import RemoteId
+from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared
+
+_UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
+
+
+def redacted(redaction: RedactionContext) -> Iterator[TargetRow]:
+    """Yield assignments to groups and to people who are shown, and count the others of each content."""
+    planning = redaction.planning
+    names: dict[str, dict[str, str]] = {}
+    for kind in (GROUP, SMART_GROUP, USER):
+        names[kind] = {row.id: row.name for row in planning.snapshot.of(kind).rows}
+        for id, name in names[kind].items():
+            planning.book.alias(kind, name, RemoteId(id))
+    for row in planning.snapshot.rows(TargetRow):
+        audience = audience_of(planning, row)
+        kinds = {one.kind for one in candidates(planning, row)} if audience is None else {audience.kind}
+        # The `name` of a target is that of its audience, which may be a person.
+        groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
+        if kinds and USER not in kinds:
+            yield replace(row, label=redaction.text(row.label) if row.label in groups else "")
+        elif audience is not None and redaction.is_shown(row.target):
+            yield replace(row, label="")
+        else:
+            if kinds and audience is None:
+                redaction.incomplete[CONTENT_TARGET] = _UNCLEAR
+            redaction.count(CONTENT_TARGET, row.content, row.type, row.target)
+
+
+def restored(restoring: RestoreContext) -> Iterator[TargetRow]:
+    """Yield the assignments, and one without settings and times for each that is only counted."""
+    yield from restoring.snapshot.rows(TargetRow)
+    for content, type in restoring.lists(CONTENT_TARGET):
+        for id in restoring.unnamed(CONTENT_TARGET, content, type):
+            yield TargetRow(RemoteId(content), id, type)
+
+
+def people_named(entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Iterator[str]:
+    """Yield the e-mail of an audience that is a person."""
+    if isinstance(entry.spec, Assignment) and entry.spec.audience.kind == USER:
+        yield entry.spec.audience.name
+
+
+def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+    """Return the entry; None, reported, if it assigns to a person that a redacted snapshot does not know."""
+    for person in people_named(entry):
+        if person in new:
+            report(not_compared(entry.address, person, entry.source))
+            return None
+    return entry

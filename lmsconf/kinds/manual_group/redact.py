@@ -1,0 +1,41 @@
+"""Manual groups in redacted snapshots: their lists hold the people who are shown, and only count the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec
+from lmsconf.kinds.shared.names import GROUP
+from lmsconf.kinds.shared.people import without_new
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
+
+
+def redacted(redaction: RedactionContext) -> Iterator[GroupRow]:
+    """Yield the groups without undeclared people, who are counted."""
+    for row in redaction.planning.snapshot.rows(GroupRow):
+        yield replace(
+            redaction.row(row),
+            members=redaction.people(GROUP, row.id, "members", row.members),
+            managers=redaction.people(GROUP, row.id, "managers", row.managers),
+        )
+
+
+def restored(restoring: RestoreContext) -> Iterator[GroupRow]:
+    """Yield the groups with a placeholder for each counted person."""
+    for row in restoring.snapshot.rows(GroupRow):
+        yield replace(
+            row,
+            members=restoring.people(GROUP, row.id, "members", row.members),
+            managers=restoring.people(GROUP, row.id, "managers", row.managers),
+        )
+
+
+def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
+    """Return an entry without people that a redacted snapshot does not know."""
+    spec = entry.spec
+    if not isinstance(spec, ManualGroupSpec):
+        return entry
+    members = without_new(entry, "members", spec.members, new, report)
+    managers = without_new(entry, "managers", spec.managers, new, report)
+    return replace(entry, spec=ManualGroupSpec(members=members, managers=managers))

@@ -1,0 +1,32 @@
+"""Smart groups in redacted snapshots: their managers are the people who are shown, and the others are only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lmsconf.kinds.shared.names import SMART_GROUP
+from lmsconf.kinds.shared.people import without_new
+from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
+
+
+def redacted(redaction: RedactionContext) -> Iterator[SmartRow]:
+    """Yield the smart groups without undeclared managers, who are counted."""
+    for row in redaction.planning.snapshot.rows(SmartRow):
+        managers = redaction.people(SMART_GROUP, row.id, "managers", row.managers)
+        yield replace(redaction.row(row), managers=managers)
+
+
+def restored(restoring: RestoreContext) -> Iterator[SmartRow]:
+    """Yield the smart groups with a placeholder for each counted manager."""
+    for row in restoring.snapshot.rows(SmartRow):
+        yield replace(row, managers=restoring.people(SMART_GROUP, row.id, "managers", row.managers))
+
+
+def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
+    """Return an entry without managers that a redacted snapshot does not know."""
+    spec = entry.spec
+    if not isinstance(spec, SmartGroupSpec):
+        return entry
+    return replace(entry, spec=replace(spec, managers=without_new(entry, "managers", spec.managers, new, report)))

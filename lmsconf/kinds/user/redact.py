@@ -1,0 +1,154 @@
+"""People in redacted snapshots: who is shown, with which attributes, and who is only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from lmsconf.kinds.custom_field.values import FieldRow
+from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, USER
+from lmsconf.kinds.user.directory import Directory
+from lmsconf.kinds.user.values import RIGHTS, AdminRow, HolderRow, Person, PersonRow
+from lmsconf.model.address import RemoteId
+from lmsconf.model.names import normal
+from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
+from lmsconf.model.values import DesiredResource
+from lmsconf.planner.redaction import (
+    Entry,
+    LivePerson,
+    RedactionContext,
+    Report,
+    RestoreContext,
+    not_compared,
+    random_id,
+)
+
+_LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
+_ADMINS: Final = "admins"
+
+
+def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[Person]]) -> Iterator[LivePerson]:
+    """Yield the people of a snapshot. Of people who share an e-mail, none is active."""
+    rows = snapshot.rows(PersonRow)
+    directory, declarations = Directory.of(rows), _Declarations.of(snapshot, declared)
+    for row in rows:
+        is_active = row.id in directory.emails and row.name not in directory.archived
+        yield LivePerson(row.id, row.name, is_active, declarations.of_row(row) is not None)
+
+
+def redacted(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    """Return people, admins or numbers of holders, without what is not declared."""
+    if row_type is AdminRow:
+        return _admins(redaction)
+    return _holders(redaction.planning.snapshot) if row_type is HolderRow else _people(redaction)
+
+
+def restored(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    """Return people and admins with the e-mails of named people, and a placeholder per counted person."""
+    rows = restoring.snapshot.rows
+    if row_type is AdminRow:
+        named = (AdminRow(row.id, restoring.email(row.name)) for row in rows(AdminRow))
+        return [*named, *(AdminRow(id, id) for id in restoring.unnamed(ADMIN, "", _ADMINS))]
+    if row_type is PersonRow:
+        stand_ins = (PersonRow(one.id, one.id, one.archived, stand_in=True) for one in restoring.stand_ins)
+        return [*(replace(row, email=restoring.email(row.email)) for row in rows(PersonRow)), *stand_ins]
+    return rows(row_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declarations:
+    """The declarations of people that apply in one workspace, by e-mail and by pinned id."""
+
+    by_email: Mapping[str, Person]
+    by_id: Mapping[str, Person]
+
+    @staticmethod
+    def of(snapshot: Snapshot, declared: Iterable[DesiredResource[Person]]) -> _Declarations:
+        """Index declarations; for an e-mail, the first one counts."""
+        by_email: dict[str, Person] = {}
+        by_id: dict[str, Person] = {}
+        for one in declared:
+            if one.applies_in(snapshot.workspace):
+                for name in (one.address.name, *one.previously):
+                    by_email.setdefault(name, one.spec)
+                if (pin := one.pin(snapshot.workspace)) is not None:
+                    by_id[pin] = one.spec
+        return _Declarations(by_email, by_id)
+
+    def of_row(self, row: PersonRow) -> Person | None:
+        """Return a person's declaration, or None for one named at most in a list."""
+        return self.by_id.get(row.id) or self.by_email.get(row.name)
+
+
+def _people(redaction: RedactionContext) -> list[PersonRow]:
+    """Return people with their declared attributes and a pseudonym; of undeclared ones only whether archived."""
+    snapshot = redaction.planning.snapshot
+    declarations = _Declarations.of(snapshot, redaction.declared[USER])
+    names = _field_names(redaction.declared[CUSTOM_FIELD], snapshot)
+    rows = []
+    for row in snapshot.rows(PersonRow):
+        label = redaction.label(row.email)
+        if redaction.is_shown(row.id):
+            rows.append(replace(_declared_part(row, declarations.of_row(row), names), email=label))
+        else:
+            rows.append(PersonRow(random_id(), label, row.archived))
+    return sorted(rows, key=lambda row: row.id)
+
+
+def _declared_part(row: PersonRow, spec: Person | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
+    """Return the row with only the attributes that are declared. names: of each field, by its declared name."""
+    bare = PersonRow(row.id, row.email, row.archived)
+    if spec is None:
+        return bare
+    keys = (spec.said & _LISTED) | (frozenset(RIGHTS) if spec.needs_rights else frozenset())
+    kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
+    if "metadata" in spec.said and row.metadata is not None:
+        kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
+    if "answers" in spec.said and row.answers is not None:
+        fields = {name for declared in spec.answers for name in (declared, *names.get(declared, ()))}
+        kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
+    if "custom_archive_date" in spec.said:
+        kept["archive_date"] = row.archive_date
+    return replace(bare, **kept)
+
+
+def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
+    """Return, by declared field name, the other names that the live field may have."""
+    live = {row.id: normal(row.name) for row in snapshot.rows(FieldRow)}
+    return {
+        one.address.name: frozenset([*one.previously, live.get(RemoteId(one.pin(snapshot.workspace) or ""), "")])
+        for one in declared
+    }
+
+
+def _admins(redaction: RedactionContext) -> Iterator[AdminRow]:
+    """Yield the admins whose rights are declared, and count the others."""
+    snapshot = redaction.planning.snapshot
+    declarations = _Declarations.of(snapshot, redaction.declared[USER])
+    specs = ((row.id, declarations.of_row(row)) for row in snapshot.rows(PersonRow))
+    with_rights = {id for id, spec in specs if spec is not None and spec.needs_rights}
+    for row in snapshot.rows(AdminRow):
+        if row.id in with_rights:
+            yield AdminRow(row.id, redaction.label(row.name))
+        else:
+            redaction.count(ADMIN, "", _ADMINS, row.id)
+
+
+def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
+    """Keep only choices of fields: a service may show a text answer as a list of one, which looks like a choice."""
+    choices = (choice for field in snapshot.rows(FieldRow) for choice in field.choices)
+    known = {text for choice in choices for text in (choice.id, choice.name)}
+    return (row for row in snapshot.rows(HolderRow) if row.id in known)
+
+
+def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+    """Return the entry; None, reported, if a redacted snapshot does not know one of the person's e-mails."""
+    if not isinstance(entry, DesiredResource):
+        return entry
+    # Matching by an earlier e-mail requires knowing that the present one is not live.
+    unknown = sorted(new & {entry.address.name, *entry.previously})
+    if unknown:
+        report(not_compared(entry.address, unknown[0], entry.source))
+        return None
+    return entry

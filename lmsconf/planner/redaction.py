@@ -1,0 +1,227 @@
+"""What a kind redacts its rows with, and restores them with when a redacted snapshot is read."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from hashlib import sha256
+from itertools import count
+from secrets import token_hex
+from typing import Any, Final, TypeVar
+
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.names import email
+from lmsconf.model.snapshot import Row, Snapshot
+from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.planner.context import PlanContext
+
+Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
+Report = Callable[[Problem], None]
+EMAIL: Final = re.compile(r"[\w.!#$%&*+=?^`{}~'-]+@[\w.-]*\w")
+_LABEL: Final = "person-"
+"""Prefix of pseudonyms and random labels. Without an @, none can equal an e-mail."""
+_LENGTH: Final = 16
+
+
+def pseudonym(salt: str, address: str) -> str:
+    """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
+    digest = hmac.new(salt.encode(), email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    return _LABEL + digest[:_LENGTH]
+
+
+def random_id() -> RemoteId:
+    """Return an id that replaces the one of a person who is not shown."""
+    return RemoteId(token_hex(16))
+
+
+@dataclass(frozen=True, slots=True)
+class LivePerson:
+    """A live person, as far as redaction needs to know.
+
+    email: normalized. is_active: lists with this person are compared: the account is not archived, and no other active
+    one has its e-mail. is_declared: a manifest entry of its own declares the person.
+    """
+
+    id: RemoteId
+    email: str
+    is_active: bool
+    is_declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedRow:
+    """The number of undeclared people in one list of a redacted snapshot.
+
+    kind: the listing of the list's owner. of: the owner's id, empty for a list of the workspace itself. list: the
+    name of the list. unknown: number of ids that are not in the listing of people.
+    """
+
+    listing = "unnamed_people"
+
+    kind: str
+    of: RemoteId
+    list: str
+    active: int
+    archived: int
+    unknown: int
+
+    @property
+    def id(self) -> RemoteId:
+        """`kind/of/list`, unique per list."""
+        return RemoteId(f"{self.kind}/{self.of}/{self.list}")
+
+    @property
+    def name(self) -> str:
+        """The id: a list has no other name."""
+        return self.id
+
+
+class RedactionContext:
+    """The state of one redaction: the whole snapshot, the people who are shown, and the counts of all others.
+
+    planning  its snapshot is the one to redact
+    declared  kind → all declarations, those for other workspaces included
+    """
+
+    def __init__(
+        self,
+        planning: PlanContext,
+        declared: Mapping[str, Sequence[DesiredResource[Any]]],
+        people: Iterable[LivePerson],
+        *,
+        named: frozenset[str],
+        quoted: frozenset[str],
+    ) -> None:
+        """named: e-mails of the people that the manifests name. quoted: all e-mails in texts of the manifests."""
+        self.planning, self.declared = planning, declared
+        self.salt = token_hex(16)
+        self.named = named
+        self.incomplete: dict[str, str] = {}
+        self._people = {person.id: person for person in people}
+        self._hidden = frozenset(person.email for person in self._people.values()) - named - quoted
+        self._counts: Counter[tuple[str, str, str, str]] = Counter()
+
+    def is_shown(self, id: RemoteId) -> bool:
+        """Whether the manifests name or declare the person with the id, who is then shown in lists."""
+        person = self._people.get(id)
+        return person is not None and (person.is_declared or person.email in self.named)
+
+    def label(self, address: str) -> str:
+        """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
+        return pseudonym(self.salt, address) if email(address) in self.named else _LABEL + token_hex(8)
+
+    def text(self, text: str) -> str:
+        """Return a text with random labels instead of the e-mails of undeclared people."""
+        if "@" not in text:
+            return text
+        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if email(at[0]) in self._hidden else at[0], text)
+
+    def row(self, row: Row) -> Row:
+        """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
+        hidden = self._value(row)
+        if not isinstance(hidden, type(row)):
+            raise TypeError(f"{type(row).__name__} is no row")
+        return hidden
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.text(value)
+        if is_dataclass(value) and not isinstance(value, type):
+            names = (field.name for field in fields(value))
+            return replace(value, **{name: self._value(getattr(value, name)) for name in names if name != "id"})
+        if isinstance(value, tuple) and hasattr(value, "_asdict") and hasattr(value, "_replace"):
+            parts = value._asdict().items()
+            return value._replace(**{name: self._value(part) for name, part in parts if name != "id"})
+        if isinstance(value, tuple | frozenset):
+            return type(value)(map(self._value, value))
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
+
+    def people(
+        self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId] | None
+    ) -> frozenset[RemoteId] | None:
+        """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
+        if ids is None:
+            return None
+        shown = frozenset(filter(self.is_shown, ids))
+        for id in ids - shown:
+            self.count(listing, of, list, id)
+        return shown
+
+    def count(self, listing: str, of: str, list: str, id: RemoteId) -> None:
+        """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
+        person = self._people.get(id)
+        status = "unknown" if person is None else "active" if person.is_active else "archived"
+        self._counts[listing, of, list, status] += 1
+
+    def counts(self) -> Iterator[UnnamedRow]:
+        """Yield the numbers of all lists."""
+        for listing, of, list in sorted({(listing, of, list) for listing, of, list, _ in self._counts}):
+            numbers = (self._counts[listing, of, list, status] for status in ("active", "archived", "unknown"))
+            yield UnnamedRow(listing, RemoteId(of), list, *numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A placeholder of a person who is only counted in some list; its id is also its label."""
+
+    id: RemoteId
+    archived: bool
+
+
+class RestoreContext:
+    """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
+
+    snapshot   the redacted snapshot
+    stand_ins  placeholders so far. Lists share none, since a redacted snapshot does not show who is in several
+    """
+
+    def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
+        self.snapshot, self._emails = snapshot, emails
+        self.stand_ins: list[StandIn] = []
+        self._rows: defaultdict[tuple[str, str, str], list[UnnamedRow]] = defaultdict(list)
+        for row in snapshot.rows(UnnamedRow):
+            self._rows[row.kind, row.of, row.list].append(row)
+        self._numbers = count(1)
+
+    def email(self, label: str) -> str:
+        """Return the e-mail behind a pseudonym; any other label unchanged."""
+        return self._emails.get(label, label)
+
+    def unnamed(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
+        """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
+        for row in self._rows.get((listing, of, list), ()):
+            for archived, number in ((False, row.active), (True, row.archived)):
+                for _ in range(number):
+                    stand_in = StandIn(RemoteId(f"unnamed person {next(self._numbers)}"), archived)
+                    self.stand_ins.append(stand_in)
+                    yield stand_in.id
+            for _ in range(row.unknown):
+                yield RemoteId(f"unnamed {next(self._numbers)}")
+
+    def people(self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None) -> frozenset[RemoteId] | None:
+        """Return a list with the people who are only counted in it; None for a list that was not read."""
+        return None if ids is None else ids.union(self.unnamed(listing, of, list))
+
+    def lists(self, listing: str) -> Collection[tuple[str, str]]:
+        """Return owner id and name of each list of a listing in which people are only counted."""
+        return [(of, list) for owner, of, list in self._rows if owner == listing]
+
+
+def not_compared(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
+    """Return the warning that a declaration about a person is left out; key: the list that names the person."""
+    where = f"{key}: " if key else ""
+    return Problem(
+        code="snapshot/not-compared",
+        message=f"{address}: {where}{person} is not compared: no manifest named this person when the redacted snapshot "
+        "was taken",
+        hint="A plan of the workspace itself compares everybody. One of the unnamed people may be this person.",
+        severity=Severity.WARNING,
+        source=at,
+        address=str(address),
+    )

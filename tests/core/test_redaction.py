@@ -1,0 +1,70 @@
+"""What a kind without people in its rows gets by default: no text of a row keeps an undeclared person's e-mail."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+import pytest
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.model.address import RemoteId
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.redaction import LivePerson, RedactionContext
+
+TEXT = "ask ada@acme.example or Bob@acme.example"
+
+
+class Part(NamedTuple):
+    id: str
+    note: str | None
+
+
+@dataclass(frozen=True)
+class ToyRow:
+    listing = "toy"
+
+    id: RemoteId
+    name: str
+    size: int = 3
+    parts: tuple[Part, ...] = ()
+    tags: frozenset[str] = frozenset()
+    more: Any = None
+
+
+def context() -> RedactionContext:
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
+    planning = PlanContext(
+        snapshot, Policy(workspace="w", today=date(2030, 1, 1)), ServiceTerms(ApiSpec.default()), lambda _: True
+    )
+    people = [LivePerson(RemoteId(name), f"{name}@acme.example", True, False) for name in ("ada", "bob")]
+    return RedactionContext(planning, {}, people, named=frozenset({"ada@acme.example"}), quoted=frozenset())
+
+
+def test_every_text_of_a_row_but_its_ids_is_redacted() -> None:
+    """In settings, parts and sets, at any depth; what the manifests name stays, so that it still compares."""
+    row = ToyRow(RemoteId(TEXT), TEXT, parts=(Part(TEXT, TEXT), Part("2", None)), tags=frozenset({TEXT}))
+    red = context().row(row)
+    assert (red.id, red.parts[0].id, red.size, red.parts[1]) == (TEXT, TEXT, 3, Part("2", None))
+    for text in (red.name, red.parts[0].note, *red.tags):
+        assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", str(text))
+
+
+def test_a_value_of_unknown_shape_is_refused() -> None:
+    """It could hold an e-mail anywhere."""
+    with pytest.raises(TypeError, match="dict"):
+        context().row(ToyRow(RemoteId("1"), "x", more={"note": TEXT}))
+
+
+def test_people_who_are_not_shown_are_counted() -> None:
+    """By whether lists with them are compared; who is in no list of people is unknown."""
+    redaction = context()
+    ids = frozenset(map(RemoteId, ("ada", "bob", "eve")))
+    assert redaction.people("toy", RemoteId("1"), "crew", ids) == {"ada"}
+    assert redaction.people("toy", RemoteId("2"), "crew", None) is None
+    assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counts()] == [("toy/1/crew", 1, 0, 1)]
