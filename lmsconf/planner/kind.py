@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
@@ -81,6 +80,13 @@ class Kind(ABC, Generic[Spec, Row]):
     title_keys: the keys of a resource whose values its title contains.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     is_read_first: its listing has the most pages, so that reading a workspace starts with it.
+    exported_by_default: whether `export` without `--kind` contains it.
+    name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
+    time_keys: keys that hold times → whether a bare date means the end of the day.
+    omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
+    entry_items: how one entry declares several resources; None if each entry declares one.
+    references, part_references: kind → where manifests refer to its resources, and to their parts.
+    in_graph: whether graphs show its resources. graph_shape: how, in the words of DOT.
     is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     limit: the most resources that a workspace can hold; None if there is no limit.
@@ -108,6 +114,16 @@ class Kind(ABC, Generic[Spec, Row]):
     title_keys: frozenset[str] = frozenset({"name"})
     example: str = ""
     is_read_first: bool = False
+    exported_by_default: bool = True
+    name_key: str = "name"
+    parts_key: str | None = None
+    time_keys: Mapping[str, bool] = {}
+    omitted_means_default: bool = False
+    entry_items: EntryItems | None = None
+    references: Mapping[str, Sequence[Trail]] = {}
+    part_references: Mapping[str, Sequence[PartReferences]] = {}
+    in_graph: bool = True
+    graph_shape: str = BOX
     is_declared_once: bool = False
     operations: Sequence[str] = ()
     limit: int | None = None
@@ -196,25 +212,6 @@ class Kind(ABC, Generic[Spec, Row]):
     def revokes(self, call: Call) -> bool:
         """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
         return False
-
-    # Exports, edits of manifests, replayed plans and graphs of dependencies.
-    # exported_by_default: whether `export` without `--kind` contains it.
-    # name_key: the key of an entry that holds the name. parts_key: that of the list of its parts, such as choices.
-    # time_keys: keys that hold times → whether a bare date means the end of the day.
-    # omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
-    # entry_items: how one entry declares several resources; None if each entry declares one.
-    # references, part_references: other kind → where manifests refer to its resources, and to their parts.
-    # in_graph: whether graphs show its resources; graph_shape: how, in the words of DOT.
-    exported_by_default: bool = True
-    name_key: str = "name"
-    parts_key: str | None = None
-    time_keys: Mapping[str, bool] = MappingProxyType({})
-    omitted_means_default: bool = False
-    entry_items: EntryItems | None = None
-    references: Mapping[str, Sequence[Trail]] = MappingProxyType({})
-    part_references: Mapping[str, Sequence[PartReferences]] = MappingProxyType({})
-    in_graph: bool = True
-    graph_shape: str = BOX
 
     @property
     def required_keys(self) -> frozenset[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from lmsconf.kinds.content_target.catalog import ContentRow
@@ -31,9 +30,9 @@ _AUDIENCES: Final[tuple[Trail, ...]] = (
     ("content_targets", ANY, "assign_to", ANY),
     ("absent", "content_targets", ANY, "assign_to", ANY),
 )
-REFERENCES: Final[Mapping[str, Sequence[Trail]]] = MappingProxyType(
-    {kind: tuple((*trail, key) for trail in _AUDIENCES) for key, kind in AUDIENCES.items()}
-)
+REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
+    kind: tuple((*trail, key) for trail in _AUDIENCES) for key, kind in AUDIENCES.items()
+}
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
 _ORDER: Final = (EVERYBODY, "smart_group", "group", "user")
 

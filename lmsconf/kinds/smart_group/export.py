@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
@@ -14,15 +13,13 @@ from lmsconf.planner.entries import ANY, EntryBody, PartReferences, Trail
 from lmsconf.planner.live_names import LiveNames
 
 _CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
-REFERENCES: Final[Mapping[str, Sequence[Trail]]] = MappingProxyType(
-    {
-        CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
-        USER: person_lists(("smart_groups", ANY, "managers")),
-    }
-)
-PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = MappingProxyType(
-    {CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)}
-)
+REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
+    CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
+    USER: person_lists(("smart_groups", ANY, "managers")),
+}
+PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
+    CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)
+}
 
 
 def smart_group_body(live: LiveNames, row: SmartRow) -> EntryBody:

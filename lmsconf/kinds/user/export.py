@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Final
 
 from lmsconf.errors import Problem, Severity
@@ -23,12 +22,13 @@ from lmsconf.model.values import Json
 from lmsconf.planner.entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, SkippedRow, Trail
 from lmsconf.planner.live_names import LiveNames
 
-REFERENCES: Final[Mapping[str, Sequence[Trail]]] = MappingProxyType(
-    {CUSTOM_FIELD: (("users", ANY, "answers", KEYS),), USER: (("people_sets", ANY, ANY),)}
-)
-PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = MappingProxyType(
-    {CUSTOM_FIELD: (PartReferences(("users", ANY, "answers"), None, ((), (ANY,))),)}
-)
+REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
+    CUSTOM_FIELD: (("users", ANY, "answers", KEYS),),
+    USER: (("people_sets", ANY, ANY),),
+}
+PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
+    CUSTOM_FIELD: (PartReferences(("users", ANY, "answers"), None, ((), (ANY,))),)
+}
 _NO_EMAIL: Final = "no e-mail that a manifest can hold"
 
 
