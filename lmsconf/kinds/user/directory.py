@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.names import USER
@@ -132,16 +132,16 @@ def _able_later(found: MatchResult[Person, PersonRow], planning: PlanContext) ->
 def register_people(planning: PlanContext, found: MatchResult[Person, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
-    later = {match.row.id: _later(planning, match) for match in found.matches if match.row is not None}
+    later = {match.row.id: _later(planning, match, match.row) for match in found.matches if match.row is not None}
     planning.state(PeopleState).able_to_manage = _able_later(found, planning)
     new = frozenset(match.address.name for match in found.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     planning.state(PeopleState).directory = Directory.of(people, new if planning.policy.create_people else frozenset())
 
 
-def _later(planning: PlanContext, match: Match[Person, PersonRow]) -> PersonRow:
+def _later(planning: PlanContext, match: Match[Person, PersonRow], row: PersonRow) -> PersonRow:
     """Return a live row with the declared e-mail, and archived or not as after this plan."""
-    row, said = cast(PersonRow, match.row), match.declared.spec.flag("archived")
+    said = match.declared.spec.flag("archived")
     row = replace(row, email=match.address.name)
     changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
     return replace(row, archived=bool(said)) if changes else row

@@ -7,7 +7,7 @@ States and transitions).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
@@ -74,7 +74,7 @@ def refuse_lock_out(planning: PlanContext, identified: MatchResult[Person, Perso
     sure = {match.address.name for match in moves.gains}
     lost = {match.row.id for match in moves.losses if match.row}
     gone = {match.row.id for match in identified.matches if match.row and _is_archived(planning, match)}
-    others = {row.id for row in cast("tuple[AdminRow, ...]", listing.rows)} - lost - gone
+    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - gone
     kept = {match.row.id for match in moves.gains if match.row}
     left = len(sure) + len(others - kept)
     if left >= least:

@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.kinds.user.values import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.plan import Manifests
 from lmsconf.planner.redaction import LivePerson, RedactionContext
+from lmsconf.planner.snapshot_redaction import comparable, redacted, restored
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
 
@@ -37,13 +42,26 @@ class ToyRow:
     more: Any = None
 
 
+class ToyKind(Kind[None, ToyRow]):
+    """It has what every kind must have to be in snapshots, and nothing of its own."""
+
+    name = "toy"
+    rank = 9
+    row_type = ToyRow
+
+
+ToyKind.__abstractmethods__ = frozenset()  # nothing is parsed or planned here
+
+
+def planning(snapshot: Snapshot) -> PlanContext:
+    policy = Policy(workspace="w", today=date(2030, 1, 1))
+    return PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda _: True)
+
+
 def context() -> RedactionContext:
     snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
-    planning = PlanContext(
-        snapshot, Policy(workspace="w", today=date(2030, 1, 1)), ServiceTerms(ApiSpec.default()), lambda _: True
-    )
     people = [LivePerson(RemoteId(name), f"{name}@acme.example", True, False) for name in ("ada", "bob")]
-    return RedactionContext(planning, {}, people, named=frozenset({"ada@acme.example"}), quoted=frozenset())
+    return RedactionContext(planning(snapshot), {}, people, named=frozenset({"ada@acme.example"}), quoted=frozenset())
 
 
 def test_every_text_of_a_row_but_its_ids_is_redacted() -> None:
@@ -68,3 +86,18 @@ def test_people_who_are_not_shown_are_counted() -> None:
     assert redaction.people("toy", RemoteId("1"), "crew", ids) == {"ada"}
     assert redaction.people("toy", RemoteId("2"), "crew", None) is None
     assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counts()] == [("toy/1/crew", 1, 0, 1)]
+
+
+def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:
+    """Its rows lose the e-mails of people, and come back as they are in the file; its declarations stay."""
+    kinds = {**all_kinds(), "toy": ToyKind()}  # type: ignore[abstract]  # see above
+    people = Listing(rows=(PersonRow(RemoteId("u-1"), "bob@acme.example"),))
+    toys = Listing(rows=(ToyRow(RemoteId("1"), TEXT),), incomplete="bob@acme.example got a 500")
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=1, listings={"toy": toys, "user": people})
+    red = redacted(planning(snapshot), Manifests(), kinds)
+    assert list(red.listings) == ["user", "toy", "unnamed_people"]
+    [row] = red.rows(ToyRow)
+    assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", row.name), "ada is not in the workspace"
+    assert red.of("toy").incomplete == "it was not read whole"
+    assert restored(red, Manifests(), kinds).rows(ToyRow) == (row,)
+    assert comparable(red, Manifests(), kinds) == Manifests()
