@@ -51,7 +51,7 @@ class Applier(WorkspaceReader):
         kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
         patterns = policy.guards.stricter(saved).protect
         # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
-        changes, problems = handed_out(plan.changes, [*kept, *protected(plan.changes, patterns)])
+        changes, problems = handed_out(plan.changes, [*kept, *protected(all_kinds(), plan.changes, patterns)])
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:

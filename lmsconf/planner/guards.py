@@ -5,7 +5,7 @@ A plan stores its measures, so that a saved plan is checked against the limits i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Final
 
@@ -13,24 +13,11 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
-from lmsconf.model.values import Action, Change, FieldChange, Guard, Json, Measure
+from lmsconf.model.values import Action, Change, Guard, Json, Measure
+from lmsconf.planner.kind import AnyKind
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
-
-NAMING: Final = ("name", "email")
-"""The keys that name a resource: a change of one is a rename."""
-
-CHOICE: Final = "choices."
-"""The prefix of a field path that renames a choice, which keeps its id."""
-
-_LOSSES: Final = {
-    "admin": "admin rights",
-    "manager": "manager rights",
-    "archived": "access",
-    "custom_archive_date": "access",
-}
-"""Keys of single values whose change revokes something from a person → what is revoked, for messages."""
 
 _UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
 
@@ -128,15 +115,16 @@ def _counted(name: str, total: int) -> str:
     return f"{total:,} {name[:-1] if total == 1 else name}"
 
 
-def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
+def protected(kinds: Mapping[str, AnyKind], changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it."""
-    for change in changes:
-        if not patterns or not matches(str(change.address), patterns):
-            renamed = [one for one in change.fields if one.path in NAMING and patterns]
+    for change in changes if patterns else ():
+        kind = kinds[change.address.kind]
+        if not matches(str(change.address), patterns):
+            renamed = [one for one in change.fields if one.path == kind.name_key]
             old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
             if old is None or not matches(old, patterns):
                 continue
-        harm = _harm(change)
+        harm = _harm(kind, change)
         if harm:
             yield Problem(
                 code="refusal/protected",
@@ -147,24 +135,16 @@ def protected(changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Pr
             )
 
 
-def _is_loss(one: FieldChange) -> bool:
-    """Whether a change of a single value revokes a right or ends access."""
-    if one.path in ("archived", "custom_archive_date"):
-        return bool(one.after)
-    return one.path in _LOSSES and one.before is True and one.after is not True
-
-
-def _harm(change: Change) -> str | None:
+def _harm(kind: AnyKind, change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
     if change.action is Action.UPDATE:
-        if any(one.path in NAMING for one in change.fields):
+        if any(one.path == kind.name_key for one in change.fields):
             return "rename it"
-        renamed = next((one for one in change.fields if one.path.startswith(CHOICE)), None)
+        renamed = next((one for one in change.fields if one.path.startswith(f"{kind.parts_key}.")), None)
         if renamed is not None:
             return f"rename its choice {renamed.before}"
-        lost = list(dict.fromkeys(_LOSSES[one.path] for one in change.fields if _is_loss(one)))
-        if lost:
+        if lost := list(dict.fromkeys(kind.lost_rights(change))):
             return f"take {' and '.join(lost)} away"
         taken = next((one for one in change.fields if one.removed), None)
         if taken is not None:

@@ -288,6 +288,10 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return a shell pattern over names, corrected so that it can match the name in an address."""
         return escape_slashes(pattern)
 
+    def lost_rights(self, change: Change) -> Iterator[str]:
+        """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
+        return iter(())
+
     def is_about_people(self, address: Address) -> bool:
         """Whether an address is of a person, or names one."""
         return self.is_person

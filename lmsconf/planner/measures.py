@@ -60,10 +60,10 @@ def _updated(
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
-    """Yield the items that a change removes from lists; a deletion removes all members and managers."""
+    """Yield the items that a change removes from lists; a deletion removes all of each list."""
     if change.action is Action.DELETE:
         for key, size in sides.sizes.items():
-            if size and key in ("members", "managers"):
+            if size:
                 yield Measure(guard="removals", of=f"{change.address} {key}", taken=size, size=size)
     for one in change.fields:
         if one.removed:

@@ -104,7 +104,7 @@ def make_plan(
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames = possible_renames(kinds, planning, sides, found)
     measures = measure(kinds, sides, found, arranged, planning.measures, renames.likely)
-    problems.extend([*renames.problems, *protected(changes, policy.guards.protect)])
+    problems.extend([*renames.problems, *protected(kinds, changes, policy.guards.protect)])
     changes, problems = handed_out(changes, problems)
     return Plan(
         workspace=snapshot.workspace,

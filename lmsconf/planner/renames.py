@@ -62,7 +62,7 @@ def possible_renames(
     for name, mine in by_kind.items():
         _Comparing(kinds[name], planning, mine, found[name]).run(out)
     for change, _ in changes:
-        out.problems.extend(_choices(change, planning.parts.get(change.address)))
+        out.problems.extend(_parts(change, kinds[change.address.kind].parts_key, planning.parts.get(change.address)))
     return out
 
 
@@ -219,10 +219,10 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _choices(change: Change, parts: NewParts | None) -> Iterator[Problem]:
+def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[Problem]:
     """Yield problems for choices that are created while others are deleted, or beside undeclared ones."""
-    new = [name for one in change.fields if one.path == "choices" for name in one.added]
-    for old in (name for one in change.fields if one.path == "choices" for name in one.removed):
+    new = [name for one in change.fields if one.path == key for name in one.added]
+    for old in (name for one in change.fields if one.path == key for name in one.removed):
         if new:
             # Deleting a choice deletes its answers, so any new choice may be its rename; similar names are paired.
             best = _likest(str(old), new)

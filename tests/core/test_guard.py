@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.policy import Consent, Guards, Limit
 from lmsconf.model.values import Action, Change, FieldChange, Guard, Measure
@@ -94,9 +95,9 @@ def test_guards_that_are_off_are_not_there() -> None:
     assert not any(guard.tripped for guard in guards)
 
 
-def change(name: str, action: Action, *fields: FieldChange) -> Change:
+def change(name: str, action: Action, *fields: FieldChange, of: str = "group") -> Change:
     return Change(
-        address=Address.of("group", name),
+        address=Address.of(of, name),
         action=action,
         id=None,
         about=None,
@@ -120,7 +121,10 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
         (change("New", Action.UPDATE, RENAMED), "rename it"),
         (change("Kept", Action.UPDATE, FieldChange(path="name", before="Old", after="Kept")), "rename it"),
         (change("Other", Action.UPDATE, FieldChange(path="name", before="Old", after="Other")), None),
-        (change("Kept", Action.UPDATE, FieldChange(path="email", before="a@x.y", after="b@x.y")), "rename it"),
+        (
+            change("Kept", Action.UPDATE, FieldChange(path="email", before="a@x.y", after="b@x.y"), of="user"),
+            "rename it",
+        ),
         (change("Kept", Action.UPDATE, FieldChange(path="description", before="a", after="b")), None),
         (change("Kept", Action.UPDATE, FieldChange(path="members", added=("a",))), None),
         (
@@ -137,14 +141,14 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
 )
 def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, harm: str | None) -> None:
     """By its old name or its new one; it may be made, described otherwise, and grow."""
-    problems = list(protected([made], ["group/Kept"]))
+    problems = list(protected(all_kinds(), [made], ["group/Kept", "user/Kept"]))
     said = [problem.message for problem in problems]
     assert said == ([] if harm is None else [f"{made.address}: it is protected, and the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)
-    assert list(protected([made], [])) == []
+    assert list(protected(all_kinds(), [made], [])) == []
 
 
 def test_every_change_is_looked_at() -> None:
     """Those after one that is not protected too."""
     changes = [change("A", Action.DELETE), change("Kept", Action.DELETE), change("Kept 2", Action.DELETE)]
-    assert [one.address for one in protected(changes, ["group/Kept*"])] == ["group/Kept", "group/Kept 2"]
+    assert [one.address for one in protected(all_kinds(), changes, ["group/Kept*"])] == ["group/Kept", "group/Kept 2"]

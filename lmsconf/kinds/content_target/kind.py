@@ -68,10 +68,12 @@ from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreCo
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {
     "type": ["string", "null"],
+    "x-time": True,
     "description": "When it can be seen first; a date means its first second. Left out or null: always.",
 }
 _UNTIL: dict[str, Json] = {
     "type": ["string", "null"],
+    "x-time": True,
     "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
 }
 _VALUE: dict[str, Json] = {"mandatory": _MANDATORY, "visible_from": _FROM, "visible_until": _UNTIL}

@@ -37,14 +37,14 @@ from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entrie
 from lmsconf.kinds.user.forms import live_form, unread, wanted_form
 from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.read import read_people
-from lmsconf.kinds.user.rights import admin_grant, foretell_rights, refuse_lock_out, takes_admin
+from lmsconf.kinds.user.rights import admin_grant, foretell_rights, lost_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.values import TEXTS, AdminRow, HolderRow, Person, PersonRow, Said, person_row
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
-from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
+from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import ExportedEntry, SkippedRow
 from lmsconf.planner.grants import GrantCheck
@@ -279,6 +279,10 @@ class UserKind(Kind[Person, PersonRow]):
     def normal_pattern(self, pattern: str) -> str:
         """Also in lower case, as the e-mails of addresses are."""
         return super().normal_pattern(pattern).casefold()
+
+    def lost_rights(self, change: Change) -> Iterator[str]:
+        """Yield the rights that are revoked, and access."""
+        return lost_rights(change)
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""

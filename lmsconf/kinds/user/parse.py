@@ -56,6 +56,7 @@ PROPERTIES: Final[Mapping[str, Json]] = {
     "archived": {"type": "boolean", "description": "Has no access any more; the account stays."},
     _DATE: {
         "type": ["string", "null"],
+        "x-time": True,
         "description": "When the account will be archived; a date means its first second. null: not at all.",
     },
 }

@@ -6,6 +6,7 @@ States and transitions).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +14,7 @@ from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
 from lmsconf.kinds.user.values import AdminRow, Person, PersonRow
 from lmsconf.model.api import Get
-from lmsconf.model.values import Call
+from lmsconf.model.values import Call, Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.grants import GrantCheck, SentCall
 
@@ -24,6 +25,23 @@ class _AdminChanges:
 
     gains: list[Match[Person, PersonRow]] = field(default_factory=list)
     losses: list[Match[Person, PersonRow]] = field(default_factory=list)
+
+
+_LOSSES: Final = {
+    "admin": "admin rights",
+    "manager": "manager rights",
+    "archived": "access",
+    "custom_archive_date": "access",
+}
+"""Keys of single values whose change revokes something from a person → what is revoked, for messages."""
+
+
+def lost_rights(change: Change) -> Iterator[str]:
+    """Yield what an update revokes from a person, in words."""
+    for one in change.fields:
+        ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
+        if ends or (one.path in ("admin", "manager") and one.before is True and one.after is not True):
+            yield _LOSSES[one.path]
 
 
 def later(spec: Person, row: PersonRow | None, key: str) -> bool:

@@ -114,7 +114,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntryPlace
         return _nothing(finding, branches, places)
     if finding.schema.get("x-secret"):
         return Violation("type", wanted, str(finding.schema["description"]), where)
-    time = suggestions.time_hint(finding.path[-1] if finding.path else None)
+    time = suggestions.time_hint(finding.schema)
     if isinstance(value, dict | list | str):
         what = (
             f"{json.dumps(shown(value), ensure_ascii=False)} is text"
@@ -155,7 +155,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntryPlaces
         hint = _only_true(key)
     elif key is None:
         hint = "Take it out." if word else "Write what it holds, or take it away."
-    elif quoted and key not in suggestions.TIMES:
+    elif quoted and not finding.schema.get("x-time"):
         hint = f'Write "{word}" with the quotes if that is the text{_or_none(finding)}'
     elif "array" in types_of_any(branches) and not _filled(finding.schema):
         nobody = "nobody" if finding.schema.get("x-people") else "an empty list"

@@ -41,8 +41,6 @@ A: Final = {
     "null": "null",
 }
 """Names of the JSON types in messages."""
-TIMES: Final = frozenset(["visible_from", "visible_until", "custom_archive_date"])
-"""Keys whose texts are times, which a schema cannot express."""
 _DATE: Final = "Write a date such as 2027-03-31."
 _DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -392,9 +390,9 @@ def date_hint(schema: Schema, text: str) -> str | None:
     return f"Write {day}." if day else _DATE
 
 
-def time_hint(key: str | int | None) -> str | None:
-    """Return the hint how to write a time, if the key requires one."""
-    return _DATE if key in TIMES else None
+def time_hint(schema: Schema) -> str | None:
+    """Return the hint how to write a time, if the schema requires one, which it marks with `x-time`."""
+    return _DATE if schema.get("x-time") else None
 
 
 def _day(text: str) -> date | None:
