@@ -75,11 +75,9 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
     return AnswersRow(id, tuple(found), told="customFields" in data)
 
 
-def limits_choices(spec: object) -> bool:
+def limits_choices(spec: CustomFieldSpec) -> bool:
     """Whether a declared field may delete choices: they are listed in full, or some are excluded."""
-    if not isinstance(spec, CustomFieldSpec) or spec.choices is None:
-        return False
-    return spec.choices.whole or bool(spec.choices.exclude)
+    return spec.choices is not None and (spec.choices.whole or bool(spec.choices.exclude))
 
 
 def note_losses(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.kinds.custom_field.lost_answers import answers_go, limits_choices
 from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow, field_row
 from lmsconf.model.api import Rows
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, sorted_listing
 
-FieldKind = Kind[CustomFieldSpec, FieldRow]
+FieldKind: TypeAlias = "Kind[CustomFieldSpec, FieldRow]"
 
 
 def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | None:
@@ -27,6 +29,16 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
         if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
             rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
     return reading.publish(kind, rows)
+
+
+def loses_answers(kind: FieldKind, reading: ReadContext) -> bool:
+    """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
+    if not reading.covers(kind.name) or reading.policy.additive:
+        return False
+    gone = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
+    if not gone and not any(limits_choices(one.spec) for one in reading.declared_of(kind)):
+        return False
+    return any(answers_go(*matched) for matched in reading.matches(kind))
 
 
 def _creates(kind: FieldKind, reading: ReadContext, rows: Rows) -> bool:

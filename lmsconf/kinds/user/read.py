@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, cast
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.lost_answers import answers_go, answers_row, limits_choices
+from lmsconf.kinds.custom_field.lost_answers import answers_row
+from lmsconf.kinds.custom_field.read import loses_answers
 from lmsconf.kinds.manual_group.values import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
@@ -54,14 +55,14 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         total = answer.get("matchCount")
         reading.people = total if isinstance(total, int) else None
         count.set(reading.people, 0)
-        if not _loses_answers(reading):
+        if not loses_answers(FIELDS, reading):
             return None
     rows = reading.api.rows(USERS, on_first=count.set, keep=_kept(reading))
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
     listing = reading.publish(kind, rows)
-    if not needed or _loses_answers(reading):
+    if not needed or loses_answers(FIELDS, reading):
         reading.add(ANSWERS, sorted_listing(map(answers_row, rows.rows), rows.incomplete))
     extended = reading.state(ExtendedInfo)
     if reading.everything:
@@ -80,16 +81,6 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     if some is not None:
         reading.add(ADMIN, some)
     return listing
-
-
-def _loses_answers(reading: ReadContext) -> bool:
-    """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
-    if not reading.covers(CUSTOM_FIELD) or reading.policy.additive:
-        return False
-    gone = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
-    if not gone and not any(limits_choices(one.spec) for one in reading.declared_of(FIELDS)):
-        return False
-    return any(answers_go(*matched) for matched in reading.matches(FIELDS))
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:

@@ -1,0 +1,119 @@
+"""How a workspace is read, whatever its kinds: each in a job of its own, that waits for others and fails with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, cast
+
+import pytest
+
+from lmsconf.api.reader import Reader
+from lmsconf.errors import ApiError
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api, ListOperation, Rows
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.values import Json
+from lmsconf.planner.context import Terms
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.reading import ReadContext, Wanted, read_workspace
+
+DOORS, LOCKS = ListOperation("doors.list", "doors", "id"), ListOperation("locks.list", "locks", "id")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of any listing here."""
+
+    listing = "door"
+
+    id: RemoteId
+    name: str
+
+
+class Plain(Kind[None, Row]):
+    """A kind with a listing and nothing else of its own."""
+
+    def __init__(self, name: str, operation: ListOperation | None, rank: int = 0) -> None:
+        self.name, self.list_operation, self.rank = name, operation, rank
+
+    def parse_row(self, data: Mapping[str, Json]) -> Row:
+        return Row(RemoteId(str(data["id"])), str(data["name"]))
+
+    def parse(self, *_: object, **__: object) -> Any:
+        """Only reading is asked here."""
+        raise NotImplementedError
+
+    parse_absent = match = diff = state_before_delete = plan_steps = plan_delete = parse
+
+
+class Waiting(Plain):
+    """A kind that needs the listing of doors, and takes their names."""
+
+    def needs(self, reading: ReadContext) -> frozenset[str]:
+        return frozenset({"door"})
+
+    def read(self, reading: ReadContext) -> Listing[Row] | None:
+        return Listing(rows=tuple(Row(row.id, f"of {row.name}") for row in reading.listing("door").rows))
+
+    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        if "door" in snapshot.listings:
+            yield "door", "one is locked and not among them"
+
+
+class Answers:
+    """The rows of each listing, and what was asked."""
+
+    def __init__(self, **rows: list[dict[str, Json]] | ApiError) -> None:
+        self._rows, self.asked = rows, list[str]()
+
+    def rows(self, operation: ListOperation) -> Rows:
+        self.asked.append(operation.rows)
+        rows = self._rows[operation.rows]
+        if isinstance(rows, ApiError):
+            raise rows
+        return Rows(rows=tuple(rows))
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        return Reader.together(cast(Reader, self), jobs)
+
+
+def read(api: Answers, *kinds: Kind[Any, Any], owned: Sequence[str]) -> Snapshot:
+    """The snapshot of these kinds, of which some are owned."""
+    wanted = Wanted(policy=Policy(workspace="w", today=date.max, ownership=dict.fromkeys(owned, ("all",))))
+    by_name = {kind.name: kind for kind in kinds}
+    return read_workspace(cast(Api, api), by_name, wanted, cast(Terms, None), url="", taken_at="")
+
+
+def test_a_kind_with_a_listing_says_how_a_row_is_parsed_and_no_more() -> None:
+    """Its listing is read if it is covered, sorted by id; a kind that nothing covers costs no request."""
+    api = Answers(doors=[{"id": "2", "name": "Back"}, {"id": "1", "name": "Front"}])
+    snapshot = read(api, Plain("door", DOORS), Plain("lock", LOCKS), owned=["door"])
+    assert [row.name for row in snapshot.of("door").rows] == ["Front", "Back"]
+    assert (api.asked, "lock" in snapshot.listings) == (["doors"], False)
+
+
+def test_what_a_covered_kind_needs_is_read_and_what_that_needs_is_not() -> None:
+    """A covered kind brings the listings that it needs, and its job waits for them, in any order of kinds."""
+    api = Answers(doors=[{"id": "1", "name": "Front"}])
+    for kinds in ((Plain("door", DOORS), Waiting("lock", None)), (Waiting("lock", None), Plain("door", DOORS))):
+        snapshot = read(api, *kinds, owned=["lock"])
+        assert [row.name for row in snapshot.of("lock").rows] == ["of Front"]
+    assert snapshot.of("door").incomplete == "one is locked and not among them"
+
+
+def test_a_failed_job_fails_those_that_wait_for_it() -> None:
+    """Nobody waits forever for a listing that does not come."""
+    api = Answers(doors=ApiError("no doors today"))
+    with pytest.raises(ApiError, match="no doors today"):
+        read(api, Waiting("lock", None), Plain("door", DOORS), owned=["lock"])
+
+
+def test_a_listing_that_no_job_reads_counts_as_not_read() -> None:
+    """A kind without a listing answers those that wait for it with an empty one that is marked."""
+    snapshot = read(Answers(), Waiting("lock", None), Plain("door", None), owned=["lock"])
+    assert snapshot.of("lock").rows == ()
+    assert snapshot.of("door").incomplete == "it was not read"
+    assert "door" not in snapshot.listings
