@@ -1,0 +1,1 @@
+"""Questions: a kind with a name and one setting, kept apart from the package."""

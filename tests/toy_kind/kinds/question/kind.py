@@ -1,0 +1,96 @@
+"""Questions: text fields of the workspace, of which only `hidden` can be declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmsconf.kinds.shared.answers import text
+from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named, named_absent
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import ListOperation
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normal
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.kind import Kind, ManifestEntry
+from lmsconf.planner.matching import match_named
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSpec:
+    hidden: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    listing = "question"
+
+    id: RemoteId
+    name: str
+    hidden: bool
+
+
+class QuestionKind(Kind[QuestionSpec, QuestionRow]):
+    """The kind `question`."""
+
+    name = "question"
+    section = "questions"
+    noun = "question"
+    plural = "questions"
+    rank = 9
+    schema = entry_schema(
+        {**NAMED, "hidden": {"type": "boolean", "description": "Not shown to people."}}, ["name"], "A question."
+    )
+    absent_schema = ABSENT_NAMED
+    row_type = QuestionRow
+    list_operation = ListOperation("custom-fields.list", "customFields", "customFieldId")
+
+    def parse_row(self, data: Mapping[str, Json]) -> QuestionRow:
+        return QuestionRow(RemoteId(text(data, "customFieldId")), text(data, "name"), data.get("isHidden") is True)
+
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[QuestionSpec]]:
+        hidden = entry.body.get("hidden")
+        yield named(self.name, entry, QuestionSpec(None if hidden is None else bool(hidden)))
+
+    def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
+        yield named_absent(self.name, entry)
+
+    def match(
+        self,
+        planning: PlanContext,
+        declared: Sequence[DesiredResource[QuestionSpec]],
+        absent: Sequence[DeleteEntry[Any]],
+    ) -> MatchResult[QuestionSpec, QuestionRow]:
+        return match_named(planning, QuestionRow, self.noun, declared, absent)
+
+    def diff(self, planning: PlanContext, match: Match[QuestionSpec, QuestionRow]) -> BeforeAfter:
+        hidden = match.declared.spec.hidden
+        setting: Form = {} if hidden is None else {"hidden": hidden}
+        after = {"name": match.address.name, **setting}
+        if match.row is None:
+            return BeforeAfter(before=None, after=after)
+        live = self.live_form(planning, match.row)
+        return BeforeAfter(before={key: live[key] for key in after}, after=after)
+
+    def live_form(self, planning: PlanContext, row: QuestionRow) -> Form:
+        return {"name": normal(row.name), "hidden": row.hidden}
+
+    def state_before_delete(self, planning: PlanContext, gone: Deletion[QuestionRow]) -> BeforeAfter:
+        return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
+
+    def plan_steps(
+        self, planning: PlanContext, match: Match[QuestionSpec, QuestionRow], sides: BeforeAfter
+    ) -> list[Step]:
+        form = {**({} if match.row is None else self.live_form(planning, match.row)), **(sides.after or {})}
+        values = {"name": form["name"], "type": "TEXT", "isHidden": form.get("hidden", False)}
+        operation = "custom-fields.create" if match.row is None else "custom-fields.replace"
+        path = {} if match.row is None else {"customFieldId": match.row.id}
+        return [Step(operation=operation, path=path, body=planning.terms.body(operation, **values))]
+
+    def plan_delete(self, planning: PlanContext, gone: Deletion[QuestionRow]) -> list[Step]:
+        return [Step(operation="custom-fields.delete", path={"customFieldId": gone.row.id}, revokes=True)]
+
+
+KIND = QuestionKind()
