@@ -126,16 +126,24 @@ class Project:
         return apply(self.settings, PlanSource(get=judged, saved=True), options, progress or Progress())[0]
 
     def drift(
-        self, *, base: str | None = None, trust_project: Collection[str] = (), count_unmanaged: bool = False
+        self,
+        *,
+        base: str | None = None,
+        trust_project: Collection[str] = (),
+        count_unmanaged: bool = False,
+        coverage: bool = False,
     ) -> Drift:
-        """Return where the workspace differs from the manifests. With `base`, only manual changes count."""
+        """Return where the workspace differs from the manifests. With `base`, only manual changes count.
+
+        count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with.
+        """
         manifests = self._manifests()
         policy = self.settings.policy
         before = None
         if base is not None:
             before = base_of(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
         with self._reader() as reader:
-            return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged)
+            return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage)
 
     def export(self, kinds: Iterable[str] | None = None) -> Export:
         """Return the live resources as manifests: `files` maps sections to YAML. Writes nothing.

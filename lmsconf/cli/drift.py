@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     help="The manifests that were applied last: what differs from them, too, was changed by hand; only that counts.",
 )
 @trust_project
-@click.option("--unmanaged", "count_unmanaged", is_flag=True, help="Count also what no manifest speaks of.")
+@click.option(
+    "--unmanaged", "count_unmanaged", is_flag=True, help="Count undeclared resources too; reads the whole workspace."
+)
+@click.option("--coverage", is_flag=True, help="Show how much of the workspace is declared; reads the whole workspace.")
 @parallelism
 @max_rate
 @output_options(["text", "json", "markdown", "html", "junit", "sarif"])
@@ -45,6 +48,7 @@ def drift(
     base: str | None,
     trust_project: str | None,
     count_unmanaged: bool,
+    coverage: bool,
     parallelism: int,
     max_rate: float | None,
     output: Output,
@@ -80,7 +84,9 @@ def drift(
     refuse_errors(manifests)
     applied = None if base is None else _base_of(base, settings, context, trusted)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        found = _compared(workspace, manifests, tell, applied, count_unmanaged=count_unmanaged).passable()
+        found = _compared(
+            workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
+        ).passable()
     output.show(DRIFT_VIEWS, found)
     return found.exit
 
@@ -98,6 +104,7 @@ def _compared(
     base: Base | None = None,
     *,
     count_unmanaged: bool = False,
+    reads_all: bool = False,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_groups import DriftedProject
@@ -106,15 +113,15 @@ def _compared(
 
     refuse_errors(manifests)
     settings = workspace.settings
-    snapshot = workspace.compared(manifests, base, tell)
+    snapshot = workspace.compared(manifests, base, tell, reads_all=reads_all)
     return DriftedProject(
-        drift=workspace.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged),
+        drift=workspace.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all),
         manifests=manifests,
         root=settings.root,
         timezone=settings.policy.timezone,
         kinds=all_kinds(),
         read=lambda drafts: read_manifests(settings, drafts=drafts),
-        look=lambda drafted: workspace.drift_from(snapshot, drafted),
+        look=lambda drafted: workspace.drift_from(snapshot, drafted, reads_all=reads_all),
     )
 
 
@@ -130,7 +137,7 @@ def _accept(
     settings = settings_of(context)
     manifests = read_manifests(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        draft = _compared(workspace, manifests, tell).accept(patterns)
+        draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
     save(settings.root, draft.before, draft.after)
     for address in draft.along(patterns):
         say(f"Also accepted (dependency): {address}")

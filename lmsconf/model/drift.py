@@ -164,6 +164,8 @@ class Drift:
     base           the manifests taken as applied, None if none were given
     not_applied    differences that only the manifests have caused since the base; they do not count
     unmanaged      live resources that are not declared; counts_unmanaged: each of these is a finding, too
+    reads_all      whether the whole workspace was read, not only what the manifests are compared with; without it,
+                   there is no coverage, and `unmanaged` holds only what was read on the way
     problems       an error means that a resource could not be compared: it is in no list of findings
     """
 
@@ -183,6 +185,7 @@ class Drift:
     problems: tuple[Problem, ...]
     base: str | None = None
     not_applied: tuple[DriftFinding, ...] = ()
+    reads_all: bool = True
 
     def count(self, state: DriftState) -> int:
         """Count the findings in a state."""

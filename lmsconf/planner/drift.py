@@ -74,10 +74,12 @@ def make_drift(
     ignores: Sequence[Ignore] = (),
     today: date,
     count_unmanaged: bool = False,
+    reads_all: bool = True,
 ) -> Drift:
     """Return the drift report. `declared` holds all declarations for the workspace, also unplannable ones.
 
     today decides which `ignores` have expired. count_unmanaged: report undeclared resources as findings too.
+    reads_all: whether the snapshot holds the whole workspace.
     """
     lost = {problem.address for problem in evidence.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
@@ -107,9 +109,10 @@ def make_drift(
         managed=tuple(sorted(Managed(one.address, one.source) for one in declared)),
         findings=tuple(one for one in counted if one.cause is not Cause.NOT_APPLIED),
         ignored=tuple(ignored),
-        coverage=tuple(_coverage(plan, snapshot, declared, lost)),
+        coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
+        reads_all=reads_all,
         problems=(*evidence.broken, *_comparing(plan), *_unplannable(applied), *outlived(ignores, today), *idle),
         base=None if applied is None else applied.name,
         not_applied=tuple(one for one in counted if one.cause is Cause.NOT_APPLIED),

@@ -25,6 +25,7 @@ def drift_json(drift: Drift) -> str:
             "manifests": {"digest": drift.manifests_digest, "files": list(drift.manifests_files)},
             "base": drift.base,
             "counts_unmanaged": drift.counts_unmanaged,
+            "read": "everything" if drift.reads_all else "declared",
             "summary": _summary(drift),
             "findings": [_finding(one) for one in drift.findings],
             "not_applied": [_finding(one) for one in drift.not_applied],

@@ -153,6 +153,15 @@ def compared(drift: Drift) -> Iterator[str]:
         )
 
 
+def partial(drift: Drift) -> Iterator[str]:
+    """Yield a sentence on what was not read, if that is so."""
+    if not drift.reads_all:
+        yield (
+            "Only what the manifests are compared with was read. "
+            "--unmanaged reads the whole workspace and counts the rest; --coverage shows its share."
+        )
+
+
 def closing(drift: Drift) -> str:
     """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]

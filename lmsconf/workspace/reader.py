@@ -122,30 +122,46 @@ class WorkspaceReader:
         *,
         base: Base | None = None,
         count_unmanaged: bool = False,
+        reads_all: bool = False,
         progress: Reading | None = None,
     ) -> Drift:
         """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
 
-        base: manifests that are assumed to be applied, to identify manual changes. Raises ProblemsFound if nothing can
-        be planned.
+        base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
+        for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
         refuse_errors(manifests)
-        snapshot = self.compared(manifests, base, progress)
-        return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged)
+        reads_all = reads_all or count_unmanaged
+        snapshot = self.compared(manifests, base, progress, reads_all=reads_all)
+        return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
 
-    def compared(self, manifests: Manifests, base: Base | None = None, progress: Reading | None = None) -> Snapshot:
-        """Read everything that the manifests and those of a base are compared with for drift."""
+    def compared(
+        self,
+        manifests: Manifests,
+        base: Base | None = None,
+        progress: Reading | None = None,
+        *,
+        reads_all: bool = False,
+    ) -> Snapshot:
+        """Read what the manifests and those of a base are compared with for drift; with `reads_all`, everything."""
         policy = self.settings.policy
         wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
-        return self.read(replace(wanted, everything=True, edits=True), progress)
+        return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
     def drift_from(
-        self, snapshot: Snapshot, manifests: Manifests, base: Base | None = None, *, count_unmanaged: bool = False
+        self,
+        snapshot: Snapshot,
+        manifests: Manifests,
+        base: Base | None = None,
+        *,
+        count_unmanaged: bool = False,
+        reads_all: bool = False,
     ) -> Drift:
-        """Compare manifests with a snapshot."""
+        """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
         refuse_errors(manifests)
-        # Everything comparable was read already, so compare all of it.
-        policy = replace(self.settings.policy, compares=None)
+        # Where everything comparable was read already, all of it is compared.
+        compares = None if reads_all else self.settings.policy.compares
+        policy = replace(self.settings.policy, compares=compares)
         renamed: dict[Address, Candidate] = {}
         while True:
             plan, broken = self.told_apart(renamed_back(manifests, renamed), policy, snapshot)
@@ -156,7 +172,7 @@ class WorkspaceReader:
             renamed |= fresh
         here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
-            applied=None if base is None else self._applied(base, snapshot),
+            applied=None if base is None else self._applied(base, snapshot, compares),
             edits={kind.name: kind.edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
             needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in here},
@@ -171,14 +187,15 @@ class WorkspaceReader:
             ignores=self.settings.ignores,
             today=policy.today,
             count_unmanaged=count_unmanaged,
+            reads_all=reads_all,
         )
 
-    def _applied(self, base: Base, snapshot: Snapshot) -> Applied:
+    def _applied(self, base: Base, snapshot: Snapshot, compares: int | None) -> Applied:
         """What the base's manifests would change on the snapshot."""
         manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
-            plan, broken = self.told_apart(manifests, replace(policy, compares=None), snapshot)
+            plan, broken = self.told_apart(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return Applied(name=base.name, changes=None)
         return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))

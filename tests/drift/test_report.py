@@ -35,7 +35,7 @@ def test_nothing_differs(stage: Stage) -> None:
     assert (ran.code, ran.writes) == (0, [])
     assert ran.out.endswith("No drift. The workspace matches the manifests.\n")
     assert "1 group is not managed by any manifest. 1 more is left alone." in ran.out
-    report = drift(stage, code=0)
+    report = drift(stage, "--coverage", code=0)
     assert (report["findings"], report["ignored"], report["problems"]) == ([], [], [])
     assert report["unmanaged"] == [
         {"kind": "custom_field", "count": 1, "addresses": ["custom_field/Extra"], "left_alone": 0},
@@ -53,7 +53,7 @@ def test_nothing_differs(stage: Stage) -> None:
 def test_coverage_is_the_managed_share_of_what_is_live(stage: Stage) -> None:
     """What is missing is not covered, what is left alone is live, and people count where they are declared."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
-    shares = {one["kind"]: (one["managed"], one["live"], one["percent"]) for one in drift(stage)["coverage"]}
+    shares = {one["kind"]: (one["managed"], one["live"], one["percent"]) for one in drift(stage, "--coverage")["coverage"]}
     assert shares == {
         "content_target": (2, 3, 66.7),
         "custom_field": (1, 2, 50.0),
@@ -61,6 +61,23 @@ def test_coverage_is_the_managed_share_of_what_is_live(stage: Stage) -> None:
         "smart_group": (0, 1, 0.0),
         "user": (1, 3, 33.3),
     }
+
+
+def test_it_reads_what_a_plan_reads(stage: Stage) -> None:
+    """Without --unmanaged and --coverage it sends the requests of a plan, and says that the rest was not read."""
+    before = len(stage.sandbox.log)
+    stage("plan")
+    planned = sorted((one.method, one.path) for one in stage.sandbox.log[before:])
+    before = len(stage.sandbox.log)
+    ran = stage("drift")
+    assert sorted((one.method, one.path) for one in stage.sandbox.log[before:]) == planned
+    assert "Only what the manifests are compared with was read." in ran.out
+    report = drift(stage, code=0)
+    assert (report["read"], report["coverage"]) == ("declared", [])
+    assert [one["kind"] for one in report["unmanaged"]] == ["custom_field", "group", "smart_group"]
+    whole = drift(stage, "--coverage", code=0)
+    assert (whole["read"], len(whole["coverage"])) == ("everything", 5)
+    assert "was read" not in stage("drift", "--coverage").out
 
 
 def test_unmanaged_things_count_where_that_is_asked_for(stage: Stage) -> None:
@@ -203,7 +220,7 @@ class _Forgetful(Sandbox):
 def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) -> None:
     """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared."""
     world = _world(tmp_path, _Forgetful(":memory:", seed=_seed(tmp_path)))
-    found = world.drift(read_manifests(world.settings))
+    found = world.drift(read_manifests(world.settings), reads_all=True)
     assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
     assert _states(found) == {}
     assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False

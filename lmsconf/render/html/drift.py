@@ -34,7 +34,7 @@ def drift_html(drift: Drift) -> str:
     top = [
         header("drift", drift.workspace, phrases.first_line(drift.workspace, drift.url, drift.people)),
         tag("p", drift_words.closing(drift), class_="verdict"),
-        [tag("p", line, class_="scope") for line in drift_words.compared(drift)],
+        [tag("p", line, class_="scope") for line in (*drift_words.compared(drift), *drift_words.partial(drift))],
         cards(_counts(drift)),
     ]
     manifests = f"{phrases.count(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"

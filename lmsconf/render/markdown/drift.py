@@ -31,6 +31,7 @@ def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
         first_line(drift.workspace, drift.url, drift.people),
         *map(md, drift_words.compared(drift)),
         _coverage(drift),
+        *map(md, drift_words.partial(drift)),
         "`-` is what the manifests say, `+` what the workspace has." if drift.findings else "",
     )
     problems = worst_first(drift.problems)

@@ -21,6 +21,7 @@ def drift_text(drift: Drift, *, color: bool = False) -> str:
             _ignored(drift),
             _unmanaged(drift),
             _coverage(drift),
+            drift_words.partial(drift),
             [drift_words.closing(drift)],
         ],
         color,
