@@ -53,7 +53,8 @@ def test_nothing_differs(stage: Stage) -> None:
 def test_coverage_is_the_managed_share_of_what_is_live(stage: Stage) -> None:
     """What is missing is not covered, what is left alone is live, and people count where they are declared."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
-    shares = {one["kind"]: (one["managed"], one["live"], one["percent"]) for one in drift(stage, "--coverage")["coverage"]}
+    report = drift(stage, "--coverage")
+    shares = {one["kind"]: (one["managed"], one["live"], one["percent"]) for one in report["coverage"]}
     assert shares == {
         "content_target": (2, 3, 66.7),
         "custom_field": (1, 2, 50.0),
