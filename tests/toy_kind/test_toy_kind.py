@@ -74,6 +74,7 @@ def test_it_is_planned_applied_and_found_unchanged(project: Project) -> None:
     assert "No changes." in project.run("plan")
 
 
+@pytest.mark.slow
 def test_it_drifts_and_is_repaired(project: Project) -> None:
     """A change by hand is drift, told by key, and the next apply takes it back."""
     project.run("apply", "--auto-approve")
@@ -88,6 +89,7 @@ def test_it_drifts_and_is_repaired(project: Project) -> None:
     assert project.fields()["Shoe size"]["isHidden"] is True
 
 
+@pytest.mark.slow
 def test_it_is_renamed_owned_and_deleted(project: Project) -> None:
     """`previously`, `absent` and `ownership` hold for it as for every kind."""
     project.write("questions: [{name: Owned one}, {name: Shoe size}, {name: Old}]\n")
@@ -97,6 +99,7 @@ def test_it_is_renamed_owned_and_deleted(project: Project) -> None:
     assert set(project.fields()) == {"Shoe width"}
 
 
+@pytest.mark.slow
 def test_it_is_exported(project: Project) -> None:
     """Its live rows become manifest entries whose plan is empty."""
     project.run("apply", "--auto-approve")
@@ -108,6 +111,7 @@ def test_it_is_exported(project: Project) -> None:
     assert "No changes." in project.run("plan")
 
 
+@pytest.mark.slow
 def test_it_is_in_snapshots_and_planned_offline(project: Project) -> None:
     """A snapshot file holds its rows, and a plan against it needs no connection."""
     project.run("apply", "--auto-approve")
@@ -117,6 +121,7 @@ def test_it_is_in_snapshots_and_planned_offline(project: Project) -> None:
     assert "No changes." in project.run("plan", "--snapshot", "snapshot.json")
 
 
+@pytest.mark.slow
 def test_a_redacted_snapshot_hides_people_in_its_texts(project: Project) -> None:
     """An e-mail of a person in no manifest stands in no text of its rows."""
     users = json.dumps({"firstName": "Anna", "lastName": "A", "email": "anna@acme.example", "language": "en"})
