@@ -95,7 +95,7 @@ def test_a_kind_with_a_listing_says_how_a_row_is_parsed_and_no_more() -> None:
     assert (api.asked, "lock" in snapshot.listings) == (["doors"], False)
 
 
-def test_what_a_covered_kind_needs_is_read_and_what_that_needs_is_not() -> None:
+def test_what_a_covered_kind_needs_is_read() -> None:
     """A covered kind brings the listings that it needs, and its job waits for them, in any order of kinds."""
     api = Answers(doors=[{"id": "1", "name": "Front"}])
     for kinds in ((Plain("door", DOORS), Waiting("lock", None)), (Waiting("lock", None), Plain("door", DOORS))):

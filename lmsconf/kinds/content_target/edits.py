@@ -5,13 +5,12 @@ See API specification, Content target: `updatedBy`, `updatedAt`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import cast
 
 from lmsconf.kinds.content_target.values import target_row
-from lmsconf.kinds.shared.answers import objects
+from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import EDITS, USER
 from lmsconf.kinds.shared.times import shown_time
 from lmsconf.model.address import RemoteId
@@ -39,7 +38,7 @@ class EditRow:
 
 def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
-    for one in objects(cast("Mapping[str, Json]", answer), "targets"):
+    for one in objects(an_object(answer, "the targets"), "targets"):
         by, at = _editor(one.get("updatedBy")), _text(one.get("updatedAt"))
         if by or at:
             yield EditRow(target_row(content, one).id, by, at)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
@@ -51,8 +51,8 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
     count, needed = reading.state(PeopleCount), reading.is_needed(USER)
     if not needed:
-        answer = cast("dict[str, Json]", reading.api.get("users.list", query={"skip": 0, "limit": 1}))
-        total = answer.get("matchCount")
+        answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
+        total = an_object(answer, "the people").get("matchCount")
         reading.people = total if isinstance(total, int) else None
         count.set(reading.people, 0)
         if not loses_answers(FIELDS, reading):
