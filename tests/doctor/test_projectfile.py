@@ -29,7 +29,7 @@ FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
         ),
         (
             f"dialect:\n    a.name: 'old # one'   # why\n{WORKSPACES}",
-            f"dialect:\n    a.name: newName   # why\n    paging.limit: 50\n{WORKSPACES}",
+            f"dialect:\n    a.name: 'newName'   # why\n    paging.limit: 50\n{WORKSPACES}",
         ),
         (
             f"dialect:\n  a.name: old one # why\n  paging.limit:   7\n{WORKSPACES}",
@@ -37,15 +37,19 @@ FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
         ),
         (
             f"dialect: {{}}   # nothing yet\n{WORKSPACES}",
-            f"dialect:   # nothing yet\n  a.name: newName\n  paging.limit: 50\n{WORKSPACES}",
+            f"dialect: {{a.name: newName, paging.limit: 50}}   # nothing yet\n{WORKSPACES}",
         ),
         (
             f"dialect: {{b.name: x, a.name: old}}   # why\n{WORKSPACES}",
-            f"dialect: {{paging.limit: 50, b.name: x, a.name: newName}}   # why\n{WORKSPACES}",
+            f"dialect: {{b.name: x, a.name: newName, paging.limit: 50}}   # why\n{WORKSPACES}",
         ),
         (
             f"dialect: {{\n  b.name: x,  # why\n}}\n{WORKSPACES}",
-            f"dialect: {{paging.limit: 50, a.name: newName, \n  b.name: x,  # why\n}}\n{WORKSPACES}",
+            f"dialect: {{\n  b.name: x,  # why\n  a.name: newName,\n  paging.limit: 50,\n}}\n{WORKSPACES}",
+        ),
+        (
+            f"dialect:\n  b.name: >-\n    folded\n    text\n{WORKSPACES}",
+            f"dialect:\n  b.name: >-\n    folded\n    text\n  a.name: newName\n  paging.limit: 50\n{WORKSPACES}",
         ),
         (
             "workspaces:\n  production:\n    url: 'https://lms.example'\n    dialect:\n      a.name: old # here\n",
@@ -57,7 +61,7 @@ FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
             (WORKSPACES + "dialect:\n  a.name: newName\n  paging.limit: 50\n").replace("\n", "\r\n"),
         ),
     ],
-    ids=["none", "block", "quoted", "plain", "empty", "flow", "flow-lines", "workspace", "crlf"],
+    ids=["none", "block", "quoted", "plain", "empty", "flow", "flow-lines", "folded", "workspace", "crlf"],
 )  # fmt: skip
 def test_keys_are_put_beside_what_is_there(before: str, after: str) -> None:
     """Comments, order, quotes and line ends stay; only the values that are wanted are new."""
@@ -78,7 +82,7 @@ def test_values_mean_what_they_are(value: str) -> None:
         "{workspaces: {production: {url: 'https://lms.example'}}}\n",
         f"{WORKSPACES}...\n",
         f"x-shared: &shared {{b.name: x}}\ndialect: *shared\n{WORKSPACES}",
-        f"dialect:\n  b.name: >-\n    folded\n    text\n{WORKSPACES}",
+        f"dialect:\n{WORKSPACES}",
     ],
 )
 def test_what_cannot_be_edited_safely_is_left(text: str) -> None:
