@@ -5,10 +5,12 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
+import httpcore
 import httpx
 import pytest
 
 from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, fate_of
+from lmsconf.api.transport.pool import ERRORS
 from lmsconf.errors import AnswerLost, ApiError, Unreachable
 
 from .network import Network, client, one_call
@@ -86,3 +88,12 @@ def test_a_certificate_is_final() -> None:
     wrong.__cause__ = between
     assert fate_of(wrong) is DeliveryStatus.FINAL
     assert sent("write", wrong)[1] == 1
+
+
+def test_every_error_of_the_pool_is_one_of_httpx() -> None:
+    """Each of httpcore's exported errors is restated as httpx's of that name; the pool keeps one to itself."""
+    named = {name: kind for name, kind in vars(httpcore).items() if isinstance(kind, type)}
+    errors = {name: kind for name, kind in named.items() if issubclass(kind, Exception)}
+    assert {kind.__name__: other.__name__ for kind, other in ERRORS.items()} == {
+        name: name for name in errors.keys() - {"ConnectionNotAvailable"}
+    }

@@ -1,6 +1,6 @@
 """Network backend with one deadline for a whole request.
 
-httpx's timeouts limit each single read, so a response sent one byte a second would never time out.
+httpcore's timeouts limit each single read, so a response sent one byte a second would never time out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore
-import httpx
 
 
 class Deadline:
@@ -71,11 +70,11 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Network(httpcore.NetworkBackend):
+class DeadlineNetwork(httpcore.NetworkBackend):
     """A network backend whose connections time out at the deadline."""
 
-    def __init__(self, network: httpcore.NetworkBackend, deadline: Deadline) -> None:
-        self._network, self._deadline = network, deadline
+    def __init__(self, deadline: Deadline) -> None:
+        self._network, self._deadline = httpcore.SyncBackend(), deadline
 
     def connect_tcp(
         self,
@@ -91,14 +90,3 @@ class _Network(httpcore.NetworkBackend):
 
     def sleep(self, seconds: float) -> None:
         self._network.sleep(seconds)
-
-
-def keep(transport: httpx.HTTPTransport, deadline: Deadline) -> httpx.HTTPTransport:
-    """Bind the transport to the deadline and return it.
-
-    httpx has no public API for its network backend, so this sets a private attribute; it raises AttributeError with an
-    httpx that has moved it.
-    """
-    pool = transport._pool
-    pool._network_backend = _Network(pool._network_backend, deadline)
-    return transport

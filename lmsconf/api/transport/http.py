@@ -1,6 +1,6 @@
 """HTTP transport over httpx: one request, one response, within a deadline and a size limit.
 
-It uses httpx's transports without its client: no redirects, no cookies, only the headers set here. The module
+It uses a transport of httpx without its client: no redirects, no cookies, only the headers set here. The module
 `delivery` classifies their errors.
 """
 
@@ -23,8 +23,9 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from lmsconf import __version__
-from lmsconf.api.transport.deadline import Deadline, keep
+from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
 from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, fate_of
+from lmsconf.api.transport.pool import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
 from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
 from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem
@@ -248,13 +249,12 @@ def _timeouts(seconds: float) -> dict[str, float]:
     return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
 
 
-def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HTTPTransport:
+def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.BaseTransport:
     """Return a transport of one connection, through the proxy of the environment. kept: 1 for keep-alive, else 0."""
     proxy, said = _proxy(parts)
     trust = _trust() if parts.scheme == "https" else _no_trust()
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=kept, keepalive_expiry=4.0)
     try:
-        transport = httpx.HTTPTransport(verify=trust, limits=limits, proxy=proxy)
+        return PoolTransport(connection_pool(proxy, trust, DeadlineNetwork(deadline), kept=kept))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         # The message of httpx may contain the proxy's password.
         kind = (proxy or "").partition("://")[0]
@@ -263,7 +263,6 @@ def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.HT
             f"the proxy that {said} names cannot be used: {redacted(reason)}",
             hint=f"Set {said} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
         ) from error
-    return keep(transport, deadline)
 
 
 def _proxy(parts: SplitResult) -> tuple[str | None, str]:
