@@ -23,7 +23,7 @@ from typing import Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import Clock
-from lmsconf.apply.interrupts import heard
+from lmsconf.apply.scheduler import heard
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
 from lmsconf.model.api import Rows
 from lmsconf.model.moments import utc_text
