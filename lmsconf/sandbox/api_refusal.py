@@ -34,9 +34,9 @@ def forbidden(message: str) -> Refusal:
     return Refusal(403, "forbidden", message)
 
 
-def not_found(what: str, id: str) -> Refusal:
+def not_found(resource: str, id: str) -> Refusal:
     """404: the path or the body names something that does not exist."""
-    return Refusal(404, "not_found", f"there is no {what} {id!r}")
+    return Refusal(404, "not_found", f"there is no {resource} {id!r}")
 
 
 def conflict(message: str) -> Refusal:

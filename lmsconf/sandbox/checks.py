@@ -39,19 +39,19 @@ class Checker:
     def _query(self, text: str) -> dict[str, Json]:
         """The query's values by name: only known names, each once unless it is an array, with its type."""
         known = self._operation.query
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         for name, value in _pairs(text):
             if name not in known:
                 raise bad_request(f"unknown query parameter {name!r}")
             if known[name]["type"] == "array":
-                found[name] = [*cast("list[Json]", found.get(name, [])), value]
-            elif name in found:
+                values[name] = [*cast("list[Json]", values.get(name, [])), value]
+            elif name in values:
                 raise bad_request(f"query parameter {name!r} is given twice")
             else:
-                found[name] = _parameter(name, value, known[name])
-        if missing := sorted(self._operation.required_query - found.keys()):
+                values[name] = _parameter(name, value, known[name])
+        if missing := sorted(self._operation.required_query - values.keys()):
             raise bad_request(f"query parameter {missing[0]!r} is missing")
-        return found
+        return values
 
     def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
         """The body's values, under the description's own names at every depth."""
@@ -83,11 +83,11 @@ def parse_json(body: bytes) -> Json:
 
 
 def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
+    return mapping
 
 
 def _no_constant(name: str) -> Json:

@@ -74,48 +74,48 @@ def _status(entry: _Entry) -> int | None:
 
 
 def _headers(entry: _Entry) -> dict[str, str]:
-    found = entry.get("headers", {})
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+    headers = entry.get("headers", {})
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise ValueError("headers is no mapping of texts")
-    return {name.lower(): value for name, value in found.items()}
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _spoilt(entry: _Entry) -> Spoilt | None:
-    found = entry.get("spoil")
-    if found not in (None, "truncated", "html"):
-        raise ValueError(f"spoil is neither truncated nor html: {found}")
-    return found
+    spoil = entry.get("spoil")
+    if spoil not in (None, "truncated", "html"):
+        raise ValueError(f"spoil is neither truncated nor html: {spoil}")
+    return spoil
 
 
 def _calls(entry: _Entry) -> Iterator[int]:
-    found = entry.get("calls", [])
-    for one in found if isinstance(found, list) else [found]:
-        yield _whole("calls", one)
+    calls = entry.get("calls", [])
+    for call in calls if isinstance(calls, list) else [calls]:
+        yield _whole("calls", call)
 
 
 def _flag(entry: _Entry, key: str) -> bool:
-    found = entry.get(key, "false")
-    if found not in ("true", "false"):
-        raise ValueError(f"{key} is neither true nor false: {found}")
-    return found == "true"
+    value = entry.get(key, "false")
+    if value not in ("true", "false"):
+        raise ValueError(f"{key} is neither true nor false: {value}")
+    return value == "true"
 
 
 def _count(entry: _Entry, key: str, default: int) -> int:
     return _whole(key, entry[key]) if key in entry else default
 
 
-def _whole(key: str, found: object) -> int:
-    if not isinstance(found, str) or not (found.isascii() and found.isdigit() and len(found) < 10):
-        raise ValueError(f"{key} is no count: {found}")
-    return int(found)
+def _whole(key: str, value: object) -> int:
+    if not isinstance(value, str) or not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise ValueError(f"{key} is no count: {value}")
+    return int(value)
 
 
 def _fraction(entry: _Entry, key: str, default: float, most: float) -> float:
-    found = str(entry.get(key, default))
+    text = str(entry.get(key, default))
     try:
-        value = float(found)
+        value = float(text)
     except ValueError:
-        raise ValueError(f"{key} is no number: {found}") from None
+        raise ValueError(f"{key} is no number: {text}") from None
     if not 0 <= value <= most:
-        raise ValueError(f"{key} is not from 0 to {most:g}: {found}")
+        raise ValueError(f"{key} is not from 0 to {most:g}: {text}")
     return value

@@ -172,15 +172,15 @@ class Planting:
 
     def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
         """Rows for a person's answers: a text for a TEXT field, one choice or several for any other."""
-        found: list[Sequence[Value]] = []
-        for name, said in mapping(entry, "answers").items():
+        rows: list[Sequence[Value]] = []
+        for name, answer in mapping(entry, "answers").items():
             id, choices = self._field(name)
-            if not choices and isinstance(said, str):
-                found.append((person, id, "", said))
+            if not choices and isinstance(answer, str):
+                rows.append((person, id, "", answer))
             else:
-                for choice in dict.fromkeys([said] if isinstance(said, str) else texts({name: said}, name)):
-                    found.append((person, id, self._choice(name, choice), None))
-        return found
+                for choice in dict.fromkeys([answer] if isinstance(answer, str) else texts({name: answer}, name)):
+                    rows.append((person, id, self._choice(name, choice), None))
+        return rows
 
     def _condition(self, entry: Entry) -> dict[str, Json]:
         """A condition as the API takes it."""
@@ -192,17 +192,17 @@ class Planting:
             condition["systemCondition"] = text_of(entry, "system_condition")
         return condition
 
-    def _audience(self, said: object) -> tuple[str, str]:
+    def _audience(self, target: object) -> tuple[str, str]:
         """Kind and id of an assignment's target."""
-        if said in ("everyone", {"everyone": "true"}, {"everyone": True}):
+        if target in ("everyone", {"everyone": "true"}, {"everyone": True}):
             return EVERYONE, self._desk.behaviour("content-targets.everyone")
-        if isinstance(said, dict) and len(said) == 1:
-            [(key, name)] = said.items()
+        if isinstance(target, dict) and len(target) == 1:
+            [(key, name)] = target.items()
             if key == "user":
                 return USER, self.person_id(str(name))
             if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
                 return kind, _only(self._groups.get((kind, str(name)), []), key, str(name))
-        raise Wrong(f"{said!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
+        raise Wrong(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
 
 def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _new(id: str, taken: set[str]) -> str:
     return id
 
 
-def _only(ids: list[str], what: str, name: str) -> str:
+def _only(ids: list[str], kind: str, name: str) -> str:
     if len(ids) != 1:
-        raise Wrong(f"there is no {what} {name!r}" if not ids else f"there are {len(ids)} of {what} {name!r}")
+        raise Wrong(f"there is no {kind} {name!r}" if not ids else f"there are {len(ids)} of {kind} {name!r}")
     return ids[0]

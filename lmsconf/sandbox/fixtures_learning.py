@@ -75,8 +75,8 @@ def _pair(planting: Planting, entry: Entry, taken: set[tuple[str, str]]) -> tupl
 
 def _events(participation: str, entry: Entry, state: str, updated: int) -> Iterator[Sequence[Value]]:
     """One row for each event of a participation."""
-    said: list[Entry] = mappings(entry, "events") if "events" in entry else [{"status": state}]
-    for event in said:
+    events: list[Entry] = mappings(entry, "events") if "events" in entry else [{"status": state}]
+    for event in events:
         if unknown := sorted(event.keys() - _EVENT_KEYS):
             raise Wrong(f"events: unknown key {unknown[0]!r}; there are {', '.join(sorted(_EVENT_KEYS))}")
         at = instant(event, "at")
@@ -105,5 +105,5 @@ def _state(entry: Entry, key: str) -> str:
 
 
 def _or_now(ledger: Repository, entry: Entry, key: str) -> int:
-    found = instant(entry, key)
-    return ledger.now() if found is None else found
+    time = instant(entry, key)
+    return ledger.now() if time is None else time

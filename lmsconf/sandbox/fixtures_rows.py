@@ -45,11 +45,11 @@ def person_row(id: str, email: str, entry: Entry, now: int) -> Sequence[Value]:
 
 def order_details(entry: Entry) -> dict[str, Json]:
     """The order details of a person, with the API's names. Raises Wrong."""
-    said = mapping(entry, "order_details")
+    details = mapping(entry, "order_details")
     known = {_snake(key): key for key in (*orders.KEYS, "disablePayment")}
-    if unknown := sorted(said.keys() - known.keys()):
+    if unknown := sorted(details.keys() - known.keys()):
         raise Wrong(f"order_details: unknown key {unknown[0]!r}; there are {', '.join(known)}")
-    return {known[key]: _detail(said, key, known[key]) for key in said}
+    return {known[key]: _detail(details, key, known[key]) for key in details}
 
 
 def content_row(id: str, entry: Entry, programs: Sequence[str], now: int) -> Sequence[Value]:
@@ -71,13 +71,13 @@ def content_row(id: str, entry: Entry, programs: Sequence[str], now: int) -> Seq
     )
 
 
-def _detail(said: Entry, key: str, name: str) -> Json:
+def _detail(details: Entry, key: str, name: str) -> Json:
     """One of the order details: a boolean, an address, or a text."""
     if name in _SWITCHES:
-        return flag(said, key)
+        return flag(details, key)
     if name != "address":
-        return text_of(said, key)
-    address = mapping(said, key)
+        return text_of(details, key)
+    address = mapping(details, key)
     if unknown := sorted(address.keys() - set(orders.ADDRESS_KEYS)):
         raise Wrong(f"address: unknown key {unknown[0]!r}; there are {', '.join(orders.ADDRESS_KEYS)}")
     return {part: text_of(address, part) for part in address}
@@ -94,8 +94,8 @@ def _occasion(id: str, entry: Entry) -> Mapping[str, Json]:
 
 
 def _metadata(entry: Entry) -> dict[str, str]:
-    said = mapping(entry, "metadata")
-    return {key: text_of(said, key) for key in said}
+    metadata = mapping(entry, "metadata")
+    return {key: text_of(metadata, key) for key in metadata}
 
 
 def _applications(entry: Entry) -> str:

@@ -148,8 +148,8 @@ def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> 
     numbers: dict[str, count[int]] = {}
     for place in range(wanted if usable else 0):
         depth = dice.randint(1, 2) if place < _BROAD else dice.randint(2, 4)
-        asked = dice.sample(usable, min(len(usable), depth))
-        conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in asked]
+        picked = dice.sample(usable, min(len(usable), depth))
+        conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in picked]
         name = ", ".join(" or ".join(choices) for _, choices in conditions)
         number = next(numbers.setdefault(name, count(1)))
         yield {
@@ -242,4 +242,4 @@ def _scalar(text: str) -> str:
     """A plain YAML scalar where every parser reads it as text, otherwise quoted."""
     if _BARE.fullmatch(text) and text.lower() not in _TAKEN:
         return text
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

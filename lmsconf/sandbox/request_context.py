@@ -42,14 +42,14 @@ class Request:
 
     def instant(self, key: str) -> int | None:
         """A date of the body in epoch milliseconds; None if missing or null. Raises Refusal (400) beyond 64 bits."""
-        found = cast("int | None", self.body.get(key))
-        if found is None:
+        value = cast("int | None", self.body.get(key))
+        if value is None:
             return None
-        if int(found) not in _INT64:
-            raise bad_request(f"{key} is no date: {found}")
-        return int(found)
+        if int(value) not in _INT64:
+            raise bad_request(f"{key} is no date: {value}")
+        return int(value)
 
-    def asked(self, key: str) -> bool:
+    def flag(self, key: str) -> bool:
         """Whether a query parameter is true."""
         return self.query.get(key) is True
 
@@ -85,10 +85,10 @@ class RequestContext:
 
     def group(self, id: str, kind: str) -> str:
         """The name of a group of that kind. Raises Refusal (404) for an unknown one."""
-        found = self.ledger.column("SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)
-        if not found:
+        names = self.ledger.column("SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)
+        if not names:
             raise not_found("group" if kind == GROUP else "smart group", id)
-        return found[0]
+        return names[0]
 
     def person(self, request: Request) -> str:
         """The id of the person in the path. Raises Refusal (404) for an unknown one."""

@@ -62,13 +62,15 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 def load(path: Path) -> Mapping[str, object]:
     """Parse a seed file. Raises ProblemsFound if it is not YAML or no seed, LmsconfError if it cannot be read."""
-    found = read(path, "seed")
-    if not isinstance(found, dict):
+    values = read(path, "seed")
+    if not isinstance(values, dict):
         raise ProblemsFound([problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
-    if str(found.get("format")).startswith("lmsconf."):
-        what = "a redacted snapshot, which has no people to make" if "pseudonyms" in found else f"a {found['format']}"
-        raise ProblemsFound([problem("seed", str(path), f"it is no seed, but {what}")])
-    return found
+    if str(values.get("format")).startswith("lmsconf."):
+        actual = (
+            "a redacted snapshot, which has no people to make" if "pseudonyms" in values else f"a {values['format']}"
+        )
+        raise ProblemsFound([problem("seed", str(path), f"it is no seed, but {actual}")])
+    return values
 
 
 def plant(

@@ -37,7 +37,7 @@ class SandboxResponse(NamedTuple):
     body: bytes
 
 
-class Asked(NamedTuple):
+class SandboxRequest(NamedTuple):
     """A request."""
 
     method: str
@@ -91,15 +91,15 @@ class SandboxService:
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
-        asked = Asked(method, path, query, headers, body)
+        request = SandboxRequest(method, path, query, headers, body)
         operation, parameters = self.wire.route(method, path) or (None, {})
         fault = self._faults.strike(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
-            answer = _under(fault, lambda: self._answer(asked, operation, parameters, fault))
+            answer = _under(fault, lambda: self._answer(request, operation, parameters, fault))
             status = answer.status
         finally:
-            self._note(asked, operation, status)
+            self._note(request, operation, status)
         return answer
 
     def checkpoint(self, name: str) -> None:
@@ -118,20 +118,20 @@ class SandboxService:
         self.store.close()
 
     def _answer(
-        self, asked: Asked, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
+        self, request: SandboxRequest, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
     ) -> SandboxResponse:
         """Check the credential, then the request, then carry it out; return the response of either."""
         try:
-            self._check_credential(asked.headers.get("authorization", ""))
+            self._check_credential(request.headers.get("authorization", ""))
             if operation is None:
-                raise self._nowhere(asked)
+                raise self._no_endpoint(request)
             if operation.id not in HANDLERS:
                 raise Refusal(501, "not_implemented", f"{operation.id} is not carried out here")
-            content_type = asked.headers.get("content-type", "")
-            request = self._checker(operation).check(parameters, asked.query, content_type, asked.body)
+            content_type = request.headers.get("content-type", "")
+            validated = self._checker(operation).check(parameters, request.query, content_type, request.body)
             with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
-                done = HANDLERS[operation.id](RequestContext(ledger, self.wire.behaviour), request)
-            return _said(cast(Json, operation.heard.to_wire(done)))
+                done = HANDLERS[operation.id](RequestContext(ledger, self.wire.behaviour), validated)
+            return _success(cast(Json, operation.heard.to_wire(done)))
         except Refusal as refusal:
             return _refused(refusal)
 
@@ -166,18 +166,18 @@ class SandboxService:
             self._checkers[operation.id] = Checker(operation)
         return self._checkers[operation.id]
 
-    def _nowhere(self, asked: Asked) -> Refusal:
+    def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
-        allowed = [method for method in _METHODS if self.wire.route(method, asked.path)]
+        allowed = [method for method in _METHODS if self.wire.route(method, request.path)]
         if allowed:
             takes = ", ".join(allowed)
-            message = f"{asked.path} takes {takes}, not {asked.method}"
+            message = f"{request.path} takes {takes}, not {request.method}"
             return Refusal(405, "method_not_allowed", message, {"allow": takes})
-        return Refusal(404, "not_found", f"there is no endpoint {asked.path}")
+        return Refusal(404, "not_found", f"there is no endpoint {request.path}")
 
-    def _note(self, asked: Asked, operation: Operation | None, status: int) -> None:
+    def _note(self, request: SandboxRequest, operation: Operation | None, status: int) -> None:
         name, writes = (operation.id, operation.writes) if operation else (None, False)
-        entry = Logged(asked.method, asked.path, name, status, writes)
+        entry = Logged(request.method, request.path, name, status, writes)
         self.log.append(entry)
         if self._on_log is not None:
             self._on_log(entry)
@@ -216,7 +216,7 @@ def _spoilt(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
     return answer
 
 
-def _said(value: Json) -> SandboxResponse:
+def _success(value: Json) -> SandboxResponse:
     return SandboxResponse(204, {}, b"") if value is None else json_answer(200, value)
 
 

@@ -156,10 +156,10 @@ class Store:
 
     def _prepare(self) -> None:
         with self.writing() as ledger:
-            found = ledger.number("PRAGMA user_version")
-            if found not in (0, VERSION):
-                raise sqlite3.DatabaseError(f"it is of version {found}, and this program reads version {VERSION}")
-            if not found:
+            version = ledger.number("PRAGMA user_version")
+            if version not in (0, VERSION):
+                raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
+            if not version:
                 for statement in (*TABLES.split(";\n"), *_indexes(), f"PRAGMA user_version = {VERSION}"):
                     ledger.run(statement)
 

@@ -57,18 +57,18 @@ def listed(entry: Entry, key: str) -> list[object]:
 
 def texts(entry: Entry, key: str) -> list[str]:
     """A list of texts; empty if missing."""
-    found = [item for item in listed(entry, key) if isinstance(item, str)]
-    if len(found) < len(listed(entry, key)):
+    values = [item for item in listed(entry, key) if isinstance(item, str)]
+    if len(values) < len(listed(entry, key)):
         raise Wrong(f"{key} holds what is no text")
-    return found
+    return values
 
 
 def mappings(entry: Entry, key: str) -> list[Entry]:
     """A list of mappings; empty if missing."""
-    found: list[Entry] = [item for item in listed(entry, key) if isinstance(item, dict)]
-    if len(found) < len(listed(entry, key)):
+    values: list[Entry] = [item for item in listed(entry, key) if isinstance(item, dict)]
+    if len(values) < len(listed(entry, key)):
         raise Wrong(f"{key} holds what is no mapping")
-    return found
+    return values
 
 
 def mapping(entry: Entry, key: str) -> Entry:

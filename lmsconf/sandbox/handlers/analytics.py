@@ -47,7 +47,7 @@ _PEOPLE: Final = f"{_ACTIVE} ORDER BY seq"
 _SOME_PEOPLE: Final = f"{_ACTIVE} AND id IN (SELECT value FROM json_each(?)) ORDER BY seq"  # noqa: S608  the text stands above
 
 
-class _Found(NamedTuple):
+class _Selection(NamedTuple):
     """The filtered standings, and the rows of their people and contents."""
 
     standings: Iterator[Standing]
@@ -60,14 +60,14 @@ def results(desk: RequestContext, request: Request) -> Entry:
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
     page = desk.cut(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
     arrange = _order(str(options.get("orderBy", "updatedAt")), str(options.get("order", "DESC")))
-    found = _found(desk, request)
-    items = [_item(one, found.people[one.person], found.contents[one.content]) for one in found.standings]
+    selection = _select(desk, request)
+    items = [_item(one, selection.people[one.person], selection.contents[one.content]) for one in selection.standings]
     return {"list": arrange(items)[page.skip : page.skip + page.limit]}
 
 
 def statistics(desk: RequestContext, request: Request) -> Entry:
     """The number of participations in each state, of those that pass all filters."""
-    counts = Counter(one.state for one in _found(desk, request).standings)
+    counts = Counter(one.state for one in _select(desk, request).standings)
     return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
 
 
@@ -90,22 +90,22 @@ def event_logs(desk: RequestContext, request: Request) -> Json:
     ]
 
 
-def _found(desk: RequestContext, request: Request) -> _Found:
+def _select(desk: RequestContext, request: Request) -> _Selection:
     """The standings that pass all filters of the request."""
     people = _people(desk, request)
     contents = _contents(desk, request)
     passes = _Filters(request)
-    return _Found((one for one in standings(desk, contents, people) if passes(one)), people, contents)
+    return _Selection((one for one in standings(desk, contents, people) if passes(one)), people, contents)
 
 
 def _contents(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
     """The requested contents by id; all if the request names none."""
     name = str(request.body.get("contentName", "")).casefold()
     rows = desk.ledger.rows("SELECT id, type, name FROM contents ORDER BY seq")
-    found = {str(row[0]): row for row in rows if name in str(row[2]).casefold()}
+    by_id = {str(row[0]): row for row in rows if name in str(row[2]).casefold()}
     if "contentIds" not in request.body:
-        return found
-    return {id: found[id] for id in request.texts("contentIds") if id in found}
+        return by_id
+    return {id: by_id[id] for id in request.texts("contentIds") if id in by_id}
 
 
 def _people(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
@@ -130,23 +130,23 @@ class _Filters:
         self._expiring = _range(request, "expiryDateRange")
         self._updated = _range(request, "updatedAtDateRange")
 
-    def __call__(self, one: Standing) -> bool:
+    def __call__(self, standing: Standing) -> bool:
         """Whether it passes all of them."""
         return (
-            (self._states is None or one.state in self._states)
-            and (self._enrollments is None or one.enrollment in self._enrollments)
-            and self._expiring(one.certified.expires_at if one.certified else None)
-            and self._updated(one.occurred_at)
+            (self._states is None or standing.state in self._states)
+            and (self._enrollments is None or standing.enrollment in self._enrollments)
+            and self._expiring(standing.certified.expires_at if standing.certified else None)
+            and self._updated(standing.occurred_at)
         )
 
 
 def _range(request: Request, key: str) -> Callable[[int | None], bool]:
     """Return a test whether an instant is in a range of the body, inclusive; without a range it always is."""
-    said = cast("Mapping[str, str]", request.body.get(key, {}))
-    if not said:
+    bounds = cast("Mapping[str, str]", request.body.get(key, {}))
+    if not bounds:
         return lambda instant: True
     try:
-        start, end = (read_time(said[end], "iso") if end in said else None for end in ("start", "end"))
+        start, end = (read_time(bounds[end], "iso") if end in bounds else None for end in ("start", "end"))
     except (ValueError, OverflowError) as error:
         raise bad_request(f"{key}: {error}") from error
     return lambda instant: (
@@ -166,24 +166,27 @@ def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
     return arrange
 
 
-def _item(one: Standing, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
+def _item(standing: Standing, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
     """A result as the API shows it. An unknown date is omitted."""
     email, name = person[1:]
-    dates: Entry = {"occuredAt": one.occurred_at, "enrolledAt": one.enrolled_at}
-    if one.certified:
-        dates |= {"certificateIssuedAt": one.certified.issued, "certificateExpiresAt": one.certified.expires_at}
+    dates: Entry = {"occuredAt": standing.occurred_at, "enrolledAt": standing.enrolled_at}
+    if standing.certified:
+        dates |= {
+            "certificateIssuedAt": standing.certified.issued,
+            "certificateExpiresAt": standing.certified.expires_at,
+        }
     return {
-        "contentId": one.content,
+        "contentId": standing.content,
         "contentType": content[1],
         "contentName": content[2],
-        "userId": one.person,
+        "userId": standing.person,
         "userName": name,
         "userDisplayName": name or email,
         "userEmail": email,
-        "state": one.state,
-        "contentRevision": one.done.revision if one.done else 1,
-        "percentageProgress": one.done.percentage if one.done else 0,
-        "mandatory": one.enrolled is not None and one.enrolled.mandatory,
+        "state": standing.state,
+        "contentRevision": standing.done.revision if standing.done else 1,
+        "percentageProgress": standing.done.percentage if standing.done else 0,
+        "mandatory": standing.enrolled is not None and standing.enrolled.mandatory,
     } | {key: date for key, date in dates.items() if date is not None}
 
 

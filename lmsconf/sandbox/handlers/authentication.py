@@ -35,9 +35,9 @@ def _person(desk: RequestContext, request: Request) -> str:
         desk.check_person(id)
         return id
     email = str(request.body.get("email", ""))
-    if not (found := with_email(desk.ledger, email)):
+    if not (ids := with_email(desk.ledger, email)):
         raise not_found("user", email)
-    return found[0]
+    return ids[0]
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {"auth.create": create}

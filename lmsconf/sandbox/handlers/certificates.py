@@ -24,7 +24,7 @@ def listing(desk: RequestContext, request: Request) -> Entry:
     """The certificates of the given people, or of all: the latest by user id, or all in the flat view."""
     people = request.query.get("userIds[]")
     shown = _shown(desk, None if people is None else cast("list[str]", people))
-    if request.asked("flatView"):
+    if request.flag("flatView"):
         return {"certificates": [one | {"userId": person} for person, one in shown]}
     shown.sort(key=lambda pair: cast(int, pair[1]["issued"]))
     latest = dict(shown)

@@ -61,11 +61,11 @@ def _person(desk: RequestContext, request: Request) -> str:
 def _content(desk: RequestContext, request: Request) -> str:
     """The certificate's content: it exists and has the declared type."""
     id, type = request.text("contentId"), request.text("contentType")
-    found = desk.ledger.column("SELECT type FROM contents WHERE id = ?", id)
-    if not found:
+    types = desk.ledger.column("SELECT type FROM contents WHERE id = ?", id)
+    if not types:
         raise bad_request(f"there is no content {id!r}")
-    if found[0] != type:
-        raise bad_request(f"content {id!r} is a {found[0]}, not a {type}")
+    if types[0] != type:
+        raise bad_request(f"content {id!r} is a {types[0]}, not a {type}")
     return id
 
 

@@ -17,7 +17,7 @@ _COLUMNS: Final = "id, type, name, description, price, updated_at, details"
 _OF_A_MEETUP: Final = (*("contentId", "name", "lastUpdatedAt", "partOfPrograms", "categories", "link", OCCASIONS),)
 _BARE: Final[Mapping[str, Json]] = {"partOfPrograms": [], "categories": [], "metadata": {}}
 # Groups and everyone see what is assigned to them; an assignment to one person makes content visible to no group.
-_SEEN_BY: Final = (
+_VISIBLE_TO: Final = (
     "id IN (SELECT content FROM targets WHERE kind != 'USER' AND audience IN (SELECT value FROM json_each(?)))"
 )
 
@@ -25,9 +25,9 @@ _SEEN_BY: Final = (
 def listing(desk: RequestContext, request: Request) -> Entry:
     """A page of the catalog, of what the given groups see or of all, with the total."""
     page = desk.page(request, LARGEST_PAGE)
-    rules, values = ["price > 0"] if request.asked("onlySellable") else [], []
+    rules, values = ["price > 0"] if request.flag("onlySellable") else [], []
     if (groups := request.query.get("groupIds[]")) is not None:
-        rules.append(_SEEN_BY)
+        rules.append(_VISIBLE_TO)
         values.append(ids_text(cast("list[str]", groups)))
     where = f"FROM contents WHERE {' AND '.join(rules) or 'TRUE'}"
     total = desk.ledger.number(f"SELECT count(*) {where}", *values)
@@ -48,7 +48,7 @@ def meetups(desk: RequestContext, request: Request) -> Entry:
     """The first hundred meetups that the given groups see, by default everyone, the last updated first."""
     groups = cast("Iterable[str]", request.query.get("groupIds[]", [desk.behaviour("content-targets.everyone")]))
     rows = desk.ledger.rows(
-        f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_SEEN_BY} ORDER BY seq LIMIT ?",  # noqa: S608  ours
+        f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_VISIBLE_TO} ORDER BY seq LIMIT ?",  # noqa: S608  ours
         *(MEETUP, ids_text(groups), LARGEST_PAGE),
     )
     rows.sort(key=lambda row: cast(int, row[5]), reverse=True)
@@ -68,14 +68,14 @@ def _details(row: tuple[Value, ...]) -> Entry:
 
 
 def _entries(desk: RequestContext, rows: list[tuple[Value, ...]]) -> list[Entry]:
-    seen_by: dict[Value, list[Json]] = {}
+    audiences: dict[Value, list[Json]] = {}
     for content, audience in desk.ledger.rows(
         "SELECT content, audience FROM targets "
         "WHERE kind != 'USER' AND content IN (SELECT value FROM json_each(?)) ORDER BY seq",
         ids_text(str(row[0]) for row in rows),
     ):
-        seen_by.setdefault(content, []).append(audience)
-    return [_entry(row, seen_by.get(row[0], [])) for row in rows]
+        audiences.setdefault(content, []).append(audience)
+    return [_entry(row, audiences.get(row[0], [])) for row in rows]
 
 
 def _entry(row: tuple[Value, ...], visible_for: list[Json]) -> Entry:

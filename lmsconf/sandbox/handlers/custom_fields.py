@@ -56,15 +56,15 @@ def replace(desk: RequestContext, request: Request) -> Entry:
     if request.body.get("description") == "" and desk.behaviour("custom-fields.clear-description") == "null":
         raise bad_request("description cannot be empty: null takes it away")
     choices = _choices(request)
-    gone = _gone(desk, field, choices)
-    _refuse_if_in_use(desk, field, gone)
+    removed = _removed_choices(desk, field, choices)
+    _refuse_if_in_use(desk, field, removed)
     desk.ledger.run(
         "UPDATE fields SET name = ?, description = ?, hidden = ?, locked = ?, optional = ? WHERE id = ?",
         request.text("name"),
         *_details(request),
         field,
     )
-    _drop_choices(desk, field, gone)
+    _drop_choices(desk, field, removed)
     _write_choices(desk, field, choices)
     return _show(desk, field)
 
@@ -92,10 +92,10 @@ def _close_ranks(desk: RequestContext, group: str) -> None:
 
 
 def _type(desk: RequestContext, field: str) -> str:
-    found = desk.ledger.column("SELECT type FROM fields WHERE id = ?", field)
-    if not found:
+    types = desk.ledger.column("SELECT type FROM fields WHERE id = ?", field)
+    if not types:
         raise not_found("custom field", field)
-    return found[0]
+    return types[0]
 
 
 def _choices(request: Request) -> list[_Choice]:
@@ -108,7 +108,7 @@ def _choices(request: Request) -> list[_Choice]:
     return [(cast("str | None", entry.get("choiceId")), cast(str, entry["name"])) for entry in entries]
 
 
-def _gone(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]:
+def _removed_choices(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]:
     """The ids of the choices that the request omits. Raises Refusal (400) for unknown and duplicate ids."""
     live = desk.ledger.column("SELECT id FROM choices WHERE field = ? ORDER BY position", field)
     named = [id for id, _ in choices if id is not None]
@@ -120,23 +120,23 @@ def _gone(desk: RequestContext, field: str, choices: list[_Choice]) -> list[str]
     return [id for id in live if id not in named]
 
 
-def _refuse_if_in_use(desk: RequestContext, field: str, gone: list[str] | None) -> None:
-    """Raise Refusal (403) if the field is in use by the dialect's rule. `gone`: removed choices; None: the field."""
+def _refuse_if_in_use(desk: RequestContext, field: str, removed: list[str] | None) -> None:
+    """Raise Refusal (403) if the field is in use by the dialect's rule. `removed`: removed choices; None: the field."""
     rule = desk.behaviour("custom-fields.in-use")
     if rule == "never":
         return
     naming, values = "c.field = ?", [field]
-    if rule == "removed-choice" and gone is not None:
+    if rule == "removed-choice" and removed is not None:
         naming = "c.grp IN (SELECT grp FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?)))"
-        values = [ids_text(gone)]
-    found = f"SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp WHERE {naming}"  # noqa: S608  ours
-    groups = desk.ledger.column(f"{found} ORDER BY g.seq", *values)
+        values = [ids_text(removed)]
+    query = f"SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp WHERE {naming}"  # noqa: S608  ours
+    groups = desk.ledger.column(f"{query} ORDER BY g.seq", *values)
     if groups:
         raise forbidden(f"the custom field is in use by {', '.join(groups[:5])}")
 
 
-def _drop_choices(desk: RequestContext, field: str, gone: list[str]) -> None:
-    ids = ids_text(gone)
+def _drop_choices(desk: RequestContext, field: str, removed: list[str]) -> None:
+    ids = ids_text(removed)
     desk.ledger.run("DELETE FROM choices WHERE id IN (SELECT value FROM json_each(?))", ids)
     desk.ledger.run("DELETE FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))", field, ids)
     desk.ledger.run("DELETE FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?))", ids)

@@ -50,11 +50,11 @@ def people(desk: RequestContext, table: str, id: str) -> list[Value]:
     return [row[0] for row in rows]
 
 
-def coming(desk: RequestContext, request: Request) -> list[str]:
+def user_ids_to_add(desk: RequestContext, request: Request) -> list[str]:
     """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size."""
-    most, said = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
-    if said > most:
-        raise bad_request(f"one call adds at most {most} users, not {said}")
+    limit, count = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
+    if count > limit:
+        raise bad_request(f"one call adds at most {limit} users, not {count}")
     return request.texts("userIds")
 
 

@@ -41,7 +41,7 @@ def add(table: str) -> Callable[[RequestContext, Request], None]:
     """Return a handler that adds people to that list. Raises Refusal (400) for more than the dialect's batch size."""
 
     def added(desk: RequestContext, request: Request) -> None:
-        groups.add(desk, table, _id(desk, request), groups.coming(desk, request))
+        groups.add(desk, table, _id(desk, request), groups.user_ids_to_add(desk, request))
 
     return added
 

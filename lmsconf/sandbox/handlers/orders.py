@@ -49,8 +49,8 @@ def store(ledger: Repository, person: str, details: Mapping[str, Json]) -> None:
 
 
 def _stored(desk: RequestContext, person: str) -> Entry:
-    found = desk.ledger.column("SELECT details FROM orders WHERE person = ?", person)
-    details: Entry = json.loads(found[0]) if found else {}
+    rows = desk.ledger.column("SELECT details FROM orders WHERE person = ?", person)
+    details: Entry = json.loads(rows[0]) if rows else {}
     return details
 
 

@@ -32,7 +32,7 @@ def get(desk: RequestContext, request: Request) -> Entry:
     id = request.path["smartGroupId"]
     entry: Entry = {"smartGroupId": id, "name": desk.group(id, SMART_GROUP)}
     entry |= {"conditions": conditions(desk, id), "managers": groups.people(desk, "managers", id)}
-    if request.asked("includeMembers"):
+    if request.flag("includeMembers"):
         entry["members"] = members(desk, id)
     return entry
 
@@ -59,7 +59,7 @@ def managers(desk: RequestContext, request: Request) -> Entry:
 
 def add_managers(desk: RequestContext, request: Request) -> None:
     """Add managers to the group."""
-    groups.add(desk, "managers", _id(desk, request), groups.coming(desk, request))
+    groups.add(desk, "managers", _id(desk, request), groups.user_ids_to_add(desk, request))
 
 
 def remove_manager(desk: RequestContext, request: Request) -> None:
@@ -75,13 +75,13 @@ def conditions(desk: RequestContext, group: str) -> list[Json]:
     )
     for position, choice in rows:
         choices.setdefault(position, []).append(choice)
-    found: list[Json] = []
+    entries: list[Json] = []
     for position, field, system in desk.ledger.rows(
         "SELECT position, field, system_condition FROM conditions WHERE grp = ? ORDER BY position", group
     ):
         entry: Entry = {"customFieldId": field, "choiceIds": choices.get(position, [])}
-        found.append(entry if system is None else entry | {"systemCondition": system})
-    return found
+        entries.append(entry if system is None else entry | {"systemCondition": system})
+    return entries
 
 
 def write_conditions(desk: RequestContext, group: str, entries: Sequence[Mapping[str, Json]]) -> None:

@@ -112,13 +112,13 @@ def has_expired(expires_at: int | None, now: int) -> bool:
 
 def in_groups(desk: RequestContext, groups: Iterable[str]) -> set[str] | None:
     """The ids of the people in any of these groups; None for everyone. An unknown group has no members."""
-    found: set[str] = set()
+    people: set[str] = set()
     for group in groups:
         if group == desk.behaviour("content-targets.everyone"):
             return None
         for kind in desk.ledger.column("SELECT kind FROM groups WHERE id = ?", group):
-            found.update(_members(desk, kind, group))
-    return found
+            people.update(_members(desk, kind, group))
+    return people
 
 
 def _members(desk: RequestContext, kind: str, group: str) -> list[str]:
@@ -137,14 +137,14 @@ class _Audiences:
 
     def of(self, content: str) -> Enrolments:
         """The enrolments of these people in a content."""
-        found: Enrolments = {}
+        enrolments: Enrolments = {}
         for kind, audience, mandatory, since in self._desk.ledger.rows(
             "SELECT kind, audience, mandatory, created_at FROM targets WHERE content = ? ORDER BY seq", content
         ):
             for person in self._people(str(kind), str(audience)):
-                before = found.get(person, Enrolled(int(since or 0), False))
-                found[person] = Enrolled(min(before.since, int(since or 0)), before.mandatory or bool(mandatory))
-        return found
+                before = enrolments.get(person, Enrolled(int(since or 0), False))
+                enrolments[person] = Enrolled(min(before.since, int(since or 0)), before.mandatory or bool(mandatory))
+        return enrolments
 
     def _people(self, kind: str, audience: str) -> Iterable[str]:
         if kind == EVERYONE:

@@ -37,7 +37,7 @@ def listing(desk: RequestContext, request: Request) -> Entry:
     page = desk.page(request)
     people, count = _people(desk, page, *_named(request.filter))
     answers = _answers(desk, _ids(people))
-    entries = [_names(person) | _said(person, answers) | _archived(person) for person in people]
+    entries = [_names(person) | _fields_and_metadata(person, answers) | _archived(person) for person in people]
     return _listing(entries, page, request, count)
 
 
@@ -59,7 +59,7 @@ def search(desk: RequestContext, request: Request) -> Entry:
     page = desk.cut(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
     people, count = _people(desk, page, *_sought(request))
     answers, with_groups = _answers(desk, _ids(people)), body.get("includeGroups") is True
-    entries = [_names(person) | _said(person, answers) | _flags(person) for person in people]
+    entries = [_names(person) | _fields_and_metadata(person, answers) | _flags(person) for person in people]
     if with_groups:
         groups = _groups(desk, _ids(people))
         for person, entry in zip(people, entries, strict=True):
@@ -76,7 +76,7 @@ def get(desk: RequestContext, request: Request) -> Entry:
     person = rows[0]
     return (
         _names(person)
-        | _said(person, _answers(desk, [id]))
+        | _fields_and_metadata(person, _answers(desk, [id]))
         | {"language": person[9], "createdAt": person[7], "integrationIds": {}}
         | (_flags(person) | _applications(person, "applicationIds"))
         | _groups(desk, [id])(id)
@@ -121,7 +121,7 @@ def _names(person: _Person) -> Entry:
     return {"userId": person[0], "email": person[1], "firstName": person[2], "lastName": person[3]}
 
 
-def _said(person: _Person, answers: Mapping[Value, Entry]) -> Entry:
+def _fields_and_metadata(person: _Person, answers: Mapping[Value, Entry]) -> Entry:
     """Custom fields and metadata."""
     return {"customFields": answers.get(person[0], {}), "metadata": json.loads(cast(str, person[10]))}
 
@@ -142,7 +142,7 @@ def _applications(person: _Person, key: str) -> Entry:
 
 def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
     """Person → field name → answer. Of two fields with one name, the newer one's: a map has one value per name."""
-    found: dict[Value, Entry] = {}
+    answers: dict[Value, Entry] = {}
     last: tuple[Value, Value] | None = None
     for person, id, field, type, choice, name, text in desk.ledger.rows(
         "SELECT a.person, f.id, f.name, f.type, a.choice, c.name, a.text FROM answers a "
@@ -150,13 +150,13 @@ def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
         "WHERE a.person IN (SELECT value FROM json_each(?)) ORDER BY a.person, f.seq, c.position",
         ids_text(people),
     ):
-        mine = found.setdefault(person, {})
+        by_field = answers.setdefault(person, {})
         if last != (person, id):
-            mine[str(field)] = {"text": text} if type == "TEXT" else {"choices": []}
+            by_field[str(field)] = {"text": text} if type == "TEXT" else {"choices": []}
             last = (person, id)
         if type != "TEXT":
-            cast("dict[str, list[Json]]", mine[str(field)])["choices"].append({"choiceId": choice, "name": name})
-    return found
+            cast("dict[str, list[Json]]", by_field[str(field)])["choices"].append({"choiceId": choice, "name": name})
+    return answers
 
 
 def _groups(desk: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
@@ -185,7 +185,7 @@ def _group_refs(
     for person, more in computed.items():
         groups.setdefault(person, []).extend(more)
     refs = desk.ledger.derived(_every_group)
-    return {person: [refs[id] for id in mine] for person, mine in groups.items()}
+    return {person: [refs[id] for id in ids] for person, ids in groups.items()}
 
 
 def _every_group(ledger: Repository) -> dict[Value, Json]:
