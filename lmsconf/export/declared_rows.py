@@ -42,7 +42,7 @@ def declared_rows(
         absent = [one for one in gone if one.address.kind == name]
         result = kind.match(planning, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
-        ids[name].update(one.row.id for one in result.gone if one.absent is not None or one.with_ is not None)
+        ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
     current = frozenset([one.address for one in here] + [one.address for one in gone])
     every = [one.address for one in existing.declared] + [one.address for one in existing.absent]
     return DeclaredRows({name: frozenset(of) for name, of in ids.items()}, current, frozenset(every) - current)

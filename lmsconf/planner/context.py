@@ -121,13 +121,13 @@ class Undeclared(NamedTuple):
 class MatchResult(Generic[Spec, Row]):
     """The result of matching declarations with live resources of one kind.
 
-    gone: deletions. left_alone: how many rows `leave_alone` ignores. live: how many rows were read.
+    ignored: how many rows `leave_alone` ignores. live: how many rows were read.
     """
 
     matches: list[Match[Spec, Row]] = field(default_factory=list)
-    gone: list[Deletion[Row]] = field(default_factory=list)
+    deletions: list[Deletion[Row]] = field(default_factory=list)
     unmanaged: list[Undeclared] = field(default_factory=list)
-    left_alone: int = 0
+    ignored: int = 0
     live: int = 0
 
 
@@ -187,23 +187,23 @@ class Effect:
 class PlanContext:
     """The state of one planning run: inputs, facts that kinds record for each other, and problems.
 
-    gone      addresses to be deleted
-    kept      reference target → live resources that reference it both before and after apply
-    shifts    (dropped, added) references of each live resource whose references change
-    leaving   normalised e-mails of people who are removed from some group
-    measures  guard measures that kinds take beyond what the changes show
-    effects   changes that the service itself makes as a consequence of planned ones
-    parts     live resource → its new parts, if it also has undeclared ones
+    deleted         addresses to be deleted
+    kept_refs       reference target → live resources that reference it both before and after apply
+    changed_refs    (dropped, added) references of each live resource whose references change
+    removed_emails  normalised e-mails of people who are removed from some group
+    measures        guard measures that kinds take beyond what the changes show
+    effects         changes that the service itself makes as a consequence of planned ones
+    parts           live resource → its new parts, if it also has undeclared ones
     """
 
     def __init__(self, snapshot: Snapshot, policy: Policy, terms: Terms, chosen: Callable[[Address], bool]) -> None:
         self.snapshot, self.policy, self.terms, self.chosen = snapshot, policy, terms, chosen
         self.book = NameRegistry()
         self.problems: list[Problem] = []
-        self.gone: set[Address] = set()
-        self.kept: defaultdict[Ref, list[Address]] = defaultdict(list)
-        self.shifts: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
-        self.leaving: set[str] = set()
+        self.deleted: set[Address] = set()
+        self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)
+        self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
+        self.removed_emails: set[str] = set()
         self.measures: list[Measure] = []
         self.effects: list[Effect] = []
         self.parts: dict[Address, NewParts] = {}

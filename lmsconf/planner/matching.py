@@ -40,9 +40,9 @@ def match_named(
     out, found = match_declared(planning, kind, noun, declared, rows)
     left = _take_absent(planning, kind, out, absent, rows, found.unclaimed, {row.id for row in found.live if row})
     _settle(planning, kind, out, left)
-    if out.gone and listing.incomplete:
+    if out.deletions and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
-    planning.gone.update(gone.address for gone in out.gone if planning.chosen(gone.address))
+    planning.deleted.update(gone.address for gone in out.deletions if planning.chosen(gone.address))
     refuse_taken(planning, out, rows)
     return out
 
@@ -99,7 +99,7 @@ def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[st
     new = planning.state(_Identities).renamed.get(named)
     if new is not None:
         return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
-    if named in planning.gone:
+    if named in planning.deleted:
         return (
             f"{named} will be deleted by this plan",
             "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
@@ -164,7 +164,7 @@ def _take_absent(
             )
         elif named and named[0].id not in going:
             going.add(named[0].id)
-            out.gone.append(Deletion(address=one.address, row=named[0], absent=one))
+            out.deletions.append(Deletion(address=one.address, row=named[0], absent=one))
         elif not named:
             free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
             nothing_to_do(planning, one, alike(one.address.name, free_names))
@@ -262,9 +262,9 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
         name = normal(row.name)
         address = Address.of(kind, name)
         if matches(str(address), policy.leave_alone):
-            out.left_alone += 1
+            out.ignored += 1
         elif not policy.only and matches(name, policy.ownership.get(kind, ())):
-            out.gone.append(Deletion(address=address, row=row, absent=None))
+            out.deletions.append(Deletion(address=address, row=row, absent=None))
             owned[name].append(row)
             continue
         else:
@@ -275,7 +275,7 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.book.alias(kind, f"{name} (id {row.id})", row.id)
         else:
             planning.book.register_duplicate(kind, name, row.id)
-    for gone in out.gone:
+    for gone in out.deletions:
         planning.book.alias(kind, normal(gone.row.name), gone.row.id)
     for name, twins in owned.items():
         if len(twins) > 1:
@@ -301,7 +301,7 @@ def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequen
     if not taking:
         return
     leaving = {match.row.id for match in moving if match.row}
-    leaving.update(gone.row.id for gone in out.gone if planning.chosen(gone.address) and not additive)
+    leaving.update(gone.row.id for gone in out.deletions if planning.chosen(gone.address) and not additive)
     holders = {normal(row.name): row for row in rows if row.id not in leaving}
     for match in taking:
         holder = holders.get(match.address.name)
@@ -322,7 +322,7 @@ def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
 
 
 def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
-    for gone in out.gone:
+    for gone in out.deletions:
         planning.problem(
             "read/incomplete",
             f"{gone.address}: would be deleted, but the listing of {noun}s was not read whole: {why}",
@@ -330,4 +330,4 @@ def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, An
             at=gone.absent.source if gone.absent else None,
             address=gone.address,
         )
-    out.gone.clear()
+    out.deletions.clear()

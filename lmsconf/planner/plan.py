@@ -188,7 +188,7 @@ def _items(kind: AnyKind, planning: PlanContext, found: MatchResult[Any, Any], l
                 continue
         action = Action.CREATE if match.row is None else kind.action(planning, match)
         out.append(Item(address=match.address, subject=match, sides=sides, action=action))
-    for gone in found.gone:
+    for gone in found.deletions:
         if not planning.chosen(gone.address) and not (gone.with_ and planning.chosen(gone.with_)):
             continue
         if planning.policy.additive:
@@ -222,7 +222,7 @@ def _with_effects(
 
 def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult[Any, Any]) -> None:
     """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
-    for gone in found.gone:
+    for gone in found.deletions:
         if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
             _refuse_alone(planning, gone.with_, gone.address)
 
@@ -365,12 +365,12 @@ def _known(
     yield from (one.address for one in gone)
     for kind, identified in found.items():
         yield from (one.address for one in identified.unmanaged)
-        yield from (one.address for one in identified.gone)
+        yield from (one.address for one in identified.deletions)
         yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
 
 def _unmanaged(found: Mapping[str, MatchResult[Any, Any]]) -> Iterator[Unmanaged]:
     for kind, identified in found.items():
-        if identified.unmanaged or identified.left_alone:
+        if identified.unmanaged or identified.ignored:
             addresses = sorted(one.address for one in identified.unmanaged)
-            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=identified.left_alone)
+            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=identified.ignored)

@@ -175,13 +175,13 @@ class ReadContext:
     def changes(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its published listing."""
         return any(
-            matched.gone or any(match.row and differs(kind.diff(planning, match)) for match in matched.matches)
+            matched.deletions or any(match.row and differs(kind.diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
 
     def deletes(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a live resource of a kind is deleted, according to its published listing."""
-        return any(self.chosen(gone.address) for _, matched in self.matches(kind) for gone in matched.gone)
+        return any(self.chosen(gone.address) for _, matched in self.matches(kind) for gone in matched.deletions)
 
     def renamed_from(self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]) -> list[RemoteId]:
         """Return the ids of undeclared rows that may be a resource to be created, under another name."""

@@ -123,8 +123,8 @@ class _Comparing:
         """Yield the deletions, also those that options like `--except` skip, and the first undeclared resources."""
         planning, policy = self.planning, self.planning.policy
         going = {change.id for change, _ in self.changes if change.action is Action.DELETE}
-        gone = [Undeclared(one.address, one.row) for one in self.found.gone if one.with_ is None]
-        said = {one.row.id for one in self.found.gone if one.absent is not None}
+        gone = [Undeclared(one.address, one.row) for one in self.found.deletions if one.with_ is None]
+        said = {one.row.id for one in self.found.deletions if one.absent is not None}
         for one in (*gone, *(comparable(self.found.unmanaged, policy) if policy.compares != 0 else ())):
             content = self.kind.similarity(planning, self.kind.live_form(planning, one.row))
             if content is not None and (policy.compares != 0 or one.row.id in going):

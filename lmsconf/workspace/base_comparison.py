@@ -134,7 +134,7 @@ def _spoken(
         absent = [one for one in manifests.absent if _is_of(one, name, policy)]
         found = kind.match(planning, declared, absent)
         yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
-        yield from (((name, gone.row.id), None) for gone in found.gone)
+        yield from (((name, gone.row.id), None) for gone in found.deletions)
 
 
 def _is_of(one: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Policy) -> bool:

@@ -77,17 +77,17 @@ def identify_targets(
             _same(planning, gone, other)
             continue
         rows = live.get(key, []) if other is gone else []
-        out.gone.extend(Deletion(address=gone.address, row=row, absent=gone) for row in rows)
+        out.deletions.extend(Deletion(address=gone.address, row=row, absent=gone) for row in rows)
         if not rows:
             nothing_to_do(planning, gone, contents.alike(gone))
     _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
     if listing.incomplete:
-        for lost in out.gone:
+        for lost in out.deletions:
             _incomplete(planning, lost.address, lost.absent, listing.incomplete)
-        for group in sorted(planning.gone):
+        for group in sorted(planning.deleted):
             if group.kind in (GROUP, SMART_GROUP):
                 _incomplete(planning, group, None, listing.incomplete)
-        out.gone.clear()
+        out.deletions.clear()
     return out
 
 
@@ -269,12 +269,12 @@ def _settle(
         address = target_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
         for row in rows:
             audience = audience_of(planning, row)
-            if audience in planning.gone:
-                out.gone.append(Deletion(address=address, row=row, absent=None, with_=audience))
+            if audience in planning.deleted:
+                out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches(str(address), policy.leave_alone):
-                out.left_alone += 1
+                out.ignored += 1
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
-                out.gone.append(Deletion(address=address, row=row, absent=None))
+                out.deletions.append(Deletion(address=address, row=row, absent=None))
             else:
                 out.unmanaged.append(Undeclared(address, row))
 

@@ -165,7 +165,7 @@ def _changing(
     for other in before:
         other.match(planning, *version.of(other.name))
     matched = kind.match(planning, *version.of(kind.name))
-    gone = sum(reading.chosen(one.address) for one in matched.gone)
+    gone = sum(reading.chosen(one.address) for one in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
     changed = sum(differs(kind.diff(planning, match)) for match in live)
     return (gone + changed, 0) if recreates else (gone, changed)

@@ -84,7 +84,7 @@ def note_losses(planning: PlanContext, found: MatchResult[CustomFieldSpec, Field
     """Record which live fields and choices the plan deletes."""
     losses: list[Loss] = []
     if not planning.policy.additive:
-        for gone in found.gone:
+        for gone in found.deletions:
             if planning.chosen(gone.address):
                 losses.append(Loss(gone.address, gone.row))
         for match in found.matches:

@@ -33,7 +33,9 @@ class _Slots:
 
 def count_slots(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
-    gone = sorted(one.address for one in found.gone if planning.chosen(one.address) and not planning.policy.additive)
+    gone = sorted(
+        one.address for one in found.deletions if planning.chosen(one.address) and not planning.policy.additive
+    )
     new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
     over = found.live + len(new) - len(gone) - MOST_FIELDS
     if over > 0 and new:
@@ -71,7 +73,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     taken = frozenset(Ref(at, name) for name in going.values())
     renamed = normal(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
-    is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept.get(Ref(at))
+    is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
     if renamed and uses_temporary_name(planning, at):
@@ -80,7 +82,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         steps.append(_replacement(row, body, makes=freed_name_slot(CUSTOM_FIELD, row), avoids=whole))
     makes = made | whole | (freed_name_slot(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = name_slot(at) if renamed else frozenset()
-    if any(left & taken and gained & made for left, gained in planning.shifts):
+    if any(left & taken and gained & made for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **going}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))
         body = _body(planning, row, after, new, at, known=True)
@@ -105,7 +107,7 @@ def field_deletion(planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step
         ends=frozenset({Ref(at)}),
         revokes=True,
     )
-    groups = planning.kept.get(Ref(at), [])
+    groups = planning.kept_refs.get(Ref(at), [])
     if not groups or planning.terms.behaviour("custom-fields.in-use") == "never":
         return [step]
     _foretell(planning, gone.absent.source if gone.absent else None, at, groups, "deleted")
@@ -186,9 +188,9 @@ def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> li
     """The smart groups whose references may make the service refuse to change the field."""
     match planning.terms.behaviour("custom-fields.in-use"):
         case "condition":
-            return planning.kept.get(Ref(at), [])
+            return planning.kept_refs.get(Ref(at), [])
         case "removed-choice":
-            return [group for ref in taken if ref.part for group in planning.kept.get(ref, [])]
+            return [group for ref in taken if ref.part for group in planning.kept_refs.get(ref, [])]
         case _:
             return []
 

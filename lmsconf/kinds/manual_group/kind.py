@@ -141,7 +141,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
             if key == "managers":
                 foretell_managers(planning, declared, wanted.include - seen.include)
             if key == "members":
-                planning.leaving.update(seen.include - wanted.include)
+                planning.removed_emails.update(seen.include - wanted.include)
         if row is None:
             return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
         return BeforeAfter(before=before, after=after, sizes=sizes)
@@ -157,7 +157,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
                 continue
             form[key] = people = People(shown_people(planning, ids))
             if key == "members":
-                planning.leaving.update(people.include)
+                planning.removed_emails.update(people.include)
         return BeforeAfter(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
 
     def finalize(self, planning: PlanContext, matched: MatchResult[ManualGroupSpec, GroupRow]) -> None:

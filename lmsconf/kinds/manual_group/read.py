@@ -53,7 +53,7 @@ def _wanted(
     wanted: dict[RemoteId, GroupRow] = {}
     compared: dict[RemoteId, GroupRow] = {}
     for _, matched in reading.matches(kind, listing):
-        wanted |= {gone.row.id: gone.row for gone in matched.gone}
+        wanted |= {gone.row.id: gone.row for gone in matched.deletions}
         for match in matched.matches:
             lists = match.declared.spec.lists_people
             if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):

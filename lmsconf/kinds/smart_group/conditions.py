@@ -219,7 +219,7 @@ def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[De
 
 
 def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
-    """Record the references of live smart groups: those that stay in `kept`, those dropped and added in `shifts`."""
+    """Record the references of live smart groups: those that stay in `kept_refs`, the others in `changed_refs`."""
     final = planning.state(_PlannedConditions).by_id
     for row in planning.snapshot.rows(SmartRow):
         now = in_names(planning, row.conditions or ())
@@ -227,6 +227,6 @@ def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
         refs, kept = named_refs(now), named_refs(later)
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or row.name)
         for ref in refs & kept:
-            planning.kept[ref].append(at)
+            planning.kept_refs[ref].append(at)
         if refs != kept:
-            planning.shifts.append((refs - kept, kept - refs))
+            planning.changed_refs.append((refs - kept, kept - refs))

@@ -233,7 +233,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow]) -> None:
         """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
         find_rename_cycles(planning, matched)
-        deleted = () if planning.policy.additive else matched.gone
+        deleted = () if planning.policy.additive else matched.deletions
         gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
         note_usage(planning, gone)
         note_condition_losses(planning, matched, gone)

@@ -136,10 +136,10 @@ def answer_refs(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset
 
 
 def note_answers(planning: PlanContext, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
-    """Record in `planning.shifts` the choices dropped and picked: fields create the new before deleting the old."""
+    """Record the choices dropped and picked as `changed_refs`: fields create the new before deleting the old."""
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     if old != new:
-        planning.shifts.append((old - new, new - old))
+        planning.changed_refs.append((old - new, new - old))
 
 
 def answers_step(

@@ -36,7 +36,7 @@ def people_steps(
     known = directory(planning)
     is_membership = adds.endswith("members")
     for some in _batches(coming, int(planning.terms.behaviour("manual-groups.add.batch"))):
-        arrived = [entered(one) for one in some if is_membership and one in planning.leaving]
+        arrived = [entered(one) for one in some if is_membership and one in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
