@@ -297,7 +297,7 @@ def _remove(page: YamlEditor, node: Node) -> None:
     if not isinstance(section, Sequence):
         raise Refused("this is no entry of a section", page.where(node))
     page.check(node)
-    section.gone.add(section.items.index(node))
+    section.removed.add(section.items.index(node))
     section.commented = True
 
 
@@ -306,12 +306,12 @@ def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
     node = entry.get("previously")
     if not isinstance(node, Sequence):
         return
-    gone = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normal(name)]
-    if gone and len(gone) == len(node.items):
+    removed = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normal(name)]
+    if removed and len(removed) == len(node.items):
         remove_key(page, entry, "previously")
-    elif gone:
+    elif removed:
         page.check(node)
-        node.gone.update(gone)
+        node.removed.update(removed)
 
 
 def _nowhere(finding: DriftFinding) -> Problem:

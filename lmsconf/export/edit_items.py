@@ -47,11 +47,11 @@ def remove_item(page: YamlEditor, items: EntryItems, item: Node) -> None:
     if not isinstance(siblings, Sequence) or not isinstance(block.parent, Sequence):
         raise _elsewhere(page, "this", items, item)
     page.check(item)
-    siblings.gone.add(siblings.items.index(item))
+    siblings.removed.add(siblings.items.index(item))
     siblings.commented = True
-    if len(siblings.gone) == len(siblings.items):
+    if len(siblings.removed) == len(siblings.items):
         page.check(block)
-        block.parent.gone.add(block.parent.items.index(block))
+        block.parent.removed.add(block.parent.items.index(block))
         block.parent.commented = True
 
 

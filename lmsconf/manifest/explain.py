@@ -24,15 +24,15 @@ _WORDS: Final = {
 }
 
 
-def explain(kinds: Mapping[str, AnyKind], asked: str) -> Explanation:
-    """Explain `asked`: a kind or section, then keys separated by dots; empty for the whole manifest.
+def explain(kinds: Mapping[str, AnyKind], path: str) -> Explanation:
+    """Explain `path`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
     Raises UsageError for an unknown name, with the closest known name as a hint.
     """
     schema: _Schema = manifest_schema(kinds)
     sections = {kind.name: kind.section for kind in kinds.values()}
     trail: list[str] = []
-    for word in asked.split(".") if asked else ():
+    for word in path.split(".") if path else ():
         known = _keys(schema)
         name = sections.get(word, word) if not trail or trail == [ABSENT] else word
         if name not in known:
@@ -62,31 +62,35 @@ def _alternatives(schema: _Schema) -> Iterator[_Schema]:
     """Yield the schema and, recursively, its alternatives and the items of a list."""
     yield schema
     for word in ("oneOf", "anyOf", "allOf"):
-        for one in cast("list[_Schema]", schema.get(word, [])):
-            yield from _alternatives(one)
+        for branch in cast("list[_Schema]", schema.get(word, [])):
+            yield from _alternatives(branch)
     if isinstance(schema.get("items"), dict):
         yield from _alternatives(cast(_Schema, schema["items"]))
 
 
 def _keys(schema: _Schema) -> dict[str, _Schema]:
-    found: dict[str, _Schema] = {}
-    for one in _alternatives(schema):
-        for name, part in cast("Mapping[str, _Schema]", one.get("properties", {})).items():
-            found.setdefault(name, part)
-    return found
+    keys: dict[str, _Schema] = {}
+    for alternative in _alternatives(schema):
+        for name, part in cast("Mapping[str, _Schema]", alternative.get("properties", {})).items():
+            keys.setdefault(name, part)
+    return keys
 
 
 def _needed(schema: _Schema) -> frozenset[str]:
     """Return the keys that every alternative mapping requires."""
     needs = [
-        frozenset(cast("list[str]", one.get("required", []))) for one in _alternatives(schema) if "properties" in one
+        frozenset(cast("list[str]", alternative.get("required", [])))
+        for alternative in _alternatives(schema)
+        if "properties" in alternative
     ]
     return frozenset.intersection(*needs) if needs else frozenset()
 
 
 def _meaning(schema: _Schema) -> str:
     """Return the first description in the schema or its alternatives."""
-    return next((str(one["description"]) for one in _alternatives(schema) if "description" in one), "")
+    return next(
+        (str(alternative["description"]) for alternative in _alternatives(schema) if "description" in alternative), ""
+    )
 
 
 def _type(schema: _Schema) -> str:
@@ -98,9 +102,9 @@ def _type(schema: _Schema) -> str:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
         return "one of " + ", ".join(str(one) for one in cast("list[Json]", schema["enum"]))
-    said = schema.get("type")
-    if said == "array":
+    types = schema.get("type")
+    if types == "array":
         items = schema.get("items")
         return f"list of {_type(cast(_Schema, items))}" if isinstance(items, dict) and items else "list"
-    words = said if isinstance(said, list) else [said]
+    words = types if isinstance(types, list) else [types]
     return " or ".join(_WORDS.get(str(one), "anything") for one in words)

@@ -95,8 +95,8 @@ class FileSet:
             )
         self._left[together] -= len(data)
         if self._left[together] < 0:
-            what = "CSV files" if together == TABLES_LIMIT else "manifests"
-            message = f"with this file the {what} are larger than {_mib(together)}"
+            files = "CSV files" if together == TABLES_LIMIT else "manifests"
+            message = f"with this file the {files} are larger than {_mib(together)}"
             raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
         return data
 

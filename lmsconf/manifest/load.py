@@ -64,19 +64,19 @@ def load(
     """
     loading = _Loading(FileSet(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
     loading.run(folder)
-    told = dict.fromkeys([*loading.problems, *loading.crossed()])
+    problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
-        problems=tuple(_ordered(told)),
+        problems=tuple(_ordered(problems)),
         files=loading.shelf.names,
         digest=loading.shelf.digest,
     )
 
 
-def _ordered(told: Iterable[Problem]) -> list[Problem]:
+def _ordered(problems: Iterable[Problem]) -> list[Problem]:
     """Sort the problems by source location; beyond ENOUGH errors, cut the list and append a problem that reports so."""
-    ordered = sorted(told, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
+    ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
     return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
@@ -90,7 +90,7 @@ class _Section:
     path: Trail
     shape: Shape
     people: tuple[Trail, ...]
-    gone: bool
+    is_absent: bool
 
     @property
     def name(self) -> str:
@@ -101,8 +101,8 @@ class _Section:
 def _sections(of: Hashable) -> tuple[_Section, _Section]:
     """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
     kind = cast(AnyKind, of)
-    declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), gone=False)
-    absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), gone=True)
+    declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), is_absent=False)
+    absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), is_absent=True)
     return declared, absent
 
 
@@ -176,12 +176,12 @@ class _Loading:
         expander.gather(documents, variables)
         sound = list(self._sound(documents, Writer(variables, self.problems.append)))
         for section, body, _ in sound:
-            if not section.gone and names_choices(section.kind):
+            if not section.is_absent and names_choices(section.kind):
                 expander.declare(body)
         for section, body, places in sound:
             if self._is_enough():
                 return
-            conditions = not section.gone and has_conditions(section.kind)
+            conditions = not section.is_absent and has_conditions(section.kind)
             plain = expander.expand(body, section.people, places, conditions=conditions)
             if plain is not None:
                 self._parse(section, plain, places.of(plain))
@@ -216,27 +216,27 @@ class _Loading:
             reading = read(self.shelf.name(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
-        if not any(map(_says_something, documents)) and not self.problems:
-            found = [self.shelf.name(path) for path in paths]
-            self.problems.append(_silent(found, documents, self.kinds) if found else _nothing(self.shelf.name(folder)))
+        if not any(map(_has_sections, documents)) and not self.problems:
+            names = [self.shelf.name(path) for path in paths]
+            self.problems.append(_silent(names, documents, self.kinds) if names else _nothing(self.shelf.name(folder)))
         return documents
 
     def _check_outline(self, document: Document, outline: Shape) -> None:
         places = EntryPlaces(document.value, document.source, document.at)
         for finding in outline.findings(document.value):
-            found = messages.problems(finding, places, within=None, area="manifest", address=None)
-            self.problems += islice(found, ENOUGH + 1)
+            problems = messages.problems(finding, places, within=None, area="manifest", address=None)
+            self.problems += islice(problems, ENOUGH + 1)
 
     def _entries(self, section: _Section, items: Seq, writer: Writer) -> Iterator[_Sound]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
-            seen: set[Hashable] = set()
+            reported: set[Hashable] = set()
             for entry in writer.entries(item, items.source, at, section.name):
                 findings = section.shape.findings(entry.body)
                 if findings or not entry.is_whole:
-                    self._tell(section, entry, _new(findings, seen))
+                    self._tell(section, entry, _new(findings, reported))
                 elif isinstance(entry.body, Map):
                     yield section, entry.body, entry.places
                 else:
@@ -248,7 +248,7 @@ class _Loading:
             self.keep(section.path, body)
         self.problems += _unknown_workspaces(body, places, self.workspaces)
         entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
-        if section.gone:
+        if section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
             self.declared.extend(section.kind.parse(entry))
@@ -260,29 +260,29 @@ class _Loading:
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
         for finding in findings:
             if entry.is_whole or not (isinstance(finding.value, str) and OPENS in finding.value):
-                found = messages.problems(
+                problems = messages.problems(
                     finding, entry.places, within=address or section.name, area="manifest", address=address
                 )
-                self.problems += islice(found, ENOUGH + 1)
+                self.problems += islice(problems, ENOUGH + 1)
 
 
-def _new(findings: Iterable[messages.SchemaFinding], seen: set[Hashable]) -> Iterator[messages.SchemaFinding]:
+def _new(findings: Iterable[messages.SchemaFinding], reported: set[Hashable]) -> Iterator[messages.SchemaFinding]:
     """Yield the findings not reported yet for another copy of the same `for_each` entry."""
     for finding in findings:
         value = None if isinstance(finding.value, dict | list) else finding.value
         key = (finding.path, finding.keyword, value)
-        if key not in seen:
-            seen.add(key)
+        if key not in reported:
+            reported.add(key)
             yield finding
 
 
-def _says_something(document: Document) -> bool:
+def _has_sections(document: Document) -> bool:
     """Whether a document has a section of entries.
 
     If no document had any, every owned resource would be planned for deletion.
     """
-    said = document.value
-    return not isinstance(said, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in said)
+    value = document.value
+    return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 
 
 def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
@@ -310,15 +310,15 @@ def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] |
     if known is None:
         return
     for key in ("only_in", "id"):
-        said = body.get(key)
-        for name in cast("Iterable[str]", said) if isinstance(said, list | dict) else ():
+        value = body.get(key)
+        for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
             if name not in known:
                 yield Problem(
                     code="reference/unknown-workspace",
                     severity=Severity.WARNING,
                     message=f'{key}: there is no workspace "{shown(name)}"',
                     hint=did_you_mean(name, known) or f"There is {', '.join(known)}.",
-                    source=places.key(key, name) if isinstance(said, dict) else places.find(name, key),
+                    source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
                 )
 
 
@@ -338,16 +338,16 @@ def _nothing(folder: str) -> Problem:
 
 def _silent(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, AnyKind]) -> Problem:
     """Return the problem of manifests that declare nothing."""
-    said = {document.source.path for document in documents}
+    nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
-    one, is_one = "is" if len(files) == 1 else "are", len(files) == 1
-    why = f"{one} empty, or only comments"
-    if said:
-        why = f"{'holds' if is_one else 'hold'} only sets, or keys that are ignored"
+    verb, is_single = "is" if len(files) == 1 else "are", len(files) == 1
+    why = f"{verb} empty, or only comments"
+    if nonempty:
+        why = f"{'holds' if is_single else 'hold'} only sets, or keys that are ignored"
     sections = ", ".join(kind.section for kind in kinds.values())
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",
         hint=f"Write what shall be, under one of {sections}, {ABSENT}.",
-        source=SourceLocation(files[0], 1, 1) if is_one else SourceLocation(files[0]),
+        source=SourceLocation(files[0], 1, 1) if is_single else SourceLocation(files[0]),
     )

@@ -56,12 +56,12 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
-    gone = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
+    absent_sections = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
         for section, schema in set_schemas(kinds).items()
     }
-    whole = _document(sections, gone, cast("dict[str, Json]", sets))
+    whole = _document(sections, absent_sections, cast("dict[str, Json]", sets))
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
@@ -78,8 +78,8 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
 def outline_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
-    gone = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
-    return _document(sections, gone, {section: {"type": "object"} for section in set_schemas(kinds)})
+    absent_sections = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
+    return _document(sections, absent_sections, {section: {"type": "object"} for section in set_schemas(kinds)})
 
 
 def _unread(entry: _Schema) -> dict[str, Json]:
@@ -102,14 +102,14 @@ def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]
 
 @cache
 def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
-    found: dict[str, Mapping[str, Json]] = {}
+    schemas: dict[str, Mapping[str, Json]] = {}
     for kind in kinds:
         for part in _parts(kind.schema):
             if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
-                found.setdefault(PEOPLE_SETS, part)
+                schemas.setdefault(PEOPLE_SETS, part)
             if part.get("x-conditions"):
-                found.setdefault(CONDITION_SETS, _shortened(part))
-    return found
+                schemas.setdefault(CONDITION_SETS, _shortened(part))
+    return schemas
 
 
 def names_choices(kind: AnyKind) -> bool:
@@ -136,11 +136,11 @@ def short_key(kind: AnyKind) -> str | None:
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
-def _document(sections: _Schema, gone: _Schema, sets: _Schema) -> dict[str, Json]:
+def _document(sections: _Schema, absent_sections: _Schema, sets: _Schema) -> dict[str, Json]:
     absent: Json = {
         "type": "object",
         "description": "What is deleted if it is there.",
-        "properties": dict(gone),
+        "properties": dict(absent_sections),
         "additionalProperties": False,
     }
     return {
@@ -162,15 +162,15 @@ def _may_repeat(entry: _Schema) -> dict[str, Json]:
 
 def _shortened(schema: _Schema) -> dict[str, Json]:
     """Return a kind's schema with sets, `use` and `except` allowed."""
-    found = {key: _rebuilt(part, key) for key, part in schema.items()}
+    extended = {key: _rebuilt(part, key) for key, part in schema.items()}
     if schema.get("x-people"):
-        branches = cast("list[dict[str, Json]]", found["oneOf"])
-        found["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
+        branches = cast("list[dict[str, Json]]", extended["oneOf"])
+        extended["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
     if schema.get("x-conditions"):
-        found["items"] = _may_except(cast("dict[str, Json]", found["items"]))
+        extended["items"] = _may_except(cast("dict[str, Json]", extended["items"]))
     if key_schema(schema, CONDITIONS).get("x-conditions"):
-        found["properties"] = {**_properties(found), USE: _USE}
-    return found
+        extended["properties"] = {**_properties(extended), USE: _USE}
+    return extended
 
 
 def _rebuilt(part: Json, key: str) -> Json:
@@ -194,17 +194,17 @@ def _may_except(condition: dict[str, Json]) -> dict[str, Json]:
 
 def _with_variables(schema: _Schema) -> dict[str, Json]:
     """Allow a variable wherever the schema requires something other than free text."""
-    found: dict[str, Json] = {}
+    relaxed: dict[str, Json] = {}
     for key, part in schema.items():
         if key == "properties":
-            found[key] = {name: _or_variable(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
+            relaxed[key] = {name: _or_variable(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
         elif key in ("oneOf", "anyOf"):
-            found[key] = [_with_variables(branch) for branch in cast("list[_Schema]", part)]
+            relaxed[key] = [_with_variables(branch) for branch in cast("list[_Schema]", part)]
         elif key in ("items", "additionalProperties") and isinstance(part, dict):
-            found[key] = _or_variable(part)
+            relaxed[key] = _or_variable(part)
         else:
-            found[key] = part
-    return found
+            relaxed[key] = part
+    return relaxed
 
 
 def _or_variable(schema: _Schema) -> Json:

@@ -28,10 +28,10 @@ class _Row:
 def list_splices(page: TextBuffer, node: Sequence) -> list[TextEdit]:
     """Return the edits that remove items of a list, and add new ones below the last that remains. Raises Unsafe."""
     rows = list(_rows(page, node))
-    if not node.gone and not node.more:
+    if not node.removed and not node.more:
         return []
-    kept = [row for at, row in enumerate(rows) if at not in node.gone]
-    splices = [_removal(page, node, rows, at) for at in sorted(node.gone)]
+    kept = [row for at, row in enumerate(rows) if at not in node.removed]
+    splices = [_removal(page, node, rows, at) for at in sorted(node.removed)]
     if node.more:
         splices.append(page.insertion(rows[-1].end, list(_new_items(page, node, (kept or rows)[-1]))))
     elif not kept:
@@ -66,7 +66,7 @@ def _removal(page: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> Tex
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
     end = row.end
-    if _is_blank_above(page, start) or (at == 0 and len(node.gone) < len(rows)):
+    if _is_blank_above(page, start) or (at == 0 and len(node.removed) < len(rows)):
         # Of the blank lines around a removed item those above are kept; a list does not begin with one.
         while end < len(page.text) and not page.text[end : page.line_end(end)].strip() and page.next_line(end) > end:
             end = page.next_line(end)
@@ -122,7 +122,7 @@ def _mapping(raw: Json) -> dict[str, Json]:
 
 def mapping_splices(page: TextBuffer, node: Mapping) -> list[TextEdit]:
     """Return the edits that remove keys of a mapping, and add new ones below the last. Raises Unsafe."""
-    splices = [_key_removal(page, node, at) for at in sorted(node.gone)]
+    splices = [_key_removal(page, node, at) for at in sorted(node.removed)]
     if node.more:
         indent = " " * (node.pairs[0].key.outer - page.line_start(node.pairs[0].key.outer))
         lines = [f"{indent}{line[2:]}" for line in entry_lines(_mapping(node.more), "")]
@@ -137,6 +137,6 @@ def _key_removal(page: TextBuffer, node: Mapping, at: int) -> TextEdit:
         end = max(pair.value.extent, pair.key.end)
         return TextEdit(page.line_start(start), page.next_line(end))
     # The key is on the line of a dash: the next key moves there.
-    if at + 1 >= len(node.pairs) or at + 1 in node.gone:
+    if at + 1 >= len(node.pairs) or at + 1 in node.removed:
         raise Unsafe(pair.key, "it stands beside a dash")
     return TextEdit(start, node.pairs[at + 1].key.outer)

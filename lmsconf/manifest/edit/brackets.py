@@ -19,19 +19,19 @@ class Part:
 
 
 def bracket_splices(
-    page: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], gone: Collection[int], more: Sequence[str]
+    page: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], removed: Collection[int], more: Sequence[str]
 ) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others.
 
-    spans: start and end of each part. gone: indexes of the parts to remove. Raises Unsafe.
+    spans: start and end of each part. removed: indexes of the parts to remove. Raises Unsafe.
     """
     if page.text[node.start : node.start + 1] not in ("[", "{"):
         raise Unsafe(node, "it has no brackets of its own")
     parts = [_part(page, start, end) for start, end in spans]
-    kept = [part for at, part in enumerate(parts) if at not in gone]
+    kept = [part for at, part in enumerate(parts) if at not in removed]
     if not kept and not (more and parts and _alone(page, parts[0])):
-        return [TextEdit(node.start + 1, node.end - 1, ", ".join(more))] if gone or more else []
-    splices = _removals(page, parts, gone)
+        return [TextEdit(node.start + 1, node.end - 1, ", ".join(more))] if removed or more else []
+    splices = _removals(page, parts, removed)
     if more:
         splices += _additions(page, parts, kept[-1] if kept else None, more)
     return splices
@@ -48,16 +48,16 @@ def _alone(page: TextBuffer, part: Part) -> bool:
     return page.begins_line(part.start) and page.text[after : after + 1] in ("", "\r", "\n", "#")
 
 
-def _removals(page: TextBuffer, parts: Sequence[Part], gone: Collection[int]) -> list[TextEdit]:
+def _removals(page: TextBuffer, parts: Sequence[Part], removed: Collection[int]) -> list[TextEdit]:
     splices: list[TextEdit] = []
-    last = max((at for at in range(len(parts)) if at not in gone), default=-1)
+    last = max((at for at in range(len(parts)) if at not in removed), default=-1)
     tail = parts[last + 1 :]
     # At the end of a line the comma before is removed too: `[a, b]` becomes `[a]`.
     if last >= 0 and tail and "\n" not in page.text[parts[last].end : tail[-1].end]:
         end = tail[-1].end if tail[-1].comma is None else tail[-1].comma
         splices.append(TextEdit(parts[last].end, end))
         tail = []
-    for at in sorted(gone):
+    for at in sorted(removed):
         part = parts[at]
         if at > last and not tail:
             continue

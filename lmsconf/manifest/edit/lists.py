@@ -75,7 +75,7 @@ def change_list(page: YamlEditor, entry: Mapping, key: str, same: Same, missing:
 
 def _is_left(node: Node | None) -> bool:
     """Whether a list has items that are not removed."""
-    return node is not None and not (isinstance(node, Sequence) and len(node.gone) == len(node.items))
+    return node is not None and not (isinstance(node, Sequence) and len(node.removed) == len(node.items))
 
 
 def change_items(page: YamlEditor, node: Node, missing: Some[Json], extra: Some[Json], same: Same) -> None:
@@ -90,7 +90,7 @@ def change_items(page: YamlEditor, node: Node, missing: Some[Json], extra: Some[
 
 def leave_out_empty(page: YamlEditor, entry: Mapping, key: str, node: Sequence) -> None:
     """Remove the key of an emptied list that must not be empty: it is then not managed."""
-    if len(node.gone) == len(node.items) and not node.more:
+    if len(node.removed) == len(node.items) and not node.more:
         remove_key(page, entry, key)
 
 
@@ -98,18 +98,18 @@ def _take(page: YamlEditor, node: Node | None, above: Node, items: Iterable[Json
     wanted = {same(item): item for item in items}
     if not wanted:
         return
-    found = set()
+    matched = set()
     listed = literal(page, node, above)
     if not isinstance(listed, Sequence):
         raise Refused("this list comes from elsewhere", page.where(listed), ELSEWHERE)
     page.check(listed)
     for at, item in enumerate(listed.items):
-        said = None if at in listed.gone or isinstance(item, Alias) else same(plain_text(item.value()))
-        if said in wanted:
+        key = None if at in listed.removed or isinstance(item, Alias) else same(plain_text(item.value()))
+        if key in wanted:
             page.check(item)
-            listed.gone.add(at)
-            found.add(said)
-    for lost in (item for one, item in wanted.items() if one not in found):
+            listed.removed.add(at)
+            matched.add(key)
+    for lost in (item for key, item in wanted.items() if key not in matched):
         message = f"{lost if isinstance(lost, str) else 'an item'} does not stand in this list itself"
         raise Refused(message, page.where(listed), f"An alias, a variable, a set or a file says it. {ELSEWHERE}")
 
@@ -147,10 +147,10 @@ def remove_key(page: YamlEditor, entry: Mapping, key: str) -> None:
     at = entry.position(key)
     if at is not None:
         page.check(entry.pairs[at].value)
-        entry.gone.add(at)
+        entry.removed.add(at)
 
 
-Said = dict[str, Json]
+Condition = dict[str, Json]
 
 
 def change_conditions(page: YamlEditor, entry: Mapping, missing: Some[Json], extra: Some[Json]) -> None:
@@ -159,49 +159,49 @@ def change_conditions(page: YamlEditor, entry: Mapping, missing: Some[Json], ext
     if not isinstance(node, Sequence):
         raise Refused("the conditions come from elsewhere", page.where(node), ELSEWHERE)
     page.check(node)
-    come = cast("list[Said]", list(extra))
-    for gone in cast("list[Said]", missing):
-        at = _find(page, node, gone)
+    added = cast("list[Condition]", list(extra))
+    for declared in cast("list[Condition]", missing):
+        at = _find(page, node, declared)
         item = node.items[at]
-        twin = next((one for one in come if one["field"] == gone["field"]), None)
+        twin = next((one for one in added if one["field"] == declared["field"]), None)
         if twin is None or not isinstance(item, Mapping):
-            node.gone.add(at)
+            node.removed.add(at)
         else:
-            come.remove(twin)
+            added.remove(twin)
             _turn(page, item, twin)
-    node.more.extend(raw_text(item) for item in come)
+    node.more.extend(raw_text(item) for item in added)
     leave_out_empty(page, entry, "conditions", node)
 
 
-def _find(page: YamlEditor, node: Sequence, wanted: Said) -> int:
+def _find(page: YamlEditor, node: Sequence, wanted: Condition) -> int:
     """Return the index of the item with that condition: with its system condition, else with none. Raises Refused."""
     fit = [
         at
         for at, item in enumerate(node.items)
-        if at not in node.gone
+        if at not in node.removed
         and isinstance(item, Mapping)
         and not item.shared
         and condition(plain_text(item.value())) == condition(wanted)
     ]
     for system in (wanted.get("system_condition"), None):
         for at in fit:
-            said = node.items[at].value()
-            if isinstance(said, dict) and said.get("system_condition") == raw_text(system):
+            value = node.items[at].value()
+            if isinstance(value, dict) and value.get("system_condition") == raw_text(system):
                 return at
     message = f"the condition on {wanted['field']} does not stand in this list itself"
     raise Refused(message, page.where(node), f"An alias, a variable or a set says it. {ELSEWHERE}")
 
 
-def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
+def _turn(page: YamlEditor, item: Mapping, wanted: Condition) -> None:
     """Change a condition to another one on the same field. Raises Refused."""
-    old = cast(Said, item.value())
+    old = cast(Condition, item.value())
     before, after = _choices(plain_text(old)), _choices(wanted)
     known = {choice(one) for one in before}
     kept = {choice(one) for one in after}
     if after and before:
-        gone = [one for one in before if choice(one) not in kept]
-        come = [one for one in after if choice(one) not in known]
-        change_items(page, literal(page, item.get("choices"), item), gone, come, choice)
+        removed = [one for one in before if choice(one) not in kept]
+        added = [one for one in after if choice(one) not in known]
+        change_items(page, literal(page, item.get("choices"), item), removed, added, choice)
     elif after:
         item.more["choices"] = raw_text(after)
     else:
@@ -214,5 +214,5 @@ def _turn(page: YamlEditor, item: Mapping, wanted: Said) -> None:
             remove_key(page, item, "system_condition")
 
 
-def _choices(said: Json) -> list[Json]:
-    return _items(said.get("choices")) if isinstance(said, dict) else []
+def _choices(raw: Json) -> list[Json]:
+    return _items(raw.get("choices")) if isinstance(raw, dict) else []

@@ -40,9 +40,9 @@ class Node:
 
     def value(self) -> Json:
         """Return the raw value after all pending edits: texts as written, variables included."""
-        return self.said() if self.becomes is UNCHANGED else cast(Json, self.becomes)
+        return self.unreplaced_value() if self.becomes is UNCHANGED else cast(Json, self.becomes)
 
-    def said(self) -> Json:
+    def unreplaced_value(self) -> Json:
         """Return the raw value with the pending edits of its parts, ignoring `becomes`."""
         raise NotImplementedError
 
@@ -64,7 +64,7 @@ class Scalar(Node):
     style: str
     is_plain: bool
 
-    def said(self) -> Json:
+    def unreplaced_value(self) -> Json:
         return meaning(self.text) if self.is_plain else self.text
 
 
@@ -74,7 +74,7 @@ class Alias(Node):
 
     target: Node
 
-    def said(self) -> Json:
+    def unreplaced_value(self) -> Json:
         return self.target.value()
 
 
@@ -88,15 +88,17 @@ class Pair:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Mapping(Node):
-    """A mapping. gone: indexes of pairs to remove; more: raw pairs to add."""
+    """A mapping. removed: indexes of pairs to remove; more: raw pairs to add."""
 
     flow: bool
     pairs: list[Pair] = field(default_factory=list)
-    gone: set[int] = field(default_factory=set)
+    removed: set[int] = field(default_factory=set)
     more: dict[str, Json] = field(default_factory=dict)
 
-    def said(self) -> Json:
-        kept = {str(pair.key.value()): pair.value.value() for at, pair in enumerate(self.pairs) if at not in self.gone}
+    def unreplaced_value(self) -> Json:
+        kept = {
+            str(pair.key.value()): pair.value.value() for at, pair in enumerate(self.pairs) if at not in self.removed
+        }
         return {**kept, **self.more}
 
     def parts(self) -> list[Node]:
@@ -117,19 +119,19 @@ class Mapping(Node):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Sequence(Node):
-    """A list. gone: indexes of items to remove; more: raw items to append.
+    """A list. removed: indexes of items to remove; more: raw items to append.
 
     commented: whether a comment above a removed item is removed with it.
     """
 
     flow: bool
     items: list[Node] = field(default_factory=list)
-    gone: set[int] = field(default_factory=set)
+    removed: set[int] = field(default_factory=set)
     more: list[Json] = field(default_factory=list)
     commented: bool = False
 
-    def said(self) -> Json:
-        return [*(item.value() for at, item in enumerate(self.items) if at not in self.gone), *self.more]
+    def unreplaced_value(self) -> Json:
+        return [*(item.value() for at, item in enumerate(self.items) if at not in self.removed), *self.more]
 
     def parts(self) -> list[Node]:
         return self.items
@@ -210,8 +212,8 @@ class TreeBuilder:
         begins = cast(yaml.Mark, event.start_mark)
         outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
         start = outer
-        while not isinstance(event, yaml.AliasEvent) and (found := _BEFORE.match(self._text, start)):
-            start = found.end()
+        while not isinstance(event, yaml.AliasEvent) and (prefix := _BEFORE.match(self._text, start)):
+            start = prefix.end()
         return {
             "start": start,
             "end": max(start, end),

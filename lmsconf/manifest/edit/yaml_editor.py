@@ -62,7 +62,7 @@ class YamlEditor:
 
     def check(self, node: Node) -> None:
         """Check that the node is not shared through an alias. Raises Refused."""
-        shared = next((one for one in around(node) if one.shared), None)
+        shared = next((ancestor for ancestor in around(node) if ancestor.shared), None)
         if shared is not None:
             hint = "Write the value out at each place, or change it here by hand for all of them."
             raise Refused(f"&{shared.anchor} is repeated by an alias elsewhere", self.where(shared), hint)
@@ -95,39 +95,39 @@ class YamlEditor:
         if node.becomes is not UNCHANGED:
             yield replacement(self._page, node, node.value())
             return
-        gone: set[Node] = set()
+        removed: set[Node] = set()
         if isinstance(node, Mapping):
-            gone = {part for at in node.gone for part in (node.pairs[at].key, node.pairs[at].value)}
+            removed = {part for at in node.removed for part in (node.pairs[at].key, node.pairs[at].value)}
             yield from _mapping_pieces(self._page, node)
         elif isinstance(node, Sequence):
-            gone = {node.items[at] for at in node.gone}
+            removed = {node.items[at] for at in node.removed}
             yield from _list_pieces(self._page, node)
         for part in node.parts():
-            if part not in gone:
+            if part not in removed:
                 yield from self._pieces(part)
 
 
 def _mapping_pieces(page: TextBuffer, node: Mapping) -> list[TextEdit]:
-    if not node.gone and not node.more:
+    if not node.removed and not node.more:
         return []
     if not node.flow:
         return mapping_splices(page, node)
     spans = [(pair.key.outer, max(pair.key.end, pair.value.extent)) for pair in node.pairs]
     more = [rendered({key: value}, inside=True)[1:-1] for key, value in node.more.items()]
-    return bracket_splices(page, node, spans, node.gone, more)
+    return bracket_splices(page, node, spans, node.removed, more)
 
 
 def _list_pieces(page: TextBuffer, node: Sequence) -> list[TextEdit]:
-    if not node.gone and not node.more:
+    if not node.removed and not node.more:
         return []
     if not node.flow:
         return list_splices(page, node)
     spans = [(item.outer, item.extent) for item in node.items]
-    return bracket_splices(page, node, spans, node.gone, [rendered(item, inside=True) for item in node.more])
+    return bracket_splices(page, node, spans, node.removed, [rendered(item, inside=True) for item in node.more])
 
 
 def _is_noted(node: Node) -> bool:
-    notes = (node.gone or node.more) if isinstance(node, Mapping | Sequence) else False
+    notes = (node.removed or node.more) if isinstance(node, Mapping | Sequence) else False
     return node.becomes is not UNCHANGED or bool(notes)
 
 

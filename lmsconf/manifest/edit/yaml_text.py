@@ -24,7 +24,7 @@ _UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
 
 def in_comment(text: str) -> str:
     """Replace characters that a comment cannot contain by Unicode escapes."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def scalar(value: Json, *, flow: bool) -> str:
@@ -66,14 +66,14 @@ def entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
 
 def _member(key: str, value: Json, lead: str) -> Iterator[str]:
     """Yield the lines of one key and its value: on one line if it fits and is easy to read, else below the key."""
-    here = " " * len(lead)
+    indent = " " * len(lead)
     if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{_key(key)}: ", value)):
         yield f"{lead}{_key(key)}:"
-        yield from _items(value, f"{here}  ")
+        yield from _items(value, f"{indent}  ")
     elif isinstance(value, dict) and value and not _fits(f"{lead}{_key(key)}: ", value):
         yield f"{lead}{_key(key)}:"
         for name, item in value.items():
-            yield from _member(name, item, f"{here}  ")
+            yield from _member(name, item, f"{indent}  ")
     else:
         shown = inline(value) if isinstance(value, list | dict) else scalar(value, flow=False)
         yield f"{lead}{_key(key)}: {shown}"

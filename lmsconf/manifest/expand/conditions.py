@@ -17,29 +17,29 @@ USE: Final = "use"
 EXCEPT: Final = "except"
 CONDITIONS: Final = "conditions"
 CHOICES: Final = "choices"
-_Said: TypeAlias = "tuple[str, ...] | None"
+_ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
 @dataclass(slots=True)
 class DeclaredChoices:
     """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
 
-    _known: dict[str, set[_Said]] = field(default_factory=dict)
+    _known: dict[str, set[_ChoiceNames]] = field(default_factory=dict)
 
     def take(self, body: Map) -> None:
         """Add the choices of one field declaration."""
-        said = body.get(CHOICES)
-        listed = tuple(_name(item) for item in said) if isinstance(said, list) else None
+        choices = body.get(CHOICES)
+        listed = tuple(_name(item) for item in choices) if isinstance(choices, list) else None
         self._known.setdefault(normal(str(body["name"])), set()).add(listed)
 
     def all_of(self, name: str) -> tuple[str, ...] | str:
         """Return all choices of a field, or the reason why they are unknown, as text."""
-        found = self._known.get(normal(name))
-        if found is None:
+        declarations = self._known.get(normal(name))
+        if declarations is None:
             return "is not declared here"
-        if len(found) > 1:
+        if len(declarations) > 1:
             return "is declared with other choices for other workspaces"
-        (listed,) = found
+        (listed,) = declarations
         return "is declared without the whole list of its choices" if listed is None else listed
 
 
@@ -54,33 +54,33 @@ class Conditions:
         self._sets = sets
         self._choices = choices
         self._report = report
-        self._told = 0
+        self._problem_count = 0
 
     def expand(self, body: Map, places: EntryPlaces) -> Map | None:
         """Return the entry with its conditions expanded; None after reporting a problem."""
         own = body.get(CONDITIONS)
-        shortened = isinstance(own, list) and any(EXCEPT in cast("Map", one) for one in own)
+        shortened = isinstance(own, list) and any(EXCEPT in cast("Map", condition) for condition in own)
         if USE not in body and not shortened:
             return body
-        told = self._told
-        found: list[tuple[Json, SourceLocation]] = [
-            (self._plain(cast(Map, one), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
-            for number, one in enumerate(own if isinstance(own, list) else ())
+        problems_before = self._problem_count
+        expanded: list[tuple[Json, SourceLocation]] = [
+            (self._plain(cast(Map, condition), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
+            for number, condition in enumerate(own if isinstance(own, list) else ())
         ]
         for name, path in names_of(body, USE) if USE in body else ():
-            found += _but_those(found, self._of_set(name, places.at(*path)))
-        return _with(body, gathered(found)) if self._told == told else None
+            expanded += _missing_from(expanded, self._of_set(name, places.at(*path)))
+        return _with(body, gathered(expanded)) if self._problem_count == problems_before else None
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """Return the conditions of a set, each with its location in the set."""
-        found = self._sets.find(name, where)
-        if found is None:
-            self._told += 1
+        condition_set = self._sets.find(name, where)
+        if condition_set is None:
+            self._problem_count += 1
             return []
-        places = found.places
+        places = condition_set.places
         return [
-            (self._plain(cast(Map, one), places, (number,)), places.at(number))
-            for number, one in enumerate(cast("list[Json]", found.value or []))
+            (self._plain(cast(Map, condition), places, (number,)), places.at(number))
+            for number, condition in enumerate(cast("list[Json]", condition_set.value or []))
         ]
 
     def _plain(self, condition: Map, places: EntryPlaces, path: Trail) -> Map:
@@ -104,13 +104,13 @@ class Conditions:
     def _but(self, condition: Map, known: tuple[str, ...], places: EntryPlaces, path: Trail) -> Map:
         """Return the condition with all choices except those it lists."""
         name = quoted(str(condition["field"]))
-        said = [normal(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
-        for number, item in enumerate(said):
+        excluded = [normal(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
+        for number, item in enumerate(excluded):
             if item not in known:
                 hint = " ".join(filter(None, [f"It has {', '.join(known)}.", did_you_mean(item, known)]))
                 message = f"except: the field {name} has no choice {quoted(item)}"
                 self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
-        left = [one for one in known if one not in said]
+        left = [one for one in known if one not in excluded]
         if not left:
             message, hint = f"except: no choice of the field {name} is left", "Leave one, or drop the condition."
             self._tell("reference/except", message, places.key(*path), hint)
@@ -118,11 +118,11 @@ class Conditions:
         return _replaced(condition, EXCEPT, CHOICES, gathered((one, where) for one in left))
 
     def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
-        self._told += 1
+        self._problem_count += 1
         self._report(Problem(code=code, message=message, hint=hint, source=where))
 
 
-def _but_those(
+def _missing_from(
     before: list[tuple[Json, SourceLocation]], more: list[tuple[Json, SourceLocation]]
 ) -> list[tuple[Json, SourceLocation]]:
     """Return the conditions of a set that `before` lacks: conditions are combined with AND, so repeats add nothing."""
@@ -138,11 +138,11 @@ def _sense(condition: Mapping[str, Json]) -> str:
 
 def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
     """Return the mapping with one key replaced by another key and value, at the same position."""
-    found = Map(node.source)
-    for key, said in node.items():
-        found[new if key == old else key] = value if key == old else said
-    found.first = node.first
-    return found
+    copy = Map(node.source)
+    for key, current in node.items():
+        copy[new if key == old else key] = value if key == old else current
+    copy.first = node.first
+    return copy
 
 
 def _with(body: Map, conditions: Seq) -> Map:

@@ -68,9 +68,11 @@ class Writer:
             yield self._entry(self._variables, item, source, at, 0)
 
     def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> ExpandedEntry:
-        told = variables.told
+        problems_before = variables.problem_count
         body = variables.written_out(item, source, at)
-        return ExpandedEntry(body, EntryPlaces(body, source, at, variables.each), variables.told == told, copy)
+        return ExpandedEntry(
+            body, EntryPlaces(body, source, at, variables.each), variables.problem_count == problems_before, copy
+        )
 
     def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
         places = EntryPlaces(item, source, at)
@@ -100,18 +102,18 @@ class Writer:
 
     def _wanted(self, item: Map, places: EntryPlaces, within: str) -> Mapping[str, list[Json]] | None:
         """Return the values of each name; None if there are none, or after reporting a problem."""
-        told = self._variables.told
-        said = self._variables.written_out(item[FOR_EACH], *_place(item))
-        places = places.of(_with(item, said))
-        if self._variables.told != told:
+        problems_before = self._variables.problem_count
+        expanded = self._variables.written_out(item[FOR_EACH], *_place(item))
+        places = places.of(_with(item, expanded))
+        if self._variables.problem_count != problems_before:
             return None
-        findings = _SHAPE.findings({FOR_EACH: said})
+        findings = _SHAPE.findings({FOR_EACH: expanded})
         for finding in findings:
             for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
                 self._report(problem)
         if findings:
             return None
-        lists = {name: self._values(name, values, places) for name, values in cast("Map", said).items()}
+        lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():
             if name in self._variables.values:
                 message = f"$({name}) is a variable of the project file already"
@@ -125,13 +127,13 @@ class Writer:
 
     def _values(self, name: str, values: Json, places: EntryPlaces) -> list[Json]:
         """Return the values in the form of variables: a number becomes text, as the file spells it."""
-        found: list[Json] = []
+        converted: list[Json] = []
         for number, value in enumerate(cast("list[Json]", values)):
             word = json.dumps(value) if isinstance(value, int | float) else ""
             spelt = places.written(FOR_EACH, name, number)
             # For an alias, the file spells only the alias's name.
-            found.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
-        return found
+            converted.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
+        return converted
 
     def _tell(
         self,
@@ -169,11 +171,11 @@ def without(item: Map, *keys: str) -> Map:
     return kept
 
 
-def _with(item: Map, said: Json) -> Map:
+def _with(item: Map, expanded: Json) -> Map:
     """Return the entry with `for_each` replaced by its expansion."""
     copy = Map(item.source)
     copy.update(item)
-    copy[FOR_EACH] = said
+    copy[FOR_EACH] = expanded
     copy.first = item.first
     return copy
 

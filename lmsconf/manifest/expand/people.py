@@ -80,26 +80,26 @@ class PeopleFiles:
         whole = True
         for trail in trails:
             for node, step, path in reached(body, trail, ()):
-                said = node[step]
-                if isinstance(said, Map) and "file" in said:
+                value = node[step]
+                if isinstance(value, Map) and "file" in value:
                     try:
-                        node[step] = cast(Json, self._people(said, path, places))
+                        node[step] = cast(Json, self._people(value, path, places))
                     except _Wrong as wrong:
                         whole = False
                         if wrong.problem is not None:
                             self.report(wrong.problem)
         return whole
 
-    def _people(self, said: Map, path: Trail, places: EntryPlaces) -> Seq:
+    def _people(self, reference: Map, path: Trail, places: EntryPlaces) -> Seq:
         """Return the addresses in the selected rows, each located in its line of the CSV file."""
-        table = self._table(said, path, places)
-        column = _column(table, str(said["column"]), places.at(*path, "column"))
-        asked = [
+        table = self._table(reference, path, places)
+        column = _column(table, str(reference["column"]), places.at(*path, "column"))
+        filters = [
             (_column(table, name, places.key(*path, "where", name)), normal(str(value)))
-            for name, value in cast("Mapping[str, Json]", said.get("where", {})).items()
+            for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
         people, marks = Seq(_Cells(table.sheet, column)), list[int]()
-        rows = self._where(table, asked)
+        rows = self._where(table, filters)
         self._left -= len(rows)
         if self._left < 0:
             message = f"the lists of people from CSV files come to more than {MOST_PEOPLE:,} rows"
@@ -110,22 +110,22 @@ class PeopleFiles:
                 people.append(cells[column])
                 marks.append(mark(line))
         settle(people, marks)
-        if not people and said.get("allow_empty") is not True:
-            raise _Wrong(_nobody(table, said, places.at(*path)))
+        if not people and reference.get("allow_empty") is not True:
+            raise _Wrong(_nobody(table, reference, places.at(*path)))
         return people
 
-    def _where(self, table: _Table, asked: Sequence[tuple[int, str]]) -> Sequence[_Row]:
+    def _where(self, table: _Table, filters: Sequence[tuple[int, str]]) -> Sequence[_Row]:
         """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
-        if not asked:
+        if not filters:
             return table.rows
-        columns = tuple(number for number, _ in asked)
+        columns = tuple(number for number, _ in filters)
         key = table.sheet.path, columns
         if key not in self._indexes:
             index: dict[tuple[str, ...], list[_Row]] = {}
             for row in table.rows:
                 index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
             self._indexes[key] = index
-        return self._indexes[key].get(tuple(value for _, value in asked), [])
+        return self._indexes[key].get(tuple(value for _, value in filters), [])
 
     def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
@@ -144,9 +144,9 @@ class PeopleFiles:
             return True
         return False
 
-    def _table(self, said: Map, path: Trail, places: EntryPlaces) -> _Table:
+    def _table(self, reference: Map, path: Trail, places: EntryPlaces) -> _Table:
         """Return the parsed CSV file. Raises _Wrong if it is missing, outside the project or unreadable."""
-        name, where = str(said["file"]), places.at(*path, "file")
+        name, where = str(reference["file"]), places.at(*path, "file")
         target = (self.shelf.root / places.at().file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
             hint = "Name a file inside the project, relative to this manifest."
@@ -216,8 +216,8 @@ def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, T
 def _parsed(path: str, text: str) -> _Table:
     """Parse CSV text. Raises _Wrong with the line that cannot be parsed."""
     sheet = Sheet(path, text)
-    if found := FORBIDDEN.search(text):
-        message, where = f"the character U+{ord(found[0]):04X} has no place here", sheet.place(found.start())
+    if forbidden := FORBIDDEN.search(text):
+        message, where = f"the character U+{ord(forbidden[0]):04X} has no place here", sheet.place(forbidden.start())
         raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
     rows = list(_rows(sheet))
     if not rows:
@@ -280,10 +280,10 @@ def _column(table: _Table, name: str, where: SourceLocation) -> int:
     raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
 
 
-def _nobody(table: _Table, said: Map, where: SourceLocation) -> Problem:
-    asked = cast("Mapping[str, Json]", said.get("where", {}))
-    columns = ", ".join(f"{name} = {shown(str(value))}" for name, value in asked.items())
-    given = f" with {columns}" if asked else ""
+def _nobody(table: _Table, reference: Map, where: SourceLocation) -> Problem:
+    filters = cast("Mapping[str, Json]", reference.get("where", {}))
+    columns = ", ".join(f"{name} = {shown(str(value))}" for name, value in filters.items())
+    given = f" with {columns}" if filters else ""
     return Problem(
         code="people/nobody",
         message=f"there is no address{given}, so {where} would mean nobody",

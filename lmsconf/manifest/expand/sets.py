@@ -57,56 +57,56 @@ class Sets:
 
     def gather(self, document: Document, variables: Variables) -> None:
         """Add the sets of one document. A name defined twice, in any files, is an error."""
-        said = document.value.get(self.section) if isinstance(document.value, Map) else None
-        if not isinstance(said, Map):
+        definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
+        if not isinstance(definitions, Map):
             return
-        for key, value, at in parts(said):
-            where = said.source.where(cast(Mark, said.key_mark(cast(str, key))))
+        for key, value, at in parts(definitions):
+            where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
             name = normal(cast(str, key))
             first = self._known.get(name)
             if first is not None:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
                 self._tell("set/twice", f"{self._noun} {quoted(name)}: declared twice", where, hint)
                 continue
-            self._known[name] = self._checked(name, value, said.source, at, where, variables)
+            self._known[name] = self._checked(name, value, definitions.source, at, where, variables)
 
     def _checked(
         self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
     ) -> _Set:
-        told = variables.told
+        problems_before = variables.problem_count
         whole = variables.written_out(value, source, at)
         places = EntryPlaces(whole, source, at)
         findings = self.shape.findings(whole)
-        if variables.told == told:
+        if variables.problem_count == problems_before:
             for finding in findings:
                 within = f"{self._noun} {quoted(name)}"
                 for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
                     self.report(problem)
-        return _Set(None if findings or variables.told != told else whole, where, source, at)
+        return _Set(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
     def find(self, name: str, where: SourceLocation) -> _Set | None:
         """Return the set with that name; None after reporting that there is none."""
-        found = self._known.get(normal(name))
-        if found is None:
+        named_set = self._known.get(normal(name))
+        if named_set is None:
             hint = did_you_mean(name, self._known) or self._way_out()
             self._tell("reference/unknown-set", f"there is no {self._noun} {quoted(name)}", where, hint)
             return None
-        found.used = True
-        return found
+        named_set.used = True
+        return named_set
 
     def _way_out(self) -> str:
         return f"There is {', '.join(self._known)}." if self._known else f"Write it under {self.section}:."
 
     def unused(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""
-        for name, one in self._known.items():
-            if not one.used:
+        for name, named_set in self._known.items():
+            if not named_set.used:
                 yield Problem(
                     code="set/unused",
                     severity=Severity.NOTE,
                     message=f"nothing uses the {self._noun} {quoted(name)}",
                     hint="Take it out, or use it.",
-                    source=one.where,
+                    source=named_set.where,
                 )
 
     @property
@@ -130,23 +130,23 @@ class PeopleSets:
         whole = True
         for trail in trails:
             for node, step, path in reached(body, trail, ()):
-                said = node[step]
-                if isinstance(said, Map) and SET in said:
-                    found = self._named(said, places, path)
-                elif isinstance(said, Seq) and any(isinstance(item, Map) for item in said):
-                    found = self._mixed(said, places, path)
-                elif isinstance(said, Seq) and not said and _EMPTIED.match(places.rest(*path)):
+                value = node[step]
+                if isinstance(value, Map) and SET in value:
+                    people = self._named(value, places, path)
+                elif isinstance(value, Seq) and any(isinstance(item, Map) for item in value):
+                    people = self._mixed(value, places, path)
+                elif isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
                     self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
-                    found = None
+                    people = None
                 else:
                     continue
-                whole = whole and found is not None
-                node[step] = found if found is not None else said
+                whole = whole and people is not None
+                node[step] = people if people is not None else value
         return whole
 
-    def _tell_nobody(self, what: str, where: SourceLocation, hint: str) -> None:
+    def _tell_nobody(self, subject: str, where: SourceLocation, hint: str) -> None:
         """Report a list that expansion made empty: an error unless allowed, as it is for a CSV file."""
-        self._sets.report(Problem(code="people/nobody", message=f"{what} nobody", hint=hint, source=where))
+        self._sets.report(Problem(code="people/nobody", message=f"{subject} nobody", hint=hint, source=where))
 
     def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
@@ -156,41 +156,41 @@ class PeopleSets:
             if not isinstance(item, Map):
                 listed.append((item, places.at(*path, number)))
                 continue
-            found = self._named(item, places, (*path, number))
-            whole = whole and found is not None
-            listed += [(one, found.source.where(at)) for _, one, at in parts(found)] if found is not None else []
+            people = self._named(item, places, (*path, number))
+            whole = whole and people is not None
+            listed += [(email, people.source.where(at)) for _, email, at in parts(people)] if people is not None else []
         return gathered(listed) if whole else None
 
-    def _named(self, said: Map, places: EntryPlaces, path: Trail) -> Seq | None:
+    def _named(self, reference: Map, places: EntryPlaces, path: Trail) -> Seq | None:
         """Return the people of a set. An empty one is an error without `allow_empty` at the reference or its file."""
-        name = normal(str(said[SET]))
-        found = self._sets.find(name, places.at(*path, SET))
-        if found is None:
+        name = normal(str(reference[SET]))
+        people_set = self._sets.find(name, places.at(*path, SET))
+        if people_set is None:
             return None
         if name not in self._people:
-            self._people[name] = self._read(found)
+            self._people[name] = self._read(people_set)
         people = self._people[name]
-        may_be = said.get(ALLOW_EMPTY) is True or isinstance(found.value, Map)
+        may_be = reference.get(ALLOW_EMPTY) is True or isinstance(people_set.value, Map)
         if people is not None and not people and not may_be:
             hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
             self._tell_nobody(f"the people set {quoted(name)} names", places.at(*path, SET), hint)
             return None
         return people
 
-    def _read(self, found: _Set) -> Seq | None:
+    def _read(self, people_set: _Set) -> Seq | None:
         """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
-        if isinstance(found.value, Map):
-            holder = Map(found.source)
-            holder[SET] = found.value
-            settle(holder, [found.at, found.at])
-            whole = self._files.expand(holder, ((SET,),), EntryPlaces(holder, found.source, found.at))
+        if isinstance(people_set.value, Map):
+            holder = Map(people_set.source)
+            holder[SET] = people_set.value
+            settle(holder, [people_set.at, people_set.at])
+            whole = self._files.expand(holder, ((SET,),), EntryPlaces(holder, people_set.source, people_set.at))
             return cast(Seq, holder[SET]) if whole else None
-        return cast("Seq | None", found.value)
+        return cast("Seq | None", people_set.value)
 
 
-def names_of(said: Mapping[str, Json], key: str) -> list[tuple[str, Trail]]:
+def names_of(body: Mapping[str, Json], key: str) -> list[tuple[str, Trail]]:
     """Return the names under a key that holds one name or a list, each with its path."""
-    value = said[key]
+    value = body[key]
     if isinstance(value, list):
         return [(str(item), (key, number)) for number, item in enumerate(value)]
     return [(str(value), (key,))]

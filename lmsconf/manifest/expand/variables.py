@@ -58,14 +58,15 @@ class ExpansionLimit:
 class Variables:
     """The values of variables, by name.
 
-    each: the values of `for_each` for the current copy, shown in source locations. told: problems reported so far.
+    each: the values of `for_each` for the current copy, shown in source locations. problem_count: how many problems
+    were reported so far.
     """
 
     values: Mapping[str, Json]
     report: Callable[[Problem], None]
     each: str = ""
     room: ExpansionLimit = field(default_factory=ExpansionLimit)
-    told: int = 0
+    problem_count: int = 0
 
     def also(self, more: Mapping[str, Json], each: str) -> Variables:
         """Return these variables and some more, as used for one copy of a `for_each` entry."""
@@ -106,33 +107,33 @@ class Variables:
 
     def _inside(self, text: str, source: Source, at: Mark) -> str:
         """Insert variables into a text, within limits: a few bytes could expand to gigabytes. Raises Exhausted."""
-        found = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
-        size = len(text) + sum(len(str(self.values.get(name, ""))) for name in found)
+        names = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
+        size = len(text) + sum(len(str(self.values.get(name, ""))) for name in names)
         self.room.characters -= size
         if size > LONGEST or self.room.characters < 0:
             raise Exhausted(too_long(replace(source.where(at), each=self.each)))
-        return _VARIABLE.sub(lambda one: self._put_in(one, source, at), text)
+        return _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
 
-    def _put_in(self, found: re.Match[str], source: Source, at: Mark) -> str:
-        escaped, name, closed = found.groups()
+    def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
+        escaped, name, closed = match.groups()
         if escaped:
-            return found[0][1:]
+            return match[0][1:]
         value = self.values.get(name.strip()) if closed else None
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
             return value
         # Located without the values of `for_each`: the problem is the same for all of them.
-        problem = self._undefined(found) if value is None else _a_list(found[0])
-        self.told += 1
+        problem = self._undefined(match) if value is None else _a_list(match[0])
+        self.problem_count += 1
         self.report(replace(problem, source=source.where(at)))
-        return found[0]
+        return match[0]
 
-    def _undefined(self, found: re.Match[str]) -> Problem:
-        if not found[3]:
-            message, hint = f"{found[0]} is never closed", 'For a literal "$(" write "$$(".'
+    def _undefined(self, match: re.Match[str]) -> Problem:
+        if not match[3]:
+            message, hint = f"{match[0]} is never closed", 'For a literal "$(" write "$$(".'
             return Problem(code="variable/syntax", message=message, hint=hint)
-        name = found[2]
+        name = match[2]
         hint = did_you_mean(name, self.values) or (
             f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
         )
@@ -171,10 +172,10 @@ def _is_plain(source: Source, at: Mark) -> bool:
 
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
-    found = Seq(source)
-    found.extend(items)
-    settle(found, [at] * len(items))
-    return found
+    copy = Seq(source)
+    copy.extend(items)
+    settle(copy, [at] * len(items))
+    return copy
 
 
 def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:

@@ -79,26 +79,26 @@ class Shape:
 
 def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
     """Make a schema reject texts that cannot be names, and a line break at the end of a text with a pattern."""
-    found: dict[str, Json] = {}
+    strict: dict[str, Json] = {}
     for key, part in schema.items():
         if key in ("oneOf", "anyOf"):
-            found[key] = [_strict(branch, names=names) for branch in cast("list[Schema]", part)]
+            strict[key] = [_strict(branch, names=names) for branch in cast("list[Schema]", part)]
         elif key in ("properties", "$defs"):
             below = cast("Mapping[str, Schema]", part).items()
-            found[key] = {name: _strict(inner, names=names and name not in _FREE) for name, inner in below}
+            strict[key] = {name: _strict(inner, names=names and name not in _FREE) for name, inner in below}
         elif key in ("items", "additionalProperties") and isinstance(part, dict):
             # Values under free keys are no names, but answers or ids.
-            found[key] = _strict(part, names=names and key == "items")
+            strict[key] = _strict(part, names=names and key == "items")
         elif key == "pattern":
             # In Python `$` also matches before a line break at the end of the text.
-            found[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
+            strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
         else:
-            found[key] = part
+            strict[key] = part
     if names and schema.get("type") == "string" and schema.get("minLength"):
-        found |= _NO_NAME
+        strict |= _NO_NAME
     if names and isinstance(schema.get("additionalProperties"), dict):
-        found["propertyNames"] = _NO_NAME
-    return found
+        strict["propertyNames"] = _NO_NAME
+    return strict
 
 
 def _for_gate(schema: Schema) -> dict[str, Json]:
@@ -134,9 +134,9 @@ def _findings(error: ValidationError, root: Schema) -> Iterator[SchemaFinding]:
         return
     for inner in error.context or ():
         if inner.relative_schema_path[0] == meant:
-            for found in _findings(inner, root):
-                is_whole = found.path == tuple(error.absolute_path)
-                yield replace(found, among=tuple(branches)) if is_whole and not found.among else found
+            for finding in _findings(inner, root):
+                is_whole = finding.path == tuple(error.absolute_path)
+                yield replace(finding, among=tuple(branches)) if is_whole and not finding.among else finding
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:

@@ -23,39 +23,39 @@ def problems(
     yield from _both(declared, absent)
     yield from _alike(declared, kinds)
     by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
-    for one in declared:
-        by_kind[one.address.kind].append(one)
+    for resource in declared:
+        by_kind[resource.address.kind].append(resource)
     for name, kind in kinds.items():
         yield from kind.check(by_kind[name], by_kind)
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
-    seen: dict[Address, list[DesiredResource[Any]]] = {}
-    for one in declared:
-        before = seen.setdefault(one.address, [])
-        first = next((other for other in before if _meet(one, other)), None)
+    by_address: dict[Address, list[DesiredResource[Any]]] = {}
+    for resource in declared:
+        before = by_address.setdefault(resource.address, [])
+        first = next((other for other in before if _meet(resource, other)), None)
         if first is not None:
             yield Problem(
                 code="manifest/declared-twice",
-                message=f"{one.address}: declared twice",
+                message=f"{resource.address}: declared twice",
                 hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
-                source=one.source,
-                address=str(one.address),
+                source=resource.source,
+                address=str(resource.address),
             )
-        before.append(one)
+        before.append(resource)
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
-    wanted = _by(declared, lambda one: one.address)
-    for gone in absent:
-        for one in wanted.get(gone.address, ()):
-            if _meet(one, gone):
+    wanted = _by(declared, lambda resource: resource.address)
+    for entry in absent:
+        for resource in wanted.get(entry.address, ()):
+            if _meet(resource, entry):
                 yield Problem(
                     code="manifest/declared-and-absent",
-                    message=f"{gone.address}: both declared and absent",
-                    hint=f"It is declared at {one.source}. Keep one of the two.",
-                    source=gone.source,
-                    address=str(gone.address),
+                    message=f"{entry.address}: both declared and absent",
+                    hint=f"It is declared at {resource.source}. Keep one of the two.",
+                    source=entry.source,
+                    address=str(entry.address),
                 )
 
 
@@ -64,29 +64,29 @@ def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, AnyKind
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
-    named = (one for one in declared if not one.pins and not kinds[one.address.kind].is_relation)
-    for group in _by(named, lambda one: (one.address.kind, look(one.address.text))).values():
-        for number, one in enumerate(group):
-            other = next((o for o in group[:number] if o.address != one.address and _meet(one, o)), None)
+    named = (resource for resource in declared if not resource.pins and not kinds[resource.address.kind].is_relation)
+    for group in _by(named, lambda resource: (resource.address.kind, look(resource.address.text))).values():
+        for number, resource in enumerate(group):
+            other = next((o for o in group[:number] if o.address != resource.address and _meet(resource, o)), None)
             if other is not None:
                 yield Problem(
                     code="name/look-alike",
-                    message=f"{one.address}: looks like {other.address}",
+                    message=f"{resource.address}: looks like {other.address}",
                     hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
-                    source=one.source,
-                    address=str(one.address),
+                    source=resource.source,
+                    address=str(resource.address),
                 )
 
 
-def _meet(one: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
+def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
     """Whether there is a workspace that both apply to."""
-    return one.only_in is None or other.only_in is None or not one.only_in.isdisjoint(other.only_in)
+    return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
 
 
 def _by(
     declared: Iterable[DesiredResource[Any]], key: Callable[[DesiredResource[Any]], _Key]
 ) -> dict[_Key, list[DesiredResource[Any]]]:
     groups: dict[_Key, list[DesiredResource[Any]]] = defaultdict(list)
-    for one in declared:
-        groups[key(one)].append(one)
+    for resource in declared:
+        groups[key(resource)].append(resource)
     return groups

@@ -116,14 +116,14 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntryPlace
         return Violation("type", wanted, str(finding.schema["description"]), where)
     time = suggestions.time_hint(finding.schema)
     if isinstance(value, dict | list | str):
-        what = (
+        actual = (
             f"{json.dumps(shown(value), ensure_ascii=False)} is text"
             if isinstance(value, str)
             else f"it is {_sort(value)}"
         )
         return Violation(
             "type",
-            f"{wanted}, and {what}",
+            f"{wanted}, and {actual}",
             (time if isinstance(value, dict) else None) or suggestions.instead(value, branches),
             where,
         )
@@ -234,13 +234,13 @@ def _choice(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     value = finding.value
-    told = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
+    given = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
     others = [branch for branch in finding.among if branch is not finding.schema]
     near = suggestions.choice_hint(finding.value, known) if isinstance(finding.value, str) else None
     wanted = either(known if near else [*known, *(word for word in _described(others) if word not in known)])
     yield Violation(
         "value",
-        f"{label(finding.path)} must be {wanted}, and is {told}",
+        f"{label(finding.path)} must be {wanted}, and is {given}",
         near or _of_choice(finding, others),
         places.at(*finding.path),
     )
@@ -259,20 +259,20 @@ def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
         return _only_true(finding.path[-1])
     if not isinstance(finding.value, str) or not others:
         return None
-    found = suggestions.spellings(finding.value, others)
-    return f"Write {either(found)}." if found else suggestions.way_out({"oneOf": cast(Json, finding.among)})
+    forms = suggestions.spellings(finding.value, others)
+    return f"Write {either(forms)}." if forms else suggestions.way_out({"oneOf": cast(Json, finding.among)})
 
 
 def _empty(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
-    what = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
+    noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
     hint = "Fill it, or take the item out." if is_item else f"Fill it{_or_none(finding)}"
-    yield Violation("empty", f"{label(finding.path)} is an empty {what}", hint, places.at(*finding.path))
+    yield Violation("empty", f"{label(finding.path)} is an empty {noun}", hint, places.at(*finding.path))
 
 
 def _long(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
-    found = len(str(finding.value))
-    message = f"{label(finding.path)} may have {finding.wanted} characters, and has {found:,}"
+    length = len(str(finding.value))
+    message = f"{label(finding.path)} may have {finding.wanted} characters, and has {length:,}"
     yield Violation("too-long", message, "Write a shorter one.", places.at(*finding.path))
 
 
@@ -288,20 +288,20 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> Violation:
     """A text that cannot be a name, since it has a tab or a line break."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
-    one = json.dumps(shown(" ".join(words)), ensure_ascii=False)
-    hint = f"Write it in one line: {one}." if words else "Write the name, or take it out."
+    one_line = json.dumps(shown(" ".join(words)), ensure_ascii=False)
+    hint = f"Write it in one line: {one_line}." if words else "Write the name, or take it out."
     return Violation("character", f"{name} holds {held}", hint, where)
 
 
 def _pattern(finding: SchemaFinding, places: EntryPlaces) -> Iterator[Violation]:
     value = finding.value
-    told = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
+    given = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
     hint = (
         suggestions.date_hint(finding.schema, str(finding.value))
         or _several(finding)
         or finding.schema.get("description")
     )
-    message = f"{label(finding.path)} cannot be {told}"
+    message = f"{label(finding.path)} cannot be {given}"
     yield Violation("value", message, str(hint) if hint else None, places.at(*finding.path))
 
 

@@ -165,18 +165,18 @@ def instead(value: Json, branches: list[Schema], word: str = "") -> str | None:
     text = value if isinstance(value, str) else word
     if not text:
         return None
-    if isinstance(value, str) and (found := missing_blank(value, _all_keys(branches))):
-        return found
-    found = _of_sections(branches) or _of_text(text, branches, wanted)
-    if found is None and wanted == {"boolean"} and isinstance(value, str):
+    if isinstance(value, str) and (hint := missing_blank(value, _all_keys(branches))):
+        return hint
+    hint = _of_sections(branches) or _of_text(text, branches, wanted)
+    if hint is None and wanted == {"boolean"} and isinstance(value, str):
         return "Write true or false."
-    return found
+    return hint
 
 
 def _described(branches: list[Schema]) -> str | None:
     """Return the description of the accepted text, where it has a pattern."""
-    told = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
-    return told[0] if told else None
+    descriptions = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
+    return descriptions[0] if descriptions else None
 
 
 def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
@@ -187,22 +187,22 @@ def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str |
                 return f"Write {mapping_sample(branch, plain(text))}, with the column that holds the e-mails."
     if "array" in wanted:
         return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
-    found = spellings(text, branches)
-    return f"Write {either(found)}." if found else None
+    forms = spellings(text, branches)
+    return f"Write {either(forms)}." if forms else None
 
 
 def _in_a_list(text: str, schema: Schema) -> str:
     """Suggest a list in place of a text: with the text as its only item, or split at its commas."""
     items = items_of(schema)
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    found = [spellings(part, items) for part in parts]
-    if items and not all(found):
+    forms = [spellings(part, items) for part in parts]
+    if items and not all(forms):
         about = str(items[0].get("description", "")) if len(items) <= 2 else ""
         return f"Write a list: [{_first_sample(items)}].{f' Each item: {about[0].lower()}{about[1:]}' if about else ''}"
-    if len(found) == 1 and found[0]:
-        return f"Write a list: {either([f'[{one}]' for one in found[0]])}."
+    if len(forms) == 1 and forms[0]:
+        return f"Write a list: {either([f'[{one}]' for one in forms[0]])}."
     return (
-        f"Write a list: [{', '.join(one[0] if one else plain(part) for one, part in zip(found, parts, strict=True))}]."
+        f"Write a list: [{', '.join(one[0] if one else plain(part) for one, part in zip(forms, parts, strict=True))}]."
     )
 
 
@@ -212,12 +212,12 @@ def spellings(text: str, branches: list[Schema]) -> list[str]:
         return [plain(text)]
     mappings = {heads(branch)[0]: branch for branch in branches if needed_keys(branch)}
     texts = {key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_of(branch, key).keys()}
-    said = _ADDRESS.fullmatch(text)
-    if said:
-        key = nearest(re.sub(r"\W", "_", said[1].strip()), texts, cutoff=_MANY)
+    labelled = _ADDRESS.fullmatch(text)
+    if labelled:
+        key = nearest(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_MANY)
         if key is not None:
-            return [mapping_sample(texts[key], plain(said[2]))]
-        if said[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
+            return [mapping_sample(texts[key], plain(labelled[2]))]
+        if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
             return []  # probably a whole condition written as one text
     fitting = [key for key in texts if key not in _OTHER_FILES and takes(property_of(texts[key], key), text)]
     of_people = {key for key in fitting if property_of(texts[key], key).get("x-person")}
@@ -227,8 +227,8 @@ def spellings(text: str, branches: list[Schema]) -> list[str]:
 
 
 def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    if len(value) == 1 and (found := one_text(next(iter(value)), value, branches)):
-        return found
+    if len(value) == 1 and (hint := one_text(next(iter(value)), value, branches)):
+        return hint
     if "array" not in wanted or not value:
         return None
     items = items_of(next(branch for branch in branches if "array" in types_of_schema(branch)))
@@ -248,11 +248,11 @@ def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozense
 
 
 def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    one = value[0] if len(value) == 1 else None
-    if isinstance(one, str) and any(is_free_text(branch) and takes(branch, one) for branch in branches):
-        return f"Write {plain(one)} alone, not as a list."
+    item = value[0] if len(value) == 1 else None
+    if isinstance(item, str) and any(is_free_text(branch) and takes(branch, item) for branch in branches):
+        return f"Write {plain(item)} alone, not as a list."
     keys = _all_keys(branches)
-    if isinstance(one, dict) and "object" in wanted and (one.keys() & set(keys) or not keys):
+    if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
         return "Take the brackets, or the dash, around the mapping away."
     return _of_sections(branches)
 
@@ -284,8 +284,8 @@ def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str
     texts = [branch for branch in branches if is_free_text(branch)]
     if len(value) > 1 or not isinstance(inner, str | None) or not texts:
         return None
-    if found := key_hint(key, {name: {} for name in _all_keys(branches)}):
-        return found
+    if hint := key_hint(key, {name: {} for name in _all_keys(branches)}):
+        return hint
     if inner is None:
         fits = any(takes(branch, key) for branch in texts)
         return f"Write {plain(key)} alone, without the colon." if fits else None
@@ -299,8 +299,8 @@ def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str
 
 def key_hint(key: str, known: Mapping[str, Json], value: Json = None) -> str | None:
     """Return the suggestion for an unknown key; None if no known key is close enough."""
-    if (value is None or _OPENED.search(key)) and (found := missing_blank(key, known)):
-        return found
+    if (value is None or _OPENED.search(key)) and (hint := missing_blank(key, known)):
+        return hint
     key = key.removeprefix("is_")
     turned = _turned(key, known, value)
     if turned is not None:
@@ -369,16 +369,16 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
     if len(word) > _LONG:
         return []
-    seen = look(word)
+    word_look = look(word)
     by_look = {look(other): other for other in known}
-    found = difflib.get_close_matches(seen, by_look, n=2, cutoff=cutoff)
-    ratios = {other: difflib.SequenceMatcher(None, other, seen).ratio() for other in found}
+    closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
+    ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
     best = max(ratios.values(), default=0)
     return [
         by_look[other]
         for other, ratio in ratios.items()
         if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= _MANY and not seen.startswith(f"{other} ")))
+        and (by_look[other] not in _WEIGHTY or (ratio >= _MANY and not word_look.startswith(f"{other} ")))
     ]
 
 

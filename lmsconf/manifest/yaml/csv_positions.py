@@ -28,7 +28,7 @@ class Sheet:
     def separator(self) -> str:
         """The separator: of comma, semicolon and tab the one that splits the header into the most cells."""
         header = next((line for line in self.text.splitlines() if line.strip()), "")
-        return max(_SEPARATORS, key=lambda one: _cells(header, one))
+        return max(_SEPARATORS, key=lambda separator: _cells(header, separator))
 
     def where(self, line: int, column: int) -> SourceLocation:
         """Return the location of a cell of the row that begins on `line`; columns count from 0.
@@ -73,8 +73,8 @@ class Sheet:
             if quoted is None:
                 return len(self.text)
             at = quoted.end()
-        found = self._stop.search(self.text, at)
-        return found.start() if found else len(self.text)
+        stop = self._stop.search(self.text, at)
+        return stop.start() if stop else len(self.text)
 
     @cached_property
     def _stop(self) -> re.Pattern[str]:

@@ -163,8 +163,8 @@ class _Builder:
         }
         step = steps.get
         while (now := event()) is not None:
-            if found := step(now.__class__):
-                found(cast(_Event, now))
+            if handle := step(now.__class__):
+                handle(cast(_Event, now))
 
     def _document(self, _: _Event) -> None:
         """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
@@ -214,8 +214,8 @@ class _Builder:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= OPENS in text
-        if event.style == '"' and (found := FORBIDDEN.search(text)):
-            self._report_character(found[0], at)
+        if event.style == '"' and (forbidden := FORBIDDEN.search(text)):
+            self._report_character(forbidden[0], at)
         if event.tag is None or event.tag == f"{_TAG}str":
             return text
         value = meaning(text)
@@ -250,22 +250,22 @@ class _Builder:
         """
         name, start = cast(str, event.anchor), event.start_mark
         at = (start.line << 32 | start.column) + _FIRST
-        found = self._anchors.get(name)
+        anchored = self._anchors.get(name)
         self._idle.pop(name, None)
-        if found is None:
+        if anchored is None:
             hint = quoted(self._line(at))
             self._report(
                 "yaml/unknown-alias", f"*{name} stands for nothing: no finished &{name} comes before it", at, hint
             )
-            found = _Anchored(f"*{name}")
-        self._budget.left -= found.size
+            anchored = _Anchored(f"*{name}")
+        self._budget.left -= anchored.size
         if self._budget.left < 0:
             raise _Refused(self._bomb(at))
-        if len(self._stack) + found.height > DEPTH:
+        if len(self._stack) + anchored.height > DEPTH:
             raise _Refused(self._deep(at))
-        self._top.size += found.size - 1  # _add counts the value itself
-        self._top.height = max(self._top.height, found.height + 1)
-        self._add(found.value, at)
+        self._top.size += anchored.size - 1  # _add counts the value itself
+        self._top.height = max(self._top.height, anchored.height + 1)
+        self._add(anchored.value, at)
 
     def _add(self, value: Json, at: Mark) -> None:
         """Add a finished value to the open node: as the next item, the next key, or the value of that key."""
@@ -346,8 +346,8 @@ def _forbidden(source: Source, reading: Reading) -> bool:
     if not FORBIDDEN.search(source.text):
         return False
     for number, line in enumerate(source.text.split("\n"), start=1):
-        if found := FORBIDDEN.search(line):
-            _tell(reading, _character(found[0], source, mark(number, found.start() + 1)))
+        if forbidden := FORBIDDEN.search(line):
+            _tell(reading, _character(forbidden[0], source, mark(number, forbidden.start() + 1)))
     return True
 
 
@@ -373,6 +373,6 @@ def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
         problem=error.problem or "unreadable",
         at=(0, 0) if at is None else (at.line, at.column),
     )
-    found = advise(complaint, source.text)
-    where = source.where(mark(found.at[0] + 1, found.at[1] + 1))
-    return Problem(code="yaml/syntax", message=found.message, hint=found.hint, source=where)
+    advice = advise(complaint, source.text)
+    where = source.where(mark(advice.at[0] + 1, advice.at[1] + 1))
+    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)

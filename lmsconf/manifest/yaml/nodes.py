@@ -84,17 +84,17 @@ class _Finder:
 
     @cached_property
     def _exact(self) -> dict[str, Trail]:
-        found: dict[str, Trail] = {}
+        trails: dict[str, Trail] = {}
         for text, trail in _texts(self._node):
-            found.setdefault(text, trail)
-        return found
+            trails.setdefault(text, trail)
+        return trails
 
     @cached_property
     def _alike(self) -> dict[str, Trail]:
-        found: dict[str, Trail] = {}
+        trails: dict[str, Trail] = {}
         for text, trail in self._exact.items():
-            found.setdefault(look(text), trail)
-        return found
+            trails.setdefault(look(text), trail)
+        return trails
 
 
 class Map(dict[str, Json]):
@@ -162,10 +162,10 @@ def settle(node: Map | Seq, marks: list[Mark]) -> None:
 def gathered(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
     """Build a list whose items have unrelated source locations."""
     listed = list(items)
-    found = Seq(Gathered([where for _, where in listed]))
-    found.extend(item for item, _ in listed)
-    settle(found, list(range(len(listed))))
-    return found
+    merged = Seq(Gathered([where for _, where in listed]))
+    merged.extend(item for item, _ in listed)
+    settle(merged, list(range(len(listed))))
+    return merged
 
 
 class EntryPlaces:
@@ -195,15 +195,15 @@ class EntryPlaces:
         """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
         step = path[-1]
-        found = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
-        if found is None or not isinstance(node, Map):
+        key_mark = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
+        if key_mark is None or not isinstance(node, Map):
             return self.at(*path)
-        return replace(node.source.where(found), each=self._each)
+        return replace(node.source.where(key_mark), each=self._each)
 
     def written(self, *path: str | int) -> str:
         """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
-        found = _WORD.match(self.rest(*path))
-        return found[1] if found else ""
+        word = _WORD.match(self.rest(*path))
+        return word[1] if word else ""
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""
@@ -219,10 +219,10 @@ class EntryPlaces:
         """Return the value at `path`, or None where the path ends early, and the location of the last step found."""
         node, source, at = self._node, self._source, self._mark
         for step in path:
-            found = node.mark(step) if isinstance(node, Map | Seq) else None
-            if found is None or not isinstance(node, Map | Seq):
+            step_mark = node.mark(step) if isinstance(node, Map | Seq) else None
+            if step_mark is None or not isinstance(node, Map | Seq):
                 return None, source.where(at)
-            source, at = node.source, found
+            source, at = node.source, step_mark
             node = node[step]  # type: ignore[index]  # a step with a mark exists
         return node, source.where(at)
 

@@ -37,13 +37,16 @@ class Advice(NamedTuple):
     at: tuple[int, int]
 
 
-def advise(found: Complaint, text: str) -> Advice:
+def advise(complaint: Complaint, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
     lines = text.splitlines()
-    line = lines[found.at[0]] if found.at[0] < len(lines) else ""
-    opened = lines[found.opened[0]] if found.opened and found.opened[0] < len(lines) else ""
-    before = lines[found.at[0] - 1] if 0 < found.at[0] <= len(lines) else ""
-    return next(_advices(found, line, opened, before), Advice(f"this is not YAML: {found.problem}", _UNSURE, found.at))
+    line = lines[complaint.at[0]] if complaint.at[0] < len(lines) else ""
+    opened = lines[complaint.opened[0]] if complaint.opened and complaint.opened[0] < len(lines) else ""
+    before = lines[complaint.at[0] - 1] if 0 < complaint.at[0] <= len(lines) else ""
+    return next(
+        _advices(complaint, line, opened, before),
+        Advice(f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at),
+    )
 
 
 def quoted(line: str) -> str:
@@ -56,73 +59,79 @@ def quoted(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _advices(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
-    yield from _glued(found, line, opened, before)
-    if "quoted scalar" in found.context and "found unexpected" in found.problem and found.opened:
-        yield Advice("the quote that opens here is never closed", _closed(opened, found.opened[1]), found.opened)
-    char = line[found.at[1] : found.at[1] + 1]
-    if "mapping values are not allowed" in found.problem:
-        yield _colon(found, line)
-    if "cannot start any token" in found.problem and char == "\t":
-        yield Advice("a tab cannot indent a line", "Indent with spaces.", found.at)
-    if "cannot start any token" in found.problem:
-        yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.at)
-    if "alphabetic or numeric" in found.problem and found.opened:
-        char = line[found.opened[1] : found.opened[1] + 1]
-        yield Advice(f'a text cannot begin with "{char}"', quoted(line), found.opened)
-    yield from _brackets(found, line, opened)
+def _advices(complaint: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+    yield from _glued(complaint, line, opened, before)
+    if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
+        yield Advice(
+            "the quote that opens here is never closed", _closed(opened, complaint.opened[1]), complaint.opened
+        )
+    char = line[complaint.at[1] : complaint.at[1] + 1]
+    if "mapping values are not allowed" in complaint.problem:
+        yield _colon(complaint, line)
+    if "cannot start any token" in complaint.problem and char == "\t":
+        yield Advice("a tab cannot indent a line", "Indent with spaces.", complaint.at)
+    if "cannot start any token" in complaint.problem:
+        yield Advice(f'a text cannot begin with "{char}"', quoted(line), complaint.at)
+    if "alphabetic or numeric" in complaint.problem and complaint.opened:
+        char = line[complaint.opened[1] : complaint.opened[1] + 1]
+        yield Advice(f'a text cannot begin with "{char}"', quoted(line), complaint.opened)
+    yield from _brackets(complaint, line, opened)
 
 
-def _glued(found: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _glued(complaint: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
     """A key without a space after its colon.
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
     """
-    is_first = ": " not in line[: found.at[1]]
+    is_first = ": " not in line[: complaint.at[1]]
     for written, row, fits in (
-        (opened, found.opened[0] if found.opened else 0, "expected ':'" in found.problem),
-        (before, found.at[0] - 1, "mapping values are not allowed" in found.problem and is_first),
+        (opened, complaint.opened[0] if complaint.opened else 0, "expected ':'" in complaint.problem),
+        (before, complaint.at[0] - 1, "mapping values are not allowed" in complaint.problem and is_first),
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
             yield Advice("a blank is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _colon(found: Complaint, line: str) -> Advice:
+def _colon(complaint: Complaint, line: str) -> Advice:
     lead, value = _parts(line)
-    if len(lead.rstrip()) <= found.at[1] and ": " in f"{value} ":
-        return Advice('": " inside a text', quoted(line), found.at)
+    if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
+        return Advice('": " inside a text', quoted(line), complaint.at)
     return Advice(
         "a key is not expected here",
         "Give keys of one entry the same indent, and quote texts that hold a colon.",
-        found.at,
+        complaint.at,
     )
 
 
-def _brackets(found: Complaint, line: str, opened: str) -> Iterator[Advice]:
-    char = line[found.at[1] : found.at[1] + 1]
-    if "flow" in found.context and found.opened and char == ":" and found.opened[0] == found.at[0]:
-        yield Advice('": " inside a text', _quote_or_comma(line[: found.at[1]]), found.at)
-    if "expected ':'" in found.problem and found.opened:
-        yield from _glued_in_flow(opened[found.opened[1] :], found.opened)
-        yield Advice("this line has no colon", "Write `key: value`, or quote a text of several lines.", found.opened)
-    if "did not find expected node content" in found.problem:
-        yield Advice("a value is missing here", "Take the extra comma or bracket away, or write the value.", found.at)
-    if "flow" in found.context and found.opened:
-        kind, end = ("list", "]") if "sequence" in found.context else ("mapping", "}")
+def _brackets(complaint: Complaint, line: str, opened: str) -> Iterator[Advice]:
+    char = line[complaint.at[1] : complaint.at[1] + 1]
+    if "flow" in complaint.context and complaint.opened and char == ":" and complaint.opened[0] == complaint.at[0]:
+        yield Advice('": " inside a text', _quote_or_comma(line[: complaint.at[1]]), complaint.at)
+    if "expected ':'" in complaint.problem and complaint.opened:
+        yield from _glued_in_flow(opened[complaint.opened[1] :], complaint.opened)
+        yield Advice(
+            "this line has no colon", "Write `key: value`, or quote a text of several lines.", complaint.opened
+        )
+    if "did not find expected node content" in complaint.problem:
+        yield Advice(
+            "a value is missing here", "Take the extra comma or bracket away, or write the value.", complaint.at
+        )
+    if "flow" in complaint.context and complaint.opened:
+        kind, end = ("list", "]") if "sequence" in complaint.context else ("mapping", "}")
         if kind == "mapping":
-            yield from _opening(line[: found.at[1]], char, found.at)
+            yield from _opening(line[: complaint.at[1]], char, complaint.at)
         hint = f"Close it with {end}, or put the missing comma."
         if char in ("]", "}"):
             hint = f"Close it with {end} before the {char}, or take the {char} away if it closes nothing."
-        yield Advice(f"the {kind} that opens at line {found.opened[0] + 1} is not closed here", hint, found.at)
-    if "block" in found.context and found.problem.startswith("did not find expected"):
+        yield Advice(f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
+    if "block" in complaint.context and complaint.problem.startswith("did not find expected"):
         yield Advice(
-            "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", found.at
+            "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", complaint.at
         )
-    if "escape" in found.problem:
+    if "escape" in complaint.problem:
         hint = "In single quotes a backslash is only a backslash."
-        yield Advice("this backslash begins no escape that YAML knows", hint, found.at)
+        yield Advice("this backslash begins no escape that YAML knows", hint, complaint.at)
 
 
 def _quote_or_comma(before: str) -> str:
@@ -161,6 +170,6 @@ def _closed(line: str, column: int) -> str:
 def _parts(line: str) -> tuple[str, str]:
     """Split a line into the part before its value, such as `  - name: `, and the value without a comment."""
     line = line[:_LONG]
-    found = _LEAD.match(line)
-    lead, value = (found[1], found[2]) if found else ("", line)
+    match = _LEAD.match(line)
+    lead, value = (match[1], match[2]) if match else ("", line)
     return lead, _COMMENT.sub("", value).strip()
