@@ -35,11 +35,13 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
     from lmsconf.documents.document import visible
     from lmsconf.workspace.connection import Connection
 
-    asked = query_of(query)
+    parameters = query_of(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
     with Connection(settings_of(context)) as connection, connection.crew(1) as crew:
         try:
-            answer = crew.submit(lambda client: client.send(method.upper(), path, query=asked, body=content)).result()
+            answer = crew.submit(
+                lambda client: client.send(method.upper(), path, query=parameters, body=content)
+            ).result()
         except ValueError as error:
             raise UsageError(
                 str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
@@ -51,14 +53,14 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
 
 def query_of(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
-    found: dict[str, Json] = {}
+    parameters: dict[str, Json] = {}
     for text in pairs:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UsageError(f"--query {text}: it is not of the form NAME=VALUE", hint="For example --query limit=5.")
-        before = found.get(name)
-        found[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
-    return found
+        before = parameters.get(name)
+        parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+    return parameters
 
 
 def _body(text: bytes) -> Json:

@@ -85,10 +85,10 @@ def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> 
 
 def key_values(pairs: Sequence[str]) -> dict[str, str]:
     """Parse `k=v` pairs. Raises UsageError."""
-    found = {}
+    meta = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise UsageError(f"--meta {pair}: that is no key and value", hint="Write --meta commit=4f1d2a.")
-        found[key] = value
-    return found
+        meta[key] = value
+    return meta

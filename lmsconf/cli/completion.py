@@ -21,8 +21,8 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    if found is None:
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
         raise LmsconfError(f"click knows no completion for {shell}")
-    emit(found(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout)
+    emit(shell_class(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout)
     return ExitCode.OK

@@ -56,13 +56,15 @@ def doctor(
     watch = Watch(_now)
     with Connection(settings, on_call=watch.heard, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.crew(parallelism) as crew:
-            found = examine(settings, connection.wire, connection.reader(crew), watch, _now())
-        if probe and found.failure is None:
+            diagnosis = examine(settings, connection.wire, connection.reader(crew), watch, _now())
+        if probe and diagnosis.failure is None:
             if not yes:
-                _ask(found, user, content, accounts=settings.policy.create_people)
-            found = _written(settings, replace(found, probe=_probed(settings, connection, found, user, content)))
-    output.write(DOCTOR_VIEWS[output.format](found))
-    return found.exit
+                _ask(diagnosis, user, content, accounts=settings.policy.create_people)
+            diagnosis = _written(
+                settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, user, content))
+            )
+    output.write(DOCTOR_VIEWS[output.format](diagnosis))
+    return diagnosis.exit
 
 
 def _now() -> datetime:
@@ -77,14 +79,14 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
         raise UsageError("there is no terminal to ask on", hint="Pass --yes to let the probe change the workspace.")
 
 
-def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
+def _ask(diagnosis: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
     from lmsconf.render.escape import safe
 
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
-    where = f"Workspace {found.workspace} ({found.url}):"
-    creates = accounts and any(one.key.startswith("users.create.") for one in found.assumptions)
+    where = f"Workspace {diagnosis.workspace} ({diagnosis.url}):"
+    creates = accounts and any(one.key.startswith("users.create.") for one in diagnosis.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
     question = f"{where} make {scratch}{also} and delete them again? Only 'yes' will be accepted: "
     emit(safe(question), sys.stderr)
@@ -92,19 +94,21 @@ def _ask(found: Report, user: str | None, content: str | None, *, accounts: bool
         raise LmsconfError("declined: nothing was changed")
 
 
-def _probed(settings: Settings, connection: Connection, found: Report, user: str | None, content: str | None) -> Probed:
+def _probed(
+    settings: Settings, connection: Connection, diagnosis: Report, user: str | None, content: str | None
+) -> Probed:
     """Run the probe with one worker, so its requests are sequential."""
     from lmsconf.doctor.probe.probe import Probe, Subjects
     from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.crew(1) as crew:
-        keys = [one.key for one in found.assumptions]
+        keys = [one.key for one in diagnosis.assumptions]
         lab, subjects = TrialClient(crew, settings.dialect), Subjects(user, content)
         accounts = settings.policy.create_people
         return Probe(lab, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
 
 
-def _written(settings: Settings, found: Report) -> Report:
+def _written(settings: Settings, diagnosis: Report) -> Report:
     """Write the discovered dialect into the project file, keeping its mode.
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
@@ -113,13 +117,13 @@ def _written(settings: Settings, found: Report) -> Report:
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 
-    if found.probe is None or not found.probe.found:
-        return found
-    path, words = (settings.root / FILE).resolve(), found.probe.found
+    if diagnosis.probe is None or not diagnosis.probe.found:
+        return diagnosis
+    path, words = (settings.root / FILE).resolve(), diagnosis.probe.found
     try:
         text = with_dialect(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)
     except LmsconfError as error:
         report(error.problems)
-        return replace(found, failure=error.exit)
-    return replace(found, probe=replace(found.probe, written=words))
+        return replace(diagnosis, failure=error.exit)
+    return replace(diagnosis, probe=replace(diagnosis.probe, written=words))

@@ -84,17 +84,17 @@ def drift(
     refuse_errors(manifests)
     applied = None if base is None else _base_of(base, settings, context, trusted)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        found = _compared(
+        differences = _compared(
             workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
         ).passable()
-    output.show(DRIFT_VIEWS, found)
-    return found.exit
+    output.show(DRIFT_VIEWS, differences)
+    return differences.exit
 
 
-def _base_of(said: str, settings: Settings, context: Context, trusted: Collection[str]) -> Base:
+def _base_of(base_name: str, settings: Settings, context: Context, trusted: Collection[str]) -> Base:
     from lmsconf.workspace.git_base import base_of
 
-    return base_of(said, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
+    return base_of(base_name, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
 
 
 def _compared(

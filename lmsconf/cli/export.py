@@ -78,10 +78,10 @@ def export(
     with opened(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
         terms = workspace.terms
-    found = exported(snapshot, all_kinds(), settings.policy, terms, only=kinds, existing=existing)
-    report(found.problems)
-    paths = _write(target, found.files, "exported-" if existing is not None else "")
-    _tell(found, paths)
+    generated = exported(snapshot, all_kinds(), settings.policy, terms, only=kinds, existing=existing)
+    report(generated.problems)
+    paths = _write(target, generated.files, "exported-" if existing is not None else "")
+    _tell(generated, paths)
     return ExitCode.OK
 
 
@@ -96,13 +96,13 @@ def _loaded(file: Path) -> Snapshot:
     from lmsconf.documents.snapshot_file import loads
     from lmsconf.support.atomic_files import read_text
 
-    found = loads(read_text(file))
-    if found.redaction is not None:
+    snapshot = loads(read_text(file))
+    if snapshot.redaction is not None:
         hint = "Export the workspace itself, or a snapshot that was taken without --redact."
         raise LmsconfError(
             "this snapshot is redacted: its people have no e-mails that a manifest could name", hint=hint
         )
-    return found
+    return snapshot
 
 
 def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
@@ -136,9 +136,9 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     if not into:
         hint = "Pass --into to add what they do not speak of yet, or name another folder."
         raise LmsconfError(f"{base} has manifests already", hint=hint)
-    found = read_manifests(settings if inside else replace(settings, root=base, manifests=base))
-    refuse_errors(found)
-    return found
+    manifests = read_manifests(settings if inside else replace(settings, root=base, manifests=base))
+    refuse_errors(manifests)
+    return manifests
 
 
 def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
@@ -165,16 +165,16 @@ def _unused(target: Path, stem: str) -> Path:
     return path
 
 
-def _tell(found: Export, paths: Sequence[Path]) -> None:
+def _tell(generated: Export, paths: Sequence[Path]) -> None:
     from lmsconf.render.phrases import count_of
 
     for path in paths:
         say(f"Wrote {path}")
-    counts = ", ".join(count_of(number, kind) for kind, number in found.said.items() if number)
+    counts = ", ".join(count_of(number, kind) for kind, number in generated.said.items() if number)
     say(f"Exported {counts}." if counts else "There is nothing to export.")
-    if found.declared:
-        say(f"{found.declared:,} {'is' if found.declared == 1 else 'are'} declared already.")
-    if found.left_alone:
-        say(f"{found.left_alone:,} left out, as `leave_alone:` in the project file says.")
-    if paths and not any(problem.code == "export/owned" for problem in found.problems):
+    if generated.declared:
+        say(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")
+    if generated.left_alone:
+        say(f"{generated.left_alone:,} left out, as `leave_alone:` in the project file says.")
+    if paths and not any(problem.code == "export/owned" for problem in generated.problems):
         say("They match the workspace: expect an empty plan from `lmsconf plan`.")

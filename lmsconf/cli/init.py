@@ -60,7 +60,7 @@ def init(
     if os.path.lexists(target / PROJECT_FILE):
         raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
     given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
-    answers, wanted = _asked(given, context.environ)
+    answers, wanted = _collect_answers(given, context.environ)
     _write(target, files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
@@ -79,7 +79,7 @@ class _Given(NamedTuple):
     schemas: bool
 
 
-def _asked(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | None]:
+def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | None]:
     """Return the answers, from options and prompts, and whether to export the live workspace now.
 
     The latter is None without a terminal to ask on. Raises LmsconfError at end of input, before anything is written.
@@ -221,8 +221,8 @@ def _is_zone(text: str) -> bool:
 def _local_zone(environ: Mapping[str, str]) -> str:
     """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
     linked = str(_LOCALTIME.resolve()).partition("/zoneinfo/")[2]
-    found = environ.get("TZ", "").removeprefix(":") or linked
-    return found if found and _is_zone(found) else "UTC"
+    zone = environ.get("TZ", "").removeprefix(":") or linked
+    return zone if zone and _is_zone(zone) else "UTC"
 
 
 def _write(target: Path, texts: Mapping[str, str]) -> None:
@@ -232,32 +232,32 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
 
     manifests = target / MANIFESTS
     begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
-    notes, path, mine = [], target, ExitStack()
+    notes, path, undo = [], target, ExitStack()
     try:
-        with mine:
+        with undo:
             for name, text in texts.items():
                 path = target / name
                 if begun and path.parent == manifests:
                     notes.append(f"{manifests} has manifests already, so no first one was written.")
-                elif _new(path, text, mine):
+                elif _new(path, text, undo):
                     notes.append(f"Wrote {path}")
                 else:
                     notes.append(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
-            mine.pop_all()  # success: keep the files
+            undo.pop_all()  # success: keep the files
     except OSError as error:
         hint = "Name another folder. Nothing was written."
         raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
     say("\n".join(notes))
 
 
-def _new(path: Path, text: str, mine: ExitStack) -> bool:
-    """Create a file and register its removal in `mine`; return False if it exists already. Raises OSError."""
+def _new(path: Path, text: str, undo: ExitStack) -> bool:
+    """Create a file and register its removal in `undo`; return False if it exists already. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         file = path.open("x", encoding="utf-8")
     except FileExistsError:
         return False
-    mine.callback(path.unlink, missing_ok=True)
+    undo.callback(path.unlink, missing_ok=True)
     with file:
         file.write(text)
     return True

@@ -41,7 +41,7 @@ class Mask:
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}
         self._operations = ApiSpec.default().operations
-        segments = (segment for one in self._operations.values() for segment in one.path.split("/"))
+        segments = (segment for operation in self._operations.values() for segment in operation.path.split("/"))
         self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
 
     def label(self, address: str) -> str:
@@ -56,10 +56,10 @@ class Mask:
         """Replace e-mails with labels; hide user ids and quoted bodies of responses."""
         if _WHOLE.fullmatch(text):
             return self.label(text)
-        text = _ADDRESS.sub(lambda found: self.label(found[0]), text)
+        text = _ADDRESS.sub(lambda match: self.label(match[0]), text)
         text = _ESCAPED.sub(HIDDEN, text)
         text = _USER_ID.sub(rf"\1{HIDDEN}", text)
-        text = _IN_PATH.sub(lambda found: found[0] if found[2] in self._words else found[1] + HIDDEN, text)
+        text = _IN_PATH.sub(lambda match: match[0] if match[2] in self._words else match[1] + HIDDEN, text)
         return _QUOTED_ANSWER.sub(rf"\1: {HIDDEN}", text)
 
     def value(self, value: Value) -> Value:
@@ -105,27 +105,27 @@ class Mask:
 
     def _fields(self, value: object, **known: object) -> object:
         """Return a copy of a dataclass with each field masked, except those given in `known`."""
-        found = {one.name: self._value(getattr(value, one.name)) for one in fields(cast("Change", value)) if one.init}
-        return replace(cast("Change", value), **{**found, **known})  # type: ignore[arg-type]  # its own fields
+        masked = {one.name: self._value(getattr(value, one.name)) for one in fields(cast("Change", value)) if one.init}
+        return replace(cast("Change", value), **{**masked, **known})  # type: ignore[arg-type]  # its own fields
 
     def _person(self, value: object) -> object:
         """Return a change of a person that shows which keys change, with the values hidden."""
         known = _without_id(value)
-        for one in fields(cast("Change", value)):
-            said = getattr(value, one.name)
-            if one.name in _PERSONAL:
-                known[one.name] = self._hidden(said)
-            elif one.name == "fields":
-                known[one.name] = tuple(map(self._compared, said))
+        for field in fields(cast("Change", value)):
+            field_value = getattr(value, field.name)
+            if field.name in _PERSONAL:
+                known[field.name] = self._hidden(field_value)
+            elif field.name == "fields":
+                known[field.name] = tuple(map(self._compared, field_value))
         return self._fields(value, **known)
 
     def _compared(self, value: object) -> object:
         """Return one field change of a person, with its values hidden."""
-        found = {
+        masked = {
             one.name: self._hidden(getattr(value, one.name)) if one.name in _PERSONAL else getattr(value, one.name)
             for one in fields(cast("Change", value))
         }
-        return replace(cast("Change", value), **found)  # type: ignore[arg-type]  # its own fields
+        return replace(cast("Change", value), **masked)  # type: ignore[arg-type]  # its own fields
 
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
@@ -147,7 +147,7 @@ class Mask:
         known = self._operations.get(call.operation)
         template = known.path.split("/") if known else []
         parts = call.path.split("/")
-        is_person = [one == "{userId}" for one in template]
+        is_person = [segment == "{userId}" for segment in template]
         if len(template) == len(parts):
             parts = [HIDDEN if hides else part for part, hides in zip(parts, is_person, strict=True)]
         names_people = bool(call.people) or any(is_person) or _is_about_people(call.address)
@@ -181,4 +181,4 @@ def _problem(problem: Problem) -> Problem:
 
 
 def _unquoted(text: str) -> str:
-    return _QUOTED.sub(lambda found: (found[1] or "") + HIDDEN, text)
+    return _QUOTED.sub(lambda match: (match[1] or "") + HIDDEN, text)

@@ -121,7 +121,7 @@ def _loaded(file: Path) -> Snapshot:
 def _beside(
     workspace: WorkspaceReader,
     policy: Policy,
-    said: str,
+    base_name: str,
     snapshot: Snapshot | None,
     context: Context,
     trusted: Collection[str],
@@ -130,7 +130,7 @@ def _beside(
     from lmsconf.workspace.git_base import base_of
 
     manifests = declared(workspace)
-    base = base_of(said, workspace.settings, policy, context.environ, trusted=trusted)
+    base = base_of(base_name, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
         return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)
     with reading("Reading") as tell:

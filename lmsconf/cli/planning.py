@@ -120,7 +120,7 @@ def applying(
 
     if file is not None:
         return f"{settings.policy.command} apply {quote(str(file))}"
-    chosen = [f"--only {quote(one)}" for one in only] + [f"--except {quote(one)}" for one in excluded]
+    chosen = [f"--only {quote(address)}" for address in only] + [f"--except {quote(address)}" for address in excluded]
     return " ".join([settings.policy.command, "apply", *chosen, *(["--additive"] if additive else [])])
 
 
@@ -130,15 +130,15 @@ def plan_key(context: Context) -> bytes | None:
     Raises UsageError for an empty key or one under 32 bytes. A pipeline passes a missing secret as an empty string;
     accepting that would silently turn signing off.
     """
-    said = context.environ.get("LMSCONF_PLAN_KEY")
-    if said is None:
+    text = context.environ.get("LMSCONF_PLAN_KEY")
+    if text is None:
         return None
-    if not said.strip():
+    if not text.strip():
         raise UsageError(
             "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor checked",
             hint=f"Give it the key, or unset it to go without. {_MAKE_KEY}",
         )
-    key = said.encode("utf-8", "surrogateescape")
+    key = text.encode("utf-8", "surrogateescape")
     if len(key) < _KEY_BYTES:
         raise UsageError(
             f"LMSCONF_PLAN_KEY has {len(key)} bytes, and a key has at least {_KEY_BYTES}, or it could be guessed",

@@ -27,6 +27,6 @@ def runs(context: Context, *, run: str | None, output: Output) -> ExitCode:
         output.write(RUN_VIEWS[output.format](masked(named(root, run))))
         return ExitCode.OK
     chosen = context.workspace
-    found = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-    output.write(RUNS_VIEWS[output.format](masked(found)))
+    listed = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+    output.write(RUNS_VIEWS[output.format](masked(listed)))
     return ExitCode.OK

@@ -57,11 +57,13 @@ Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 def read(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
-    found = str(parse(text)["format"])
-    if found not in _DOCUMENTS:
+    document_format = str(parse(text)["format"])
+    if document_format not in _DOCUMENTS:
         known = " or ".join(_DOCUMENTS)
-        raise LmsconfError(f"the file has the format {found!r}, which cannot be shown", hint=f"Give one in {known}.")
-    loads, views = _DOCUMENTS[found]
+        raise LmsconfError(
+            f"the file has the format {document_format!r}, which cannot be shown", hint=f"Give one in {known}."
+        )
+    loads, views = _DOCUMENTS[document_format]
     return loads(text), views
 
 

@@ -39,15 +39,15 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     settings = settings_of(context)
     manifests = _sound(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
-        found = workspace.snapshot(tell, manifests)
+        state = workspace.snapshot(tell, manifests)
         if redact:
-            found = workspace.redacted(found, manifests)
-    write_atomically(file, dumps(found))
+            state = workspace.redacted(state, manifests)
+    write_atomically(file, dumps(state))
     without = ", without people who are not in the manifests" if redact else ""
-    say(f"Saved workspace {found.workspace} to {file}{without}.")
+    say(f"Saved workspace {state.workspace} to {file}{without}.")
     from lmsconf.render import phrases
 
-    lacking = {kind: listing.incomplete for kind, listing in found.listings.items() if listing.incomplete is not None}
+    lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         say(f"Not all of {phrases.plural(kind)} is in it: {why}.")
     return ExitCode.OK
@@ -57,9 +57,9 @@ def _sound(settings: Settings) -> Manifests | None:
     """Return the manifests; if they have errors, None, with a note about what the snapshot will lack."""
     from lmsconf.workspace.reader import read_manifests
 
-    found = read_manifests(settings)
-    if not any(problem.is_error for problem in found.problems):
-        return found
+    manifests = read_manifests(settings)
+    if not any(problem.is_error for problem in manifests.problems):
+        return manifests
     say(
         "No manifests could be read, so nobody's language and applications are in the snapshot, and a redacted one "
         "recognises nobody. `lmsconf validate` says why."

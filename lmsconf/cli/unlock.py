@@ -34,7 +34,7 @@ def unlock(context: Context, *, id: str | None) -> ExitCode:
         if not locks and id is None:
             emit(f"Workspace {safe(connection.name)} is not locked.\n", sys.stdout)
             return ExitCode.OK
-        chosen = _named(locks, id) if id is not None else _asked(locks)
+        chosen = _named(locks, id) if id is not None else _confirmed(locks)
         smith.remove(chosen)
         emit(f"Unlocked: {safe(chosen.said)}.\n", sys.stdout)
     return ExitCode.OK
@@ -48,7 +48,7 @@ def _named(locks: list[Lock], id: str) -> Lock:
     raise LmsconfError(f"there is no lock with the id {id}", hint=f"Locks that are live: {live}.")
 
 
-def _asked(locks: list[Lock]) -> Lock:
+def _confirmed(locks: list[Lock]) -> Lock:
     """Return the only lock once the user confirms on the terminal.
 
     Raises UsageError for several locks or without a terminal, LmsconfError if declined.

@@ -28,16 +28,16 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
     plain = Expanded()
-    found = reader.validate(settings, plain.take if expanded else None)
-    if any(problem.is_error for problem in found.problems):
-        raise ProblemsFound(found.problems)
+    manifests = reader.validate(settings, plain.take if expanded else None)
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
     if output.format == "json":
-        output.write(problems_json(found.problems))
+        output.write(problems_json(manifests.problems))
         return ExitCode.OK
-    report(found.problems)
+    report(manifests.problems)
     if expanded:
         output.write(plain.text())
         return ExitCode.OK
-    count, files = len(found.declared), len(found.files)
+    count, files = len(manifests.declared), len(manifests.files)
     output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")
     return ExitCode.OK
