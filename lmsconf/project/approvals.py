@@ -52,10 +52,8 @@ class Approvals:
 
         They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
         """
-        said, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
-        state = (
-            Path(said) if said.startswith("/") else Path(home) / ".local" / "state" if home.startswith("/") else None
-        )
+        xdg, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
+        state = Path(xdg) if xdg.startswith("/") else Path(home) / ".local" / "state" if home.startswith("/") else None
         file = None if state is None else state / "lmsconf" / "token-commands.json"
         return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
 
@@ -88,14 +86,14 @@ class Approvals:
             about = self.file.lstat()
             if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & _WRITABLE_BY_OTHERS:
                 return []
-            found = json.loads(self.file.read_bytes())
+            document = json.loads(self.file.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return []
         except ValueError as error:
             raise LmsconfError(
                 f"{self.file} is damaged", hint="Take the file away; commands are asked again."
             ) from error
-        allowed = found.get("allowed") if isinstance(found, dict) and found.get("format") == FORMAT else None
+        allowed = document.get("allowed") if isinstance(document, dict) and document.get("format") == FORMAT else None
         return allowed if isinstance(allowed, list) else []
 
 

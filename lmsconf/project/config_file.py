@@ -59,17 +59,19 @@ class ProjectFile:
 
     def merged(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        found: dict[str, Json] = {}
+        merged: dict[str, Json] = {}
         for path, _ in self.layers(workspace):
-            found |= self.part(*cast("tuple[str, ...]", path), key)
-        return found
+            merged |= self.part(*cast("tuple[str, ...]", path), key)
+        return merged
 
     def places_of(self, key: str, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of a merged mapping."""
-        found: dict[str, SourceLocation] = {}
-        for path, said in self.layers(workspace):
-            found |= {name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", said.get(key, {}))}
-        return found
+        places: dict[str, SourceLocation] = {}
+        for path, layer in self.layers(workspace):
+            places |= {
+                name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", layer.get(key, {}))
+            }
+        return places
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
@@ -83,8 +85,8 @@ class ProjectFile:
     def guards(self, workspace: str) -> Guards:
         """Return the merged guards; `protect` patterns of all levels add up, so a workspace cannot lift one."""
         guards = Guards()
-        for _, said in self.layers(workspace):
-            guards = _guarded(guards, said.get("guards"))
+        for _, layer in self.layers(workspace):
+            guards = _guarded(guards, layer.get("guards"))
         return guards
 
     def variables(self, workspace: str) -> dict[str, Json]:
@@ -92,17 +94,17 @@ class ProjectFile:
 
         A number is a string, as the file spells it.
         """
-        found: dict[str, Json] = {}
-        for path, said in self.layers(workspace):
-            for name, value in cast("Mapping[str, Json]", said.get("vars", {})).items():
+        variables: dict[str, Json] = {}
+        for path, layer in self.layers(workspace):
+            for name, value in cast("Mapping[str, Json]", layer.get("vars", {})).items():
                 at: Trail = (*path, "vars", name)
                 listed = isinstance(value, list)
-                found[name] = (
+                variables[name] = (
                     [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
                     if listed
                     else self._word(value, at)
                 )
-        return found
+        return variables
 
     def _word(self, value: Json, at: Trail) -> Json:
         """Return a scalar value of a variable; a number as the string that the file spells."""
@@ -110,8 +112,8 @@ class ProjectFile:
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
-        for path, said in self.layers(workspace):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("allow", []))):
+        for path, layer in self.layers(workspace):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("allow", []))):
                 at = (*path, "allow", number)
                 until = date.fromisoformat(str(item["until"]))
                 guard = next(name for name in GUARDS if name in item)
@@ -129,8 +131,8 @@ class ProjectFile:
 
     def ignores(self, workspace: str) -> Iterator[Ignore]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
-        for path, said in reversed(tuple(self.layers(workspace))):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", said.get("ignore", []))):
+        for path, layer in reversed(tuple(self.layers(workspace))):
+            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
                 until = item.get("until")
                 yield Ignore(
                     pattern=str(item["address"]),
@@ -167,10 +169,10 @@ def read_project(root: Path) -> ProjectFile:
         raise ProblemsFound(
             [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_NO_FILE_HINT)]
         )
-    found = list(reading.problems)
+    problems = list(reading.problems)
     for extra in reading.documents[1:]:
         where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
-        found.append(_problem("project/documents", "a project file is one document", where, hint=hint))
+        problems.append(_problem("project/documents", "a project file is one document", where, hint=hint))
     project: ProjectFile | None = None
     if reading.documents:
         document = reading.documents[0]
@@ -180,12 +182,12 @@ def read_project(root: Path) -> ProjectFile:
             for finding in _shape(text).findings(document.value)
             for problem in messages.problems(finding, places, within=None, area="project", address=None)
         ]
-        found += shape
+        problems += shape
         if isinstance(document.value, Map) and not shape:
             project = ProjectFile(document.value, places)
-            found += _meaning(project, root)
-    if found or project is None:
-        raise ProblemsFound(sorted(found, key=lambda problem: problem.source or SourceLocation("")))
+            problems += _meaning(project, root)
+    if problems or project is None:
+        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     return project
 
 
@@ -258,8 +260,8 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
 
 
 def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    said = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
-    for number, item in enumerate(said):
+    consents = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
+    for number, item in enumerate(consents):
         at: Trail = (*path, "allow", number)
         if sum(guard in item for guard in GUARDS) != 1:
             message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
@@ -268,8 +270,8 @@ def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[P
 
 
 def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    said = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
-    for number, item in enumerate(said):
+    ignores = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
+    for number, item in enumerate(ignores):
         at: Trail = (*path, "ignore", number)
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
@@ -281,10 +283,10 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
 def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
-        said = pattern.removeprefix("!")
-        right = said if said in _EVERYTHING else corrected_pattern(said)
-        if right != said:
-            sign = pattern[: len(pattern) - len(said)]
+        bare = pattern.removeprefix("!")
+        right = bare if bare in _EVERYTHING else corrected_pattern(bare)
+        if right != bare:
+            sign = pattern[: len(pattern) - len(bare)]
             yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
 
 
@@ -294,11 +296,11 @@ def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Pr
     return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
 
 
-def _date_problems(project: ProjectFile, said: Json, at: Trail) -> Iterator[Problem]:
+def _date_problems(project: ProjectFile, value: Json, at: Trail) -> Iterator[Problem]:
     try:
-        date.fromisoformat(str(said))
+        date.fromisoformat(str(value))
     except ValueError:
-        message = f"{shown(str(said))} is not a day of the calendar"
+        message = f"{shown(str(value))} is not a day of the calendar"
         yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 
@@ -315,31 +317,33 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
         )
 
 
-def _guarded(guards: Guards, said: Json) -> Guards:
+def _guarded(guards: Guards, declared: Json) -> Guards:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
-    if said == "off":
+    if declared == "off":
         return guards.limited(dict.fromkeys(GUARDS))
-    if not isinstance(said, dict):
+    if not isinstance(declared, dict):
         return guards
-    limits: dict[str, Limit | None] = {name: _limit(guards.limit(name), said[name]) for name in GUARDS if name in said}
-    protect = (*guards.protect, *cast("list[str]", said.get("protect", [])))
-    least = cast(int, said.get("min_admins", guards.min_admins))
+    limits: dict[str, Limit | None] = {
+        name: _limit(guards.limit(name), declared[name]) for name in GUARDS if name in declared
+    }
+    protect = (*guards.protect, *cast("list[str]", declared.get("protect", [])))
+    least = cast(int, declared.get("min_admins", guards.min_admins))
     return replace(guards.limited(limits), protect=protect, min_admins=least)
 
 
-def _limit(before: Limit | None, said: Json) -> Limit | None:
+def _limit(before: Limit | None, declared: Json) -> Limit | None:
     """Merge a declared limit into `before`: `off`, or a count, a share (0 to 1), or both."""
-    if not isinstance(said, dict):
+    if not isinstance(declared, dict):
         return None
     before = before or Limit(count=None)
-    count, share = said.get("count", before.count), said.get("share", before.share)
+    count, share = declared.get("count", before.count), declared.get("share", before.share)
     return Limit(count=None if count == "off" else cast("int | None", count), share=_share(share))
 
 
-def _share(said: Json) -> float | None:
-    if said is None or said == "off":
+def _share(share: Json) -> float | None:
+    if share is None or share == "off":
         return None
-    return float(said.removesuffix("%")) / 100 if isinstance(said, str) else float(cast(float, said))
+    return float(share.removesuffix("%")) / 100 if isinstance(share, str) else float(cast(float, share))
 
 
 def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Problem:

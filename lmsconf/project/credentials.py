@@ -73,10 +73,10 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class EnvToken:
-    """A token in an environment variable; `found` is None if it is unset, empty or not allowed."""
+    """A token in an environment variable; `value` is None if it is unset, empty or not allowed."""
 
     name: str
-    found: Secret | None
+    value: Secret | None
     allowed: bool = True
 
     def secret(self) -> Secret:
@@ -84,12 +84,12 @@ class EnvToken:
         if not self.allowed:
             hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shown(self.name)}"
             raise TokenRefused(f"a token must not come from the environment variable {shown(self.name)}", hint=hint)
-        if self.found is None:
+        if self.value is None:
             raise NoToken(
                 f"the environment variable {self.name} is not set", hint=f"It should hold the token: {self.name}=…"
             )
         hint = f"Set it to the token alone, in one line: {self.name}=…"
-        return _usable(self.found.reveal(), f"the environment variable {self.name}", hint)
+        return _usable(self.value.reveal(), f"the environment variable {self.name}", hint)
 
     def warning(self, source: SourceLocation) -> Problem | None:
         """Return None: a variable has nothing to warn about."""
@@ -171,19 +171,19 @@ class CommandToken:
 Token = EnvToken | FileToken | CommandToken
 
 
-def token_from(said: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None) -> Token:
+def token_from(source: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None) -> Token:
     """Return the token source declared in the project file, without reading the token.
 
     ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
     LMSCONF_TOKEN_DIRS.
     """
-    if "env" in said:
-        name = str(said["env"])
+    if "env" in source:
+        name = str(source["env"])
         return env_token(name, environ) if may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
-    if "file" in said:
+    if "file" in source:
         folders = (Path(os.path.realpath(root)), *_token_folders(environ))
-        return FileToken(root / Path(str(said["file"])).expanduser(), folders)
-    command = said["command"]
+        return FileToken(root / Path(str(source["file"])).expanduser(), folders)
+    command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
     return CommandToken(words, root, Approvals.of(environ, ask))
 

@@ -156,8 +156,8 @@ def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> No
     """Raise UsageError if LMSCONF_URL, which is a workspace of its own, is combined with a workspace name."""
     if not environ.get("LMSCONF_URL"):
         return
-    for other, said in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
-        if said:
+    for other, value in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
+        if value:
             raise UsageError(
                 f"LMSCONF_URL and {other} both choose a workspace", hint=f"Unset LMSCONF_URL, or leave {other} out."
             )
@@ -181,17 +181,17 @@ def _from_file(
     project: ProjectFile, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
 ) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
-    said = project.part("workspaces", name)
-    url, seed, token = str(said["url"]), said.get("seed"), said.get("token")
-    found: Token | None = None
+    declared = project.part("workspaces", name)
+    url, seed, token = str(declared["url"]), declared.get("seed"), declared.get("token")
+    source: Token | None = None
     if environ.get("LMSCONF_TOKEN"):
-        found = env_token("LMSCONF_TOKEN", environ)
+        source = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
-        found = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
+        source = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
     return WorkspaceConfig(
         name=name,
         url=url,
-        token=found,
+        token=source,
         seed=None if seed is None else root / str(seed),
         database=_database(url, root),
     )
@@ -223,8 +223,8 @@ def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:
 
     An empty list allows no host: a pipeline passes a missing value as an empty string.
     """
-    said = environ.get(ALLOWED_HOSTS)
-    return None if said is None else tuple(name.strip() for name in said.split(",") if name.strip())
+    text = environ.get(ALLOWED_HOSTS)
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _database(url: str, root: Path) -> Path | None:
@@ -241,10 +241,10 @@ def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockTerms | None:
     """Return the terms of `lock:`; the owner defaults to this user and host name."""
-    said = project.body.get("lock", False)
-    if said is False:
+    declared = project.body.get("lock", False)
+    if declared is False:
         return None
-    terms = said if isinstance(said, dict) else {}
+    terms = declared if isinstance(declared, dict) else {}
     owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {gethostname()}")
     return LockTerms(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 

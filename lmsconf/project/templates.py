@@ -66,15 +66,15 @@ class Answers:
 
 def files(answers: Answers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
-    found = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
+    texts = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
     if answers.embedded:
-        found["workspace.yaml"] = _text("workspace.yaml")
+        texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
-        found |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
+        texts |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
     if answers.ci is not Ci.NONE:
-        found["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
-    found |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
-    return {**found, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
+        texts["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
+    texts |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
+    return {**texts, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 
 
 def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
@@ -87,12 +87,12 @@ def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
 def _project(answers: Answers) -> str:
     name = _scalar(answers.workspace)
     if answers.embedded:
-        said = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
+        workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:
-        said = f"{{url: {json.dumps(answers.url, ensure_ascii=False)}, token: {{env: {answers.token_env}}}}}"
+        workspace = f"{{url: {json.dumps(answers.url, ensure_ascii=False)}, token: {{env: {answers.token_env}}}}}"
     return (
         f"{_schema_line(answers, 'project', '')}"
-        f"workspaces:\n  {name}: {said}\n"
+        f"workspaces:\n  {name}: {workspace}\n"
         f"default_workspace: {name}\n"
         f"timezone: {answers.timezone}   # for times that name no offset\n"
     )

@@ -45,17 +45,17 @@ def destination(project: ProjectFile, workspace: str, root: Path) -> Destination
     dialect = project.merged("dialect", workspace)
     at = project.places_of("dialect", workspace)
     places = {"dialect": next(iter(at.values()))} if at else {}
-    said = project.part("workspaces", workspace)
-    if workspace == ENV_WORKSPACE or not said:
+    declared = project.part("workspaces", workspace)
+    if workspace == ENV_WORKSPACE or not declared:
         return Destination(dialect=dialect, places=places)
     path = ("workspaces", workspace)
     places["url"] = project.places.at(*path, "url")
-    token = cast("Mapping[str, Json] | None", said.get("token"))
+    token = cast("Mapping[str, Json] | None", declared.get("token"))
     if token is not None:
         places["token"] = places["command"] = project.places.at(*path, "token")
     words = cast("list[str]", token.get("command", [])) if token else []
     programs = tuple(word for word in words if _is_of_project(root, word))
-    return Destination(url=str(said["url"]), token=token, dialect=dialect, places=places, programs=programs)
+    return Destination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
 
 
 def _is_of_project(root: Path, word: str) -> bool:
@@ -104,20 +104,23 @@ def _differences(now: Destination, base: Destination) -> Iterator[tuple[str, str
     A command that runs a file of the project counts as different even if the token source is the same.
     """
     if now.url != base.url:
-        yield "url", f"the url is {_said(now.url)}, and in {{base}} {_said(base.url)}"
+        yield "url", f"the url is {_escaped(now.url)}, and in {{base}} {_escaped(base.url)}"
     if now.token != base.token:
         of = "command" if "command" in (now.token or {}) else "token"
-        yield of, f"the token is {_said(now.token)}, and in {{base}} {_said(base.token)}"
+        yield of, f"the token is {_escaped(now.token)}, and in {{base}} {_escaped(base.token)}"
     elif now.programs:
-        yield "command", f"the token's command runs {_said(now.programs[0])}, a file of the project that may be changed"
+        yield (
+            "command",
+            f"the token's command runs {_escaped(now.programs[0])}, a file of the project that may be changed",
+        )
     if now.dialect != base.dialect:
         keys = sorted(
             key for key in now.dialect.keys() | base.dialect.keys() if now.dialect.get(key) != base.dialect.get(key)
         )
-        yield "dialect", f"the dialect differs from that of {{base}} in {_said(', '.join(keys))}"
+        yield "dialect", f"the dialect differs from that of {{base}} in {_escaped(', '.join(keys))}"
 
 
-def _said(value: object) -> str:
+def _escaped(value: object) -> str:
     """Return a value as short text, with braces escaped for `str.format`."""
     text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shown(text).replace("{", "{{").replace("}", "}}")
