@@ -148,8 +148,8 @@ class ProblemsFound(LmsconfError):
         return self._problems
 
 
-def _count(number: int, what: str = "problem") -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _count(number: int, noun: str = "problem") -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 class UsageError(LmsconfError):
@@ -160,18 +160,18 @@ class UsageError(LmsconfError):
 
 
 class StalePlan(LmsconfError):
-    """The plan was made for another state or workspace, or was edited. `found`: one problem for each difference."""
+    """The plan was made for another state or workspace, or was edited. differences: one problem for each."""
 
     exit = ExitCode.STALE
     code = "plan/stale"
 
-    def __init__(self, message: str, *, hint: str | None = None, found: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, differences: Sequence[Problem] = ()) -> None:
         super().__init__(message, hint=hint)
-        self._found = tuple(found)
+        self._differences = tuple(differences)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        return self._found or super().problems
+        return self._differences or super().problems
 
 
 class NoEffect(LmsconfError):

@@ -80,7 +80,7 @@ class Applier(WorkspaceReader):
             raise StalePlan(
                 f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
                 hint="Plan again and review it.",
-                found=found,
+                differences=found,
             )
 
     def _settling(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
@@ -245,7 +245,7 @@ class Applier(WorkspaceReader):
             additive=chosen.additive,
             verifying=True,
         )
-        return self.told_apart(manifests, policy, self.read(wanted_for(manifests, policy)))
+        return self.partial_plan(manifests, policy, self.read(wanted_for(manifests, policy)))
 
     def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""

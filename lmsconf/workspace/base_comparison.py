@@ -56,30 +56,30 @@ def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
     before = planned(base.version)
     if before is None:
         return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
-    shared = {_what(change) for change in plan.changes} & {_what(change) for change in before}
+    shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
     pending = shared - _lasting(shared, base.older, planned)
-    changes = tuple(replace(change, origin=_origin(_what(change), shared, pending)) for change in plan.changes)
+    changes = tuple(replace(change, origin=_origin(_key(change), shared, pending)) for change in plan.changes)
     return replace(plan, base=base.name, changes=changes)
 
 
-def judged_beside(plan: Plan, policy: Policy, base: Base, theirs: Plan) -> Plan:
+def judged_beside(plan: Plan, policy: Policy, base: Base, under_base: Plan) -> Plan:
     """Evaluate the plan under the guards of its base too, and add what those refuse.
 
-    theirs: the same manifests, planned under the base's guards. What only they refuse is a problem of the whole plan,
-    not of a change, so that the plan keeps the digest that it has without a base.
+    under_base: the same manifests, planned under the base's guards. What only those refuse is a problem of the whole
+    plan, not of a change, so that the plan keeps the digest that it has without a base.
     """
     under = f"under the settings of {base.name}"
     guards = evaluate_guards(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
     known = {(problem.code, problem.address) for problem in plan.all_problems}
     refused = tuple(
         replace(problem, message=f"{problem.message}, {under}", address=None)
-        for problem in theirs.all_problems
+        for problem in under_base.all_problems
         if is_blocking(problem) and (problem.code, problem.address) not in known
     )
     return replace(plan, guards=guards, problems=(*plan.problems, *refused))
 
 
-def _what(change: Change) -> str:
+def _key(change: Change) -> str:
     """A comparable key of a change: everything it does."""
     return repr((change.address, change.action, change.id, change.before, change.after))
 
@@ -93,29 +93,29 @@ def _lasting(shared: set[str], older: Sequence[Version], planned: Planned) -> se
         changes = planned(version)
         if changes is not None:
             known = True
-            left &= {_what(change) for change in changes}
+            left &= {_key(change) for change in changes}
     return left if known else set()
 
 
-def _origin(what: str, shared: set[str], pending: set[str]) -> Origin:
-    if what not in shared:
+def _origin(key: str, shared: set[str], pending: set[str]) -> Origin:
+    if key not in shared:
         return Origin.THIS_CHANGE
-    return Origin.PENDING if what in pending else Origin.REPAIR
+    return Origin.PENDING if key in pending else Origin.REPAIR
 
 
 def let_go(
     kinds: Mapping[str, AnyKind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
 ) -> tuple[Abandoned, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    mine = {row for row, _ in _spoken(kinds, now, snapshot, terms)}
+    current = {row for row, _ in _declared_rows(kinds, now, snapshot, terms)}
     left = (
-        one
-        for row, one in _spoken(kinds, base, snapshot, terms)
-        if one is not None and row not in mine and kinds[one.address.kind].ownership_schema is not None
+        declared
+        for row, declared in _declared_rows(kinds, base, snapshot, terms)
+        if declared is not None and row not in current and kinds[declared.address.kind].ownership_schema is not None
     )
     workspace = now.policy.workspace
-    found = {one.address: _absent_line(kinds[one.address.kind], one, workspace) for one in left}
-    return tuple(Abandoned(address=address, absent=found[address]) for address in sorted(found))
+    lines = {declared.address: _absent_line(kinds[declared.address.kind], declared, workspace) for declared in left}
+    return tuple(Abandoned(address=address, absent=lines[address]) for address in sorted(lines))
 
 
 def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
@@ -123,7 +123,7 @@ def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) 
     return f"absent: {inline({kind.section: [kind.absent_entry(declared, workspace)]})}"
 
 
-def _spoken(
+def _declared_rows(
     kinds: Mapping[str, AnyKind], version: Version, snapshot: Snapshot, terms: Terms
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
@@ -132,13 +132,13 @@ def _spoken(
     for name, kind in kinds.items():
         declared = [one for one in manifests.declared if _is_of(one, name, policy)]
         absent = [one for one in manifests.absent if _is_of(one, name, policy)]
-        found = kind.match(planning, declared, absent)
-        yield from (((name, match.row.id), match.declared) for match in found.matches if match.row is not None)
-        yield from (((name, gone.row.id), None) for gone in found.deletions)
+        matched = kind.match(planning, declared, absent)
+        yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
+        yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
 
 
-def _is_of(one: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Policy) -> bool:
-    return one.address.kind == kind and one.applies_in(policy.workspace)
+def _is_of(entry: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Policy) -> bool:
+    return entry.address.kind == kind and entry.applies_in(policy.workspace)
 
 
 def _unplannable(name: str) -> Problem:

@@ -37,12 +37,12 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
     """Return the errors of the project's dialect, with which a Connection cannot be created."""
     try:
         ApiSpec(settings.dialect, settings.dialect_at)
-    except ProblemsFound as found:
-        return found.problems
+    except ProblemsFound as error:
+        return error.problems
     return ()
 
 
-def _said(workspace: str) -> str:
+def _url_origin(workspace: str) -> str:
     """Where the URL of a workspace is declared."""
     return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
@@ -101,7 +101,7 @@ class Connection:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
-            raise HostRefused(f"{_said(self.name)}: {wrong[0]}", hint=wrong[1])
+            raise HostRefused(f"{_url_origin(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
             from lmsconf.sandbox.transport import Sandbox
 
@@ -126,5 +126,5 @@ class Connection:
             budget=self._budget,
             on_call=self._on_call,
             only_reads=self._only_reads,
-            url_said=_said(self.name),
+            url_said=_url_origin(self.name),
         )

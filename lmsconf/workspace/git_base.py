@@ -41,7 +41,7 @@ class _File(NamedTuple):
     path: PurePosixPath
 
 
-class _Found(NamedTuple):
+class _Loaded(NamedTuple):
     """Manifests of a base, and where their project file sends the requests of the current workspace."""
 
     version: Version
@@ -55,25 +55,25 @@ class _History:
     git: Git
     below: PurePosixPath
 
-    def commit(self, said: str) -> str | None:
+    def commit(self, name: str) -> str | None:
         """Resolve a ref to a commit; None if there is none. Raises UsageError for an ambiguous name."""
-        refs = [f"refs/{of}/{said}" for of in ("tags", "heads", "remotes")]
+        refs = [f"refs/{of}/{name}" for of in ("tags", "heads", "remotes")]
         listed = self.git.ask("for-each-ref", "--format=%(refname)", *refs) or b""
-        found = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
-        if len(found) > 1:
+        matches = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
+        if len(matches) > 1:
             raise UsageError(
-                f"--base {said}: that is {' and '.join(found)}", hint="Name one of them as it stands here."
+                f"--base {name}: that is {' and '.join(matches)}", hint="Name one of them as it stands here."
             )
-        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{said}^{{commit}}")
+        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         return None if answer is None else answer.decode().strip()
 
     def versions(self, commit: str) -> list[str]:
         """The commit, and earlier ones that changed the project's folder."""
-        found = self.git.read(
+        output = self.git.read(
             "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
         )
         # The first one has the project as it is at the commit itself.
-        return [commit, *found.decode().split()[1:]]
+        return [commit, *output.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:
         """Write the commit's text files below the project's folder into another folder."""
@@ -112,7 +112,7 @@ class _History:
 
 
 def base_of(
-    said: str,
+    base_name: str,
     settings: Settings,
     policy: Policy,
     environ: Mapping[str, str],
@@ -128,23 +128,23 @@ def base_of(
     """
     with ExitStack() as stack:
         older: list[Version] = []
-        history = None if _is_path(said) else _history(stack, settings.root, environ)
-        commit = history and history.commit(said)
+        history = None if _is_path(base_name) else _history(stack, settings.root, environ)
+        commit = history and history.commit(base_name)
         if history is not None and commit:
             latest, *others = history.versions(commit)
-            found = _at(history, latest, settings, policy, environ)
+            loaded = _at(history, latest, settings, policy, environ)
             before = others if with_older else []
             older = [_at(history, one, settings, policy, environ).version for one in before]
         else:
-            found = _version(_folder(said, settings.root), settings, policy, environ)
-    mine, name = settings.destination, settings.workspace.name
-    refuse_untrusted(mine, found.destination, trusted, workspace=name, name=said)
-    return Base(name=said, version=found.version, older=older)
+            loaded = _version(_folder(base_name, settings.root), settings, policy, environ)
+    current, workspace = settings.destination, settings.workspace.name
+    refuse_untrusted(current, loaded.destination, trusted, workspace=workspace, name=base_name)
+    return Base(name=base_name, version=loaded.version, older=older)
 
 
-def _is_path(said: str) -> bool:
+def _is_path(text: str) -> bool:
     """Whether a text is written as a path, so that it cannot be a ref: `./before`, `../before`, `/before`."""
-    return said.startswith(("/", "./", "../")) or said in (".", "..")
+    return text.startswith(("/", "./", "../")) or text in (".", "..")
 
 
 def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _History | None:
@@ -154,39 +154,43 @@ def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _Histo
     return _History(git, PurePosixPath(Path(os.path.realpath(root)).relative_to(git.top)))
 
 
-def _folder(said: str, root: Path) -> Path:
+def _folder(text: str, root: Path) -> Path:
     """Resolve a text that is no ref to a folder. Raises UsageError.
 
     Inside the repository it must be written as a path: otherwise a branch could add a folder with the name of a missing
     ref, and so choose what it is compared with.
     """
-    folder = Path(said)
-    if said.startswith("-"):
-        raise UsageError(f"--base {said}: that is an option, not a ref", hint="Name a folder, a branch or a commit.")
+    folder = Path(text)
+    if text.startswith("-"):
+        raise UsageError(f"--base {text}: that is an option, not a ref", hint="Name a folder, a branch or a commit.")
     if not folder.is_dir():
-        raise UsageError(f"--base {said}: there is no such folder, and git knows no such commit", hint=_HINT)
+        raise UsageError(f"--base {text}: there is no such folder, and git knows no such commit", hint=_HINT)
     top = work_tree(root)
-    if top is not None and not _is_path(said) and Path(os.path.realpath(folder)).is_relative_to(top):
-        hint = f"For the folder of that name, write ./{said}. For a branch of the server: git fetch."
-        raise UsageError(f"--base {said}: git knows no such commit", hint=hint)
+    if top is not None and not _is_path(text) and Path(os.path.realpath(folder)).is_relative_to(top):
+        hint = f"For the folder of that name, write ./{text}. For a branch of the server: git fetch."
+        raise UsageError(f"--base {text}: git knows no such commit", hint=hint)
     return folder
 
 
-def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
+def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    theirs, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
+    base_settings, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
             place = destination(read_project(folder), name, folder)
-            theirs = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
+            base_settings = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
-            return _Found(_without_project(Manifests(problems=error.problems), policy), place)
-    mine = replace(theirs.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
+            return _Loaded(_without_project(Manifests(problems=error.problems), policy), place)
+    base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
     # Manifests alone are read with the current settings, so that no setting differs.
-    said = replace(theirs, manifests=settings.manifests, root=settings.root) if theirs is bare else theirs
-    return _Found(Version(read_manifests(theirs), mine, settings_by_path(said)), place)
+    compared = (
+        replace(base_settings, manifests=settings.manifests, root=settings.root)
+        if base_settings is bare
+        else base_settings
+    )
+    return _Loaded(Version(read_manifests(base_settings), base_policy, settings_by_path(compared)), place)
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> Version:
@@ -194,11 +198,11 @@ def _without_project(manifests: Manifests, policy: Policy) -> Version:
     return Version(manifests, replace(policy, guards=Guards()), defaults(policy))
 
 
-def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Found:
+def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests of a commit; empty if it has no project in this folder yet."""
     with TemporaryDirectory(prefix="lmsconf-base-") as name:
         folder = Path(name)
         history.check_out(commit, folder)
         if not (folder / PROJECT_FILE).is_file():
-            return _Found(_without_project(Manifests(), replace(policy, ownership={})), NOWHERE)
+            return _Loaded(_without_project(Manifests(), replace(policy, ownership={})), NOWHERE)
         return _version(folder, settings, policy, environ)

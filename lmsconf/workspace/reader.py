@@ -43,7 +43,7 @@ def read_manifests(
 
     drafts: content by path in the project, used instead of the files on disk.
     """
-    found = load(
+    loaded = load(
         settings.manifests,
         settings.root,
         all_kinds(),
@@ -53,16 +53,16 @@ def read_manifests(
         keep=keep,
         drafts=drafts,
     )
-    return replace(found, problems=(*settings.problems, *found.problems))
+    return replace(loaded, problems=(*settings.problems, *loaded.problems))
 
 
 def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
     """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
-    found = read_manifests(settings, keep)
+    manifests = read_manifests(settings, keep)
     policy = settings.policy
-    late = (*outlived(found.absent, policy), *ignores_outlived(settings.ignores, policy.today))
-    alone = left_alone(found.declared, policy)
-    return replace(found, problems=(*dialect_problems(settings), *found.problems, *alone, *late))
+    late = (*outlived(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    alone = left_alone(manifests.declared, policy)
+    return replace(manifests, problems=(*dialect_problems(settings), *manifests.problems, *alone, *late))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,25 +164,25 @@ class WorkspaceReader:
         policy = replace(self.settings.policy, compares=compares)
         renamed: dict[Address, Candidate] = {}
         while True:
-            plan, broken = self.told_apart(renamed_back(manifests, renamed), policy, snapshot)
+            plan, broken = self.partial_plan(renamed_back(manifests, renamed), policy, snapshot)
             fresh = _paired(plan)
             if not fresh.keys() - renamed.keys():
                 break
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
-        here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
+        declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = Evidence(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={kind.name: kind.edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
-            needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in here},
+            needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in declared},
             renamed=renamed,
             command=policy.command,
         )
         return make_drift(
             plan,
             snapshot,
-            here,
+            declared,
             evidence,
             ignores=self.settings.ignores,
             today=policy.today,
@@ -195,7 +195,7 @@ class WorkspaceReader:
         manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
-            plan, broken = self.told_apart(manifests, replace(policy, compares=compares), snapshot)
+            plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return Applied(name=base.name, changes=None)
         return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
@@ -203,9 +203,9 @@ class WorkspaceReader:
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
         refuse_errors(manifests)
-        seen = restored(snapshot, manifests, all_kinds())
-        mine = comparable(snapshot, manifests, all_kinds())
-        return make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+        live = restored(snapshot, manifests, all_kinds())
+        planned = comparable(snapshot, manifests, all_kinds())
+        return make_plan(all_kinds(), planned, live, policy, self.terms, created_at=snapshot.taken_at, offline=True)
 
     def plan_beside(
         self,
@@ -222,27 +222,27 @@ class WorkspaceReader:
         """
         refuse_errors(manifests)
         if snapshot is None:
-            seen = self.read(_both(manifests, policy, base.version), progress)
+            live = self.read(_both(manifests, policy, base.version), progress)
         else:
-            seen = restored(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
+            live = restored(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
-        mine = comparable(seen, manifests, all_kinds())
-        made = make_plan(all_kinds(), mine, seen, policy, self.terms, created_at=at, offline=offline)
-        theirs = replace(policy, guards=base.version.policy.guards)
+        planned = comparable(live, manifests, all_kinds())
+        made = make_plan(all_kinds(), planned, live, policy, self.terms, created_at=at, offline=offline)
+        base_guarded = replace(policy, guards=base.version.policy.guards)
         made = judged_beside(
             made,
             policy,
             base,
-            make_plan(all_kinds(), mine, seen, theirs, self.terms, created_at=at, offline=offline),
+            make_plan(all_kinds(), planned, live, base_guarded, self.terms, created_at=at, offline=offline),
         )
-        made = compared(made, base, lambda version: self._changes_of(version, seen))
-        said = settings_by_path(self.settings)
-        made = replace(made, settings_changed=tuple(changes(base.version.settings, said)))
+        made = compared(made, base, lambda version: self._changes_of(version, live))
+        settings = settings_by_path(self.settings)
+        made = replace(made, settings_changed=tuple(changes(base.version.settings, settings)))
         if policy.only or policy.excluded:
             return made
-        now = Version(manifests, policy, said)
-        return replace(made, let_go=let_go(all_kinds(), now, base.version, seen, self.terms))
+        now = Version(manifests, policy, settings)
+        return replace(made, let_go=let_go(all_kinds(), now, base.version, live, self.terms))
 
     def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
         """What another version would change; None if it cannot be planned."""
@@ -250,12 +250,14 @@ class WorkspaceReader:
             refuse_errors(version.manifests)
             manifests = comparable(snapshot, version.manifests, all_kinds())
             return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
-        except ProblemsFound as found:
+        except ProblemsFound as error:
             # A selection pattern may match only in this change; that is no error of the other version.
-            unknown = all(problem.code == "select/nothing" for problem in found.problems if problem.is_error)
+            unknown = all(problem.code == "select/nothing" for problem in error.problems if problem.is_error)
             return () if unknown else None
 
-    def told_apart(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> tuple[Plan, tuple[Problem, ...]]:
+    def partial_plan(
+        self, manifests: Manifests, policy: Policy, snapshot: Snapshot
+    ) -> tuple[Plan, tuple[Problem, ...]]:
         """Plan everything that can be planned; delete undeclared owned resources only if that is everything."""
         plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
         if not broken:

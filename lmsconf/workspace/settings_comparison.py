@@ -33,32 +33,32 @@ def defaults(policy: Policy) -> dict[str, Json]:
 
 
 def _of_policy(policy: Policy) -> dict[str, Json]:
-    said = policy.normalised()
+    values = policy.normalised()
     sections = {name: kind.section for name, kind in all_kinds().items()}
-    ownership = said["ownership"]
+    ownership = values["ownership"]
     owned = ownership if isinstance(ownership, dict) else {}
     return {
         **{f"guards.{name}": limit_json(policy.guards.limit(name)) for name in GUARDS},
-        "guards.protect": said["protect"],
-        "guards.min_admins": said["min_admins"],
+        "guards.protect": values["protect"],
+        "guards.min_admins": values["min_admins"],
         **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},
-        "leave_alone": said["leave_alone"],
+        "leave_alone": values["leave_alone"],
         "people.unknown": "skip" if policy.skip_unknown else "error",
         "people.create": policy.create_people,
-        "settle": said["settle"],
+        "settle": values["settle"],
         "plans.valid_for": policy.valid_for.total_seconds(),
         "allow": [_consent(one) for one in policy.consents],
         **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),
     }
 
 
-def _consent(one: Consent) -> Json:
-    said: dict[str, Json] = {one.guard: UNKNOWN if one.number is None else one.number}
-    if one.reason is not None:
-        said["reason"] = one.reason
-    return {**said, "until": str(one.until)}
+def _consent(consent: Consent) -> Json:
+    entry: dict[str, Json] = {consent.guard: UNKNOWN if consent.number is None else consent.number}
+    if consent.reason is not None:
+        entry["reason"] = consent.reason
+    return {**entry, "until": str(consent.until)}
 
 
 def _ignore(pattern: str, reason: str, until: str) -> Json:
-    said: Mapping[str, Json] = {"address": pattern, "reason": reason}
-    return {**said, "until": until} if until else {**said}
+    entry: Mapping[str, Json] = {"address": pattern, "reason": reason}
+    return {**entry, "until": until} if until else {**entry}

@@ -19,10 +19,10 @@ _OLD: Final = timedelta(days=2)
 
 def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
     """The plan with the notices of its snapshot before all other problems."""
-    return replace(plan, problems=(*_told(snapshot, workspace, now), *plan.problems))
+    return replace(plan, problems=(*_notices(snapshot, workspace, now), *plan.problems))
 
 
-def _told(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
+def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
     nouns = _nouns()
     numbers = {listing: len(snapshot.of(listing).rows) for listing in nouns if listing in snapshot.listings}
