@@ -42,10 +42,10 @@ def pending(root: Path, url: str, *, now: datetime, settle: float) -> Pending | 
     """
     for run in runs(root):
         if run.opening is None or run.opening.url == url:
-            found = _pending(run, now, settle)
+            writes = _pending(run, now, settle)
             # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
-            if found is not None or run.opening is not None:
-                return found
+            if writes is not None or run.opening is not None:
+                return writes
     return None
 
 
@@ -59,10 +59,10 @@ def let_arrive(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Sleep until no write of an earlier run can be pending any more; `tell` is called with how long and why."""
-    found = pending(root, url, now=clock(), settle=settle)
-    if found is not None:
-        tell(str(found))
-        sleep(found.seconds)
+    writes = pending(root, url, now=clock(), settle=settle)
+    if writes is not None:
+        tell(str(writes))
+        sleep(writes.seconds)
 
 
 def _pending(run: RecordedRun, now: datetime, settle: float) -> Pending | None:

@@ -82,7 +82,7 @@ def _me(now: datetime) -> str:
 def _holder(descriptor: int) -> str:
     """Return the holder of the lock, for a message; empty if the holder has not written its details yet."""
     try:
-        said = json.loads(os.pread(descriptor, 4096, 0))
-        return f": process {said['pid']} on {said['host']}, since {said['since']}"
+        holder = json.loads(os.pread(descriptor, 4096, 0))
+        return f": process {holder['pid']} on {holder['host']}, since {holder['since']}"
     except (OSError, ValueError, LookupError, TypeError):
         return ""

@@ -28,9 +28,9 @@ def named(root: Path, name: str) -> RecordedRun:
 
     Raises LmsconfError if none or more than one matches, or a journal cannot be read.
     """
-    found = _journals(root)
-    exact = [path for path in found if path.stem == name]
-    fitting = found[:1] if name == "latest" else exact or [path for path in found if _fits(path.stem, name)]
+    journals = _journals(root)
+    exact = [path for path in journals if path.stem == name]
+    fitting = journals[:1] if name == "latest" else exact or [path for path in journals if _fits(path.stem, name)]
     if not fitting:
         raise LmsconfError(f"no run is called {name!r}", hint="List them with: lmsconf runs")
     if len(fitting) > 1:
@@ -132,11 +132,11 @@ def _journals(root: Path) -> list[Path]:
     """Return the journals of a project, newest first."""
     folder = root / FOLDER / RUNS
     try:
-        found = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
+        paths = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
     except OSError as error:
         raise _unreadable(folder, error) from error
     # Runs of one plan in the same second have a number at the end of their names: 10 is after 9.
-    return sorted(found, key=lambda path: (path.stem.partition("-")[0], len(path.stem), path.stem), reverse=True)
+    return sorted(paths, key=lambda path: (path.stem.partition("-")[0], len(path.stem), path.stem), reverse=True)
 
 
 def _read(path: Path) -> RecordedRun:
