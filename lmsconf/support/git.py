@@ -105,11 +105,11 @@ def _followed(top: Path) -> Path:
     path = top / _NAME
     if path.is_dir() and not path.is_symlink():
         return path
-    said = path.resolve() if path.is_dir() else _pointed(path)
-    if said is None or not _names_back(said, top):
+    repository = path.resolve() if path.is_dir() else _pointed(path)
+    if repository is None or not _names_back(repository, top):
         hint = "Run it in a clone or a work tree that git made, or name a folder as the base."
         raise GitFailed(f"{path} leads to no repository that has its work tree here", hint=hint)
-    return said
+    return repository
 
 
 def _pointed(path: Path) -> Path | None:
@@ -123,23 +123,23 @@ def _names_back(folder: Path, top: Path) -> bool:
     linked = _text(folder / "gitdir")
     if linked is not None:
         return (folder / linked.rstrip("\n")).resolve() == (top / _NAME).resolve()
-    said = _setting(folder / "config", "core.worktree")
-    return bool(said) and (folder / said).resolve() == top
+    configured = _setting(folder / "config", "core.worktree")
+    return bool(configured) and (folder / configured).resolve() == top
 
 
 def _common(folder: Path) -> Path:
     """Return the folder with the history of a repository: for a linked work tree, that of the main repository."""
-    said = _text(folder / "commondir")
-    common = folder if said is None else (folder / said.rstrip("\n")).resolve()
+    pointer = _text(folder / "commondir")
+    common = folder if pointer is None else (folder / pointer.rstrip("\n")).resolve()
     return common if common / "worktrees" in folder.resolve().parents else folder
 
 
 def _adopt_formats(mirror: Path, common: Path) -> None:
     """Copy the repository's allowed storage extensions into the mirror's configuration."""
     lines = [
-        f"\t{key} = {said}\n"
+        f"\t{key} = {value}\n"
         for key, known in _EXTENSIONS.items()
-        if (said := _setting(common / "config", f"extensions.{key}")) in known
+        if (value := _setting(common / "config", f"extensions.{key}")) in known
     ]
     if lines:
         text = f"[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n{''.join(lines)}"
@@ -184,7 +184,7 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with `folder` as GIT_DIR. environ: locates the user's configuration; None: no user or system settings."""
     own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
-    settings = [word for said in _HARDENED for word in ("-c", said)]
+    settings = [word for setting in _HARDENED for word in ("-c", setting)]
     try:
         return subprocess.run(  # noqa: S603  a fixed program, with arguments that cannot be options
             ["git", "--no-pager", "--no-replace-objects", *settings, *arguments],  # noqa: S607  git of the user's PATH

@@ -59,9 +59,9 @@ def redacted(text: str) -> str:
     return _PAIR.sub(rf"\1{HIDDEN}", text)
 
 
-def _link(found: re.Match[str]) -> str:
+def _link(match: re.Match[str]) -> str:
     """Redact the user info of a link; of a pre-signed link, keep only scheme and host."""
-    scheme, place, rest = found.groups()
+    scheme, place, rest = match.groups()
     host = place.rpartition("@")[2]
     shown = place if host == place else f"{HIDDEN}@{host}"
     return f"{scheme}{shown}/{HIDDEN}" if _KEYED.search(rest) else f"{scheme}{shown}{rest}"

@@ -40,8 +40,8 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         )
     if port == 0:
         return f"{shown(url)} has the port 0, where nobody can listen", "Write another port, or none for the usual one."
-    stays_here = is_loopback(host) or host == in_process
-    if parts.scheme == "https" or (parts.scheme == "http" and stays_here):
+    is_local = is_loopback(host) or host == in_process
+    if parts.scheme == "https" or (parts.scheme == "http" and is_local):
         return None
     return f"{shown(url)} would send the token in the clear", "Write https; http is only for this machine (localhost)."
 
