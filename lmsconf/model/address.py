@@ -15,12 +15,12 @@ _BARE_SLASH = re.compile(r"(?<![\\*?\]])/")
 
 def escape(name: str) -> str:
     r"""Escape a name for an address: put a backslash before each `\`, `/` and ` -> `."""
-    return _ESCAPED.sub(lambda found: "\\" + found[0], name)
+    return _ESCAPED.sub(lambda match: "\\" + match[0], name)
 
 
 def unescape(text: str) -> str:
     """Undo `escape`."""
-    return _ESCAPE.sub(lambda found: found[1], text)
+    return _ESCAPE.sub(lambda match: match[1], text)
 
 
 def escape_slashes(pattern: str) -> str:

@@ -93,18 +93,18 @@ _EXPLAINED_BY: Final = {
     "answers": ("custom-field/answers-lost", "custom-field/answers-unknown"),
 }
 """Guard → codes of the problems that list what it counted."""
-_TOLD: Final = 5
+_LISTED: Final = 5
 """How many of those a blocker's hint lists; each change lists all of its own."""
 
 
 def _guard(plan: Plan, guard: Guard) -> Blocker:
     codes = _EXPLAINED_BY.get(guard.name, ())
-    told = [f"{one.message}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes]
-    more = [f"… and {len(told) - _TOLD:,} more"] if len(told) > _TOLD else []
+    listed = [f"{one.message}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes]
+    more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []
     return Blocker(
         type=BlockerType.GUARD,
         name=guard.name,
         message=guard.reason or "",
         allow=guard.allow,
-        hint="\n".join([*told[:_TOLD], *more]) or None,
+        hint="\n".join([*listed[:_LISTED], *more]) or None,
     )

@@ -28,12 +28,12 @@ def live_time(text: str) -> datetime:
             return _EPOCH + timedelta(seconds=int(text) // 1000)
         except OverflowError:
             raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
-    found = ISO.fullmatch(text)
-    if found is None:
+    match = ISO.fullmatch(text)
+    if match is None:
         raise ValueError(f'"{text}" cannot be read as a time')
-    clock = time.fromisoformat(found["time"]) if found["time"] else time()
+    clock = time.fromisoformat(match["time"]) if match["time"] else time()
     try:
-        return at_offset(date.fromisoformat(found["date"]), clock, found["offset"] or "Z")
+        return at_offset(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
         raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
 

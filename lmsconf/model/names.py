@@ -63,8 +63,8 @@ def skeleton(name: str) -> str:
     repeated blanks.
     """
     if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
-        seen = (char for char in unicodedata.normalize("NFKC", name) if not _is_unseen(char))
-        name = "".join(seen).translate(_TWINS)
+        visible = (char for char in unicodedata.normalize("NFKC", name) if not _is_unseen(char))
+        name = "".join(visible).translate(_TWINS)
     return " ".join(name.split()).casefold()
 
 
@@ -98,14 +98,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if len(name) > _LONG:
         return None
     by_look = {look(other): other for other in known}
-    found = difflib.get_close_matches(look(name), by_look, n=1, cutoff=0.6)
-    return by_look[found[0]] if found else None
+    close = difflib.get_close_matches(look(name), by_look, n=1, cutoff=0.6)
+    return by_look[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return `Did you mean "Nordic"?`, or None if no known name is similar."""
-    found = nearest(name, known)
-    return None if found is None else f'Did you mean "{found}"?'
+    suggestion = nearest(name, known)
+    return None if suggestion is None else f'Did you mean "{suggestion}"?'
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -113,10 +113,10 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
     `all` is short for `*`. Case-sensitive.
     """
-    said = list(patterns)
-    if any(pattern.startswith("!") and fits(name, pattern[1:]) for pattern in said):
+    listed = list(patterns)
+    if any(pattern.startswith("!") and fits(name, pattern[1:]) for pattern in listed):
         return False
-    return any(fits(name, "*" if pattern == "all" else pattern) for pattern in said if not pattern.startswith("!"))
+    return any(fits(name, "*" if pattern == "all" else pattern) for pattern in listed if not pattern.startswith("!"))
 
 
 def exactly(name: str) -> str:

@@ -50,10 +50,10 @@ def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
     A resource that was created but does not show yet would be duplicated by a second creation, whatever other call of
     it failed.
     """
-    mine = [outcome for outcome in outcomes if outcome.address == change.address]
-    if all(outcome.status is Status.DONE for outcome in mine):
+    own_outcomes = [outcome for outcome in outcomes if outcome.address == change.address]
+    if all(outcome.status is Status.DONE for outcome in own_outcomes):
         return True
-    return change.action is Action.CREATE and any(one.creates and one.status is Status.DONE for one in mine)
+    return change.action is Action.CREATE and any(one.creates and one.status is Status.DONE for one in own_outcomes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ class ApplyReport:
         """Whether reading back showed everything that was done."""
         if self.converged is not False:
             return self.converged is True
-        told = bool(self.residue) and not any(problem.is_error for problem in self.problems)
-        return told and not any(is_unseen(change, self.outcomes) for change in self.left)
+        was_compared = bool(self.residue) and not any(problem.is_error for problem in self.problems)
+        return was_compared and not any(is_unseen(change, self.outcomes) for change in self.left)
 
     def count(self, status: Status) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

@@ -48,8 +48,8 @@ class Guards:
 
     def limit(self, name: str) -> Limit | None:
         """Return the limit of a guard."""
-        found: Limit | None = getattr(self, name)
-        return found
+        limit: Limit | None = getattr(self, name)
+        return limit
 
     def stricter(self, other: Guards) -> Guards:
         """Return the stricter of each pair of limits, with everything that either protects."""
@@ -78,7 +78,7 @@ class Consent:
 
 def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     """Parse values of `--allow`, such as `removals=214`. Raises UsageError."""
-    found = []
+    parsed = []
     for text in texts:
         guard, _, number = text.partition("=")
         unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
@@ -87,8 +87,8 @@ def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
                 f"--allow {text}: expected GUARD=N",
                 hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
             )
-        found.append(Consent(guard=guard, number=None if unknown else int(number)))
-    return tuple(found)
+        parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
+    return tuple(parsed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,28 +146,28 @@ class Policy:
 
 def saved_guards(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> Guards:
     """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
-    found = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
+    limits_read = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
-        Guards().limited(found),
+        Guards().limited(limits_read),
         protect=tuple(map(str, protect)) if isinstance(protect, list) else (),
         min_admins=least if isinstance(least, int) else Guards().min_admins,
     )
 
 
-def _saved_limit(said: Mapping[str, Json]) -> Limit:
-    count, share = said.get("count"), said.get("share")
+def _saved_limit(saved: Mapping[str, Json]) -> Limit:
+    count, share = saved.get("count"), saved.get("share")
     return Limit(
         count=count if isinstance(count, int) else None, share=float(share) if isinstance(share, int | float) else None
     )
 
 
-def _stricter(one: Limit | None, other: Limit | None) -> Limit | None:
+def _stricter(first: Limit | None, second: Limit | None) -> Limit | None:
     """Return the lower of each half of two limits; a half that is off is no limit."""
-    if one is None or other is None:
-        return one or other
-    counts = [limit.count for limit in (one, other) if limit.count is not None]
-    shares = [limit.share for limit in (one, other) if limit.share is not None]
+    if first is None or second is None:
+        return first or second
+    counts = [limit.count for limit in (first, second) if limit.count is not None]
+    shares = [limit.share for limit in (first, second) if limit.share is not None]
     return Limit(count=min(counts, default=None), share=min(shares, default=None))
 
 
@@ -178,6 +178,6 @@ def limit_json(limit: Limit | None) -> Json:
     return {"count": limit.count} if limit.share is None else {"count": limit.count, "share": limit.share}
 
 
-def _patterns(said: Iterable[str]) -> list[Json]:
+def _patterns(patterns: Iterable[str]) -> list[Json]:
     """Sort shell patterns, whose order does not matter, and drop duplicates."""
-    return [*sorted(set(said))]
+    return [*sorted(set(patterns))]

@@ -32,16 +32,16 @@ def changes(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[Setti
 
 def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
     """Return the settings of a plan's policy that are weaker than their defaults."""
-    said = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
-    said |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
-    said |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
-    found = {path: value for path, value in said.items() if path in DEFAULTS and value is not None}
-    return tuple(one for one in changes({path: DEFAULTS[path] for path in found}, found) if one.weaker)
+    values = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
+    values |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
+    values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
+    known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
+    return tuple(one for one in changes({path: DEFAULTS[path] for path in known}, known) if one.weaker)
 
 
 def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:
-    found = policy.get(key)
-    return found if isinstance(found, dict) else {}
+    part = policy.get(key)
+    return part if isinstance(part, dict) else {}
 
 
 def _is_weaker(path: str, base: Json, now: Json) -> bool:
@@ -78,13 +78,13 @@ def _fewer(base: Json, now: Json) -> bool:
 def _looser(base: Json, now: Json) -> bool:
     """Whether a limit, or one half of it, is higher or turned off."""
     before, after = _halves(base), _halves(now)
-    return any(mine > theirs for mine, theirs in zip(after, before, strict=True))
+    return any(new > old for new, old in zip(after, before, strict=True))
 
 
 def _halves(limit: Json) -> Iterable[float]:
-    said = limit if isinstance(limit, dict) else {}
-    return [inf if said.get(half) is None else float(cast(float, said[half])) for half in ("count", "share")]
+    halves = limit if isinstance(limit, dict) else {}
+    return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 
 
-def _leniency(said: Json) -> int:
-    return _REFUSES_LESS.index(said) if said in _REFUSES_LESS else 0
+def _leniency(value: Json) -> int:
+    return _REFUSES_LESS.index(value) if value in _REFUSES_LESS else 0

@@ -66,8 +66,8 @@ class _Entry(Generic[Spec_co]):
 
 def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
     """Return the pin of a workspace: its own, else the one for every workspace, else None."""
-    found = pins.get(workspace, pins.get(""))
-    return None if found is None else RemoteId(found)
+    pin = pins.get(workspace, pins.get(""))
+    return None if pin is None else RemoteId(pin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
