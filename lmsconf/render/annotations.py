@@ -32,11 +32,13 @@ def problems_github(problems: Sequence[Problem]) -> str:
 def _annotation(problem: Problem) -> str:
     where = problem.source
     place = {} if where is None else {"file": where.file, "line": str(where.line), "col": str(where.column)}
-    properties = ",".join(f"{key}={_escaped(_PROPERTY, one)}" for key, one in {**place, "title": problem.code}.items())
+    properties = ",".join(
+        f"{key}={_escaped(_PROPERTY, value)}" for key, value in {**place, "title": problem.code}.items()
+    )
     lines = [_escaped(_DATA, text) for text in (problem.message, problem.hint) if text]
     return f"::{_LEVELS[problem.severity]} {properties}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: re.Pattern[str], text: str) -> str:
     """Escape text so that it cannot end the workflow command or start another."""
-    return active.sub(lambda found: f"%{ord(found[0]):02X}", safe(text))
+    return active.sub(lambda match: f"%{ord(match[0]):02X}", safe(text))

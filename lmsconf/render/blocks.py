@@ -72,9 +72,9 @@ def _details(change: Change) -> Iterator[str]:
 
 def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
     """Yield the set keys of a created or deleted resource that its title does not contain."""
-    told = phrases.title_keys(address)
+    titled = phrases.title_keys(address)
     for path, value in phrases.leaves(form):
-        if value is None or path.partition(".")[0] in told:
+        if value is None or path.partition(".")[0] in titled:
             continue
         if isinstance(value, list) and value:
             yield safe(f"      {sign} {path}:")

@@ -1,9 +1,9 @@
 """Changes by risk and key by key, shared by Markdown and HTML. Results are not escaped.
 
-Risk, by_risk   group changes: deleted, replaced, items removed, changed, created
-Told, told      one key of a change in words: values added and removed
-differs         the same for a finding of a drift report
-tally           counts per kind and action
+Risk, by_risk           group changes: deleted, replaced, items removed, changed, created
+KeyChange, key_changes  one key of a change in words: values added and removed
+differs                 the same for a finding of a drift report
+tally                   counts per kind and action
 """
 
 from __future__ import annotations
@@ -59,33 +59,33 @@ def taken(change: Change) -> int:
 
 def by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
-    found: dict[Risk, list[Change]] = {one: [] for one in Risk}
+    groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
     for change in changes:
-        found[risk(change)].append(change)
-    return {one: group for one, group in found.items() if group}
+        groups[risk(change)].append(change)
+    return {one: group for one, group in groups.items() if group}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KeyChange:
     """One key of a change in words.
 
-    gone, come: values before and after, or items removed and added; a scalar has at most one each. note: the counts of
+    removed, added: values before and after, or items of a list; a scalar has at most one each. note: the counts of
     items, or a remark, shown beside the key.
     """
 
     path: str
-    gone: tuple[str, ...] = ()
-    come: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     note: str = ""
 
 
-def told(change: Change) -> Iterator[Told]:
+def key_changes(change: Change) -> Iterator[KeyChange]:
     """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain."""
     if change.action is Action.CREATE:
-        yield from (Told(path, come=items) for path, items in _whole(change, change.after))
-        yield from (Told(key, note=phrases.SERVICE_DEFAULT) for key in change.defaults)
+        yield from (KeyChange(path, added=items) for path, items in _whole(change, change.after))
+        yield from (KeyChange(key, note=phrases.SERVICE_DEFAULT) for key in change.defaults)
     elif change.action is Action.DELETE:
-        yield from (Told(path, gone=items) for path, items in _whole(change, change.before) if items != _EMPTY)
+        yield from (KeyChange(path, removed=items) for path, items in _whole(change, change.before) if items != _EMPTY)
     else:
         yield from map(_field, change.fields)
 
@@ -102,21 +102,23 @@ def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield path, tuple(map(phrases.words, value)) if several else (phrases.quoted(value),)  # type: ignore[arg-type]  # a list
 
 
-def _field(field: FieldChange) -> Told:
+def _field(field: FieldChange) -> KeyChange:
     if field.added or field.removed:
-        come, gone = tuple(map(phrases.words, field.added)), tuple(map(phrases.words, field.removed))
-        return Told(field.path, gone, come, phrases.set_counts(field))
-    return Told(field.path, (phrases.quoted(field.before),), (phrases.quoted(field.after),))
+        added, removed = tuple(map(phrases.words, field.added)), tuple(map(phrases.words, field.removed))
+        return KeyChange(field.path, removed, added, phrases.set_counts(field))
+    return KeyChange(field.path, (phrases.quoted(field.before),), (phrases.quoted(field.after),))
 
 
-def differs(finding: DriftFinding) -> Iterator[Told]:
-    """Yield the keys of a finding: `gone` is the declared side, `come` the live side."""
-    for one in finding.fields:
-        if one.missing or one.extra:
-            note = drift_words.field(one).removeprefix(f"{one.path}: ")
-            yield Told(one.path, tuple(map(phrases.words, one.missing)), tuple(map(phrases.words, one.extra)), note)
+def differs(finding: DriftFinding) -> Iterator[KeyChange]:
+    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
+    for field in finding.fields:
+        if field.missing or field.extra:
+            note = drift_words.field(field).removeprefix(f"{field.path}: ")
+            yield KeyChange(
+                field.path, tuple(map(phrases.words, field.missing)), tuple(map(phrases.words, field.extra)), note
+            )
         else:
-            yield Told(one.path, (phrases.quoted(one.declared),), (phrases.quoted(one.live),))
+            yield KeyChange(field.path, (phrases.quoted(field.declared),), (phrases.quoted(field.live),))
 
 
 def ways_out(finding: DriftFinding) -> Iterator[tuple[str, str]]:
@@ -128,20 +130,20 @@ def ways_out(finding: DriftFinding) -> Iterator[tuple[str, str]]:
         yield "Take it over into the manifests", finding.accept
 
 
-def kinds(found: Iterable[Addressed]) -> str:
+def kinds(resources: Iterable[Addressed]) -> str:
     """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
-    counts = Counter(one.address.kind for one in found)
+    counts = Counter(resource.address.kind for resource in resources)
     return ", ".join(phrases.count_of(number, kind) for kind, number in counts.items())
 
 
 def tally(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
     """Return kind → resources per action; key `taken`: items removed from updated resources."""
-    found: dict[str, Counter[Action | str]] = {}
+    by_kind: dict[str, Counter[Action | str]] = {}
     for change in changes:
-        counts = found.setdefault(change.address.kind, Counter())
+        counts = by_kind.setdefault(change.address.kind, Counter())
         counts[change.action] += 1
         counts["taken"] += taken(change)
-    return found
+    return by_kind
 
 
 def removals(plan: Plan) -> int:

@@ -21,9 +21,9 @@ def paint(text: str) -> str:
     return _LINE.sub(_painted, text)
 
 
-def _painted(found: re.Match[str]) -> str:
-    if found["bold"] is not None:
-        return f"{_BOLD}{found['bold']}{_OFF}"
-    if found["sign"] is not None:
-        return f"{found['indent']}{_SIGNS[found['sign']]}{found['sign']}{_OFF}"
-    return f"{found['place']}{_SEVERITIES[found['severity']]}{found['severity']}{_OFF}"
+def _painted(match: re.Match[str]) -> str:
+    if match["bold"] is not None:
+        return f"{_BOLD}{match['bold']}{_OFF}"
+    if match["sign"] is not None:
+        return f"{match['indent']}{_SIGNS[match['sign']]}{match['sign']}{_OFF}"
+    return f"{match['place']}{_SEVERITIES[match['severity']]}{match['severity']}{_OFF}"

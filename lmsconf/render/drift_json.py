@@ -73,39 +73,39 @@ def _finding(finding: DriftFinding) -> dict[str, Json]:
     }
 
 
-def _candidate(one: Candidate) -> Json:
-    return {"address": str(one.address), "id": one.id, "why": one.why, "line": one.line}
+def _candidate(candidate: Candidate) -> Json:
+    return {"address": str(candidate.address), "id": candidate.id, "why": candidate.why, "line": candidate.line}
 
 
-def _field(one: FieldDrift) -> Json:
+def _field(field: FieldDrift) -> Json:
     return {
-        "path": one.path,
-        "declared": one.declared,
-        "live": one.live,
-        "missing": list(one.missing),
-        "extra": list(one.extra),
+        "path": field.path,
+        "declared": field.declared,
+        "live": field.live,
+        "missing": list(field.missing),
+        "extra": list(field.extra),
     }
 
 
-def _ignored(one: Ignored) -> Json:
-    entry = one.entry
-    said: Json = {
+def _ignored(ignored: Ignored) -> Json:
+    entry = ignored.entry
+    ignored_by: Json = {
         "address": entry.pattern,
         "reason": entry.reason,
         "until": None if entry.until is None else entry.until.isoformat(),
         "source": where_json(entry.source),
     }
-    return {**_finding(one.finding), "ignored_by": said}
+    return {**_finding(ignored.finding), "ignored_by": ignored_by}
 
 
-def _coverage(one: Coverage) -> Json:
+def _coverage(coverage: Coverage) -> Json:
     return {
-        "kind": one.kind,
-        "managed": one.managed,
-        "live": one.live,
-        "percent": one.percent,
-        "left_alone": one.left_alone,
-        "incomplete": one.incomplete,
+        "kind": coverage.kind,
+        "managed": coverage.managed,
+        "live": coverage.live,
+        "percent": coverage.percent,
+        "left_alone": coverage.left_alone,
+        "incomplete": coverage.incomplete,
     }
 
 

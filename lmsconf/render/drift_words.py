@@ -67,9 +67,12 @@ def headline(finding: DriftFinding) -> str:
 def _known_as(finding: DriftFinding) -> Iterator[str]:
     """Yield the candidates for a rename: live resources with the same content under another name."""
     is_clear = finding.state is DriftState.RENAMED and finding.live is not None
-    for one in finding.candidates:
-        way = "" if is_clear else f"; if they are one, write {one.line} beside the name"
-        yield f"{phrases.title(one.address)} (id {one.id}) has {one.why}, and no manifest speaks of it{way}"
+    for candidate in finding.candidates:
+        way = "" if is_clear else f"; if they are one, write {candidate.line} beside the name"
+        yield (
+            f"{phrases.title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
+            f"and no manifest speaks of it{way}"
+        )
 
 
 def why(finding: DriftFinding) -> Iterator[str]:
@@ -89,26 +92,27 @@ def why(finding: DriftFinding) -> Iterator[str]:
         yield f"last changed{by}{at}"
 
 
-def field(one: FieldDrift) -> str:
+def field(difference: FieldDrift) -> str:
     """`mandatory: the manifests say true, the workspace has false`; for a list, counts of missing and extra items."""
-    if one.missing or one.extra:
-        return f"{one.path}: {_counts(one)}"
-    return f"{one.path}: the manifests say {phrases.quoted(one.declared)}, the workspace has {phrases.quoted(one.live)}"
+    if difference.missing or difference.extra:
+        return f"{difference.path}: {_counts(difference)}"
+    declared, live = phrases.quoted(difference.declared), phrases.quoted(difference.live)
+    return f"{difference.path}: the manifests say {declared}, the workspace has {live}"
 
 
-def _counts(one: FieldDrift) -> str:
+def _counts(difference: FieldDrift) -> str:
     """`1 missing in the workspace, 2 not in the manifests`."""
-    parts = [f"{len(one.missing):,} missing in the workspace"] if one.missing else []
-    if one.extra:
-        parts.append(f"{len(one.extra):,} not in the manifests")
+    parts = [f"{len(difference.missing):,} missing in the workspace"] if difference.missing else []
+    if difference.extra:
+        parts.append(f"{len(difference.extra):,} not in the manifests")
     return ", ".join(parts)
 
 
-def field_items(one: FieldDrift) -> str:
+def field_items(difference: FieldDrift) -> str:
     """Return a field in one line, with the first items of a list."""
-    parts = [("missing", one.missing), ("extra", one.extra)]
-    told = [f"{verb}: {_first(items)}" for verb, items in parts if items]
-    return f"{field(one)} ({'; '.join(told)})" if told else field(one)
+    parts = [("missing", difference.missing), ("extra", difference.extra)]
+    lists = [f"{verb}: {_first(items)}" for verb, items in parts if items]
+    return f"{field(difference)} ({'; '.join(lists)})" if lists else field(difference)
 
 
 def _first(items: Sequence[Json]) -> str:
@@ -130,18 +134,18 @@ def earlier_name(finding: DriftFinding) -> Sequence[str]:
     return [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
-def ignored(one: Ignored) -> str:
+def ignored(difference: Ignored) -> str:
     """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
-    until = f" until {one.entry.until}" if one.entry.until else ""
-    return f"{headline(one.finding)}. Ignored{until}: {one.entry.reason}"
+    until = f" until {difference.entry.until}" if difference.entry.until else ""
+    return f"{headline(difference.finding)}. Ignored{until}: {difference.entry.reason}"
 
 
-def coverage(one: Coverage) -> str:
+def coverage(counts: Coverage) -> str:
     """`12 of 25 groups (48.0 %), 3 left alone`."""
-    share = "" if one.percent is None else f" ({one.percent:.1f} %)"
-    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
-    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
-    return f"{one.managed:,} of {phrases.count_of(one.live, one.kind)}{share}{alone}{rest}"
+    share = "" if counts.percent is None else f" ({counts.percent:.1f} %)"
+    alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
+    rest = f"; not all were read: {counts.incomplete}" if counts.incomplete is not None else ""
+    return f"{counts.managed:,} of {phrases.count_of(counts.live, counts.kind)}{share}{alone}{rest}"
 
 
 def compared(drift: Drift) -> Iterator[str]:

@@ -48,7 +48,7 @@ def safe(text: str) -> str:
 
     A leading `::`, and `##[` anywhere, are escaped too: CI runners execute them as workflow commands.
     """
-    return _COMMAND.sub(lambda found: _uncommanded(found, "\\x"), shown(text))
+    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), shown(text))
 
 
 def md(text: str) -> str:
@@ -77,7 +77,7 @@ def fence(text: str, language: str = "") -> str:
 
 def html(text: str) -> str:
     """Escape text for HTML: element content or a quoted attribute value."""
-    escaped = _ACTIVE_IN_HTML.sub(lambda found: _HTML[found[0]], shown(text))
+    escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], shown(text))
     return _COMMAND.sub(_reference_instead, escaped)
 
 
@@ -94,28 +94,28 @@ def csv(text: str) -> str:
     return f'"{cell.replace(chr(34), chr(34) * 2)}"' if _QUOTED_IN_CSV.search(cell) else cell
 
 
-def _visible(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if found[0] in _SHORT:
-        return _SHORT[found[0]]
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if match[0] in _SHORT:
+        return _SHORT[match[0]]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _uncommanded(found: re.Match[str], opens: str, closes: str = "") -> str:
+def _uncommanded(match: re.Match[str], opens: str, closes: str = "") -> str:
     """Return the character that starts a workflow command as a numeric escape."""
-    return f"{found['blank'] or ''}{opens}{ord(found[0][-1]):x}{closes}"
+    return f"{match['blank'] or ''}{opens}{ord(match[0][-1]):x}{closes}"
 
 
-def _reference_instead(found: re.Match[str]) -> str:
-    return _uncommanded(found, "&#x", ";")
+def _reference_instead(match: re.Match[str]) -> str:
+    return _uncommanded(match, "&#x", ";")
 
 
-def _harmless(found: re.Match[str]) -> str:
+def _harmless(match: re.Match[str]) -> str:
     """Return one active Markdown character, escaped."""
-    char = found[0]
+    char = match[0]
     if char == " ":
         return "&nbsp;"  # a plain space is dropped at the edge of a cell or next to another
-    hidden = "&#8203;" if _MENTION.match(found.string, found.start()) else ""
+    hidden = "&#8203;" if _MENTION.match(match.string, match.start()) else ""
     if char in _PLAIN_IN_MARKDOWN:
         return char + hidden
     return (f"&#{ord(char)};" if char in _REFERENCES else f"\\{char}") + hidden

@@ -15,15 +15,15 @@ _WIDTH: Final = 96
 EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
 
 
-def explain_text(found: Explanation) -> str:
+def explain_text(explanation: Explanation) -> str:
     """Render a position in a manifest: path, type, meaning, and the keys below it."""
-    lines = [f"{found.path or 'manifest'}: {found.type}"]
-    if found.meaning:
-        lines += ["", *textwrap.wrap(found.meaning, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
-    if found.keys:
+    lines = [f"{explanation.path or 'manifest'}: {explanation.type}"]
+    if explanation.meaning:
+        lines += ["", *textwrap.wrap(explanation.meaning, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    if explanation.keys:
         lines += ["", "Keys:"]
-        wide = max(len(key.name) for key in found.keys)
-        for key in found.keys:
+        wide = max(len(key.name) for key in explanation.keys)
+        for key in explanation.keys:
             lines += _key(key, wide)
     return "\n".join(lines) + "\n"
 
@@ -39,9 +39,9 @@ def _key(key: Key, wide: int) -> Iterator[str]:
     yield from textwrap.wrap(key.meaning, _WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def explain_json(found: Explanation) -> str:
+def explain_json(explanation: Explanation) -> str:
     """Return the same as the JSON document `lmsconf.explain/1`."""
-    return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(found))})
+    return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(explanation))})
 
 
 EXPLAIN_VIEWS: Final[Mapping[str, Callable[[Explanation], str]]] = {"text": explain_text, "json": explain_json}

@@ -15,29 +15,29 @@ _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "not
 _BOX: Final = ("[", "]")
 
 
-def graph_mermaid(found: Network) -> str:
+def graph_mermaid(network: Network) -> str:
     """Return a Mermaid flowchart, which GitHub and GitLab render in Markdown."""
-    ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
+    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
     lines = ["flowchart LR"]
     for address, id in ids.items():
-        opens, closes = _BRACKETS.get(found.shapes[address], _BOX)
-        kind = "" if _is_said(address, found) else ":::elsewhere"
+        opens, closes = _BRACKETS.get(network.shapes[address], _BOX)
+        kind = "" if _is_declared(address, network) else ":::elsewhere"
         lines.append(f'  {id}{opens}"{_mermaid(_label(address))}"{closes}{kind}')
-    lines += [f"  {ids[edge.leans]} {'==>' if edge.mandatory else '-->'} {ids[edge.on]}" for edge in found.edges]
+    lines += [f"  {ids[edge.leans]} {'==>' if edge.mandatory else '-->'} {ids[edge.on]}" for edge in network.edges]
     lines.append("  classDef elsewhere stroke-dasharray: 4 3")
-    lines += [f"  %% {note}" for note in _notes(found)]
+    lines += [f"  %% {note}" for note in _notes(network)]
     return "\n".join(lines) + "\n"
 
 
-def graph_dot(found: Network) -> str:
+def graph_dot(network: Network) -> str:
     """Return a DOT digraph, for Graphviz."""
-    ids = {address: f"n{number}" for number, address in enumerate(found.nodes)}
+    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
     lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
-    lines += [f"  // {note}" for note in _notes(found)]
+    lines += [f"  // {note}" for note in _notes(network)]
     for address, id in ids.items():
-        style = "" if _is_said(address, found) else ", style=dashed"
-        lines.append(f"  {id} [label={_dot(_label(address))}, shape={found.shapes[address]}{style}];")
-    for edge in found.edges:
+        style = "" if _is_declared(address, network) else ", style=dashed"
+        lines.append(f"  {id} [label={_dot(_label(address))}, shape={network.shapes[address]}{style}];")
+    for edge in network.edges:
         thick = " [penwidth=2]" if edge.mandatory else ""
         lines.append(f"  {ids[edge.leans]} -> {ids[edge.on]}{thick};")
     return "\n".join([*lines, "}"]) + "\n"
@@ -46,9 +46,9 @@ def graph_dot(found: Network) -> str:
 GRAPH_VIEWS: Final[Mapping[str, Callable[[Network], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
 
 
-def _is_said(address: Address, found: Network) -> bool:
+def _is_declared(address: Address, network: Network) -> bool:
     """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
-    return address in found.declared or not address.text
+    return address in network.declared or not address.text
 
 
 def _label(address: Address) -> str:
@@ -58,10 +58,10 @@ def _label(address: Address) -> str:
     return f"{address.name} ({phrases.noun(address.kind)})"
 
 
-def _notes(found: Network) -> list[str]:
+def _notes(network: Network) -> list[str]:
     return [
         f"{phrases.count(number, relation.noun)} to single {relation.plural} left out"
-        for relation, number in found.left_out.items()
+        for relation, number in network.left_out.items()
     ]
 
 

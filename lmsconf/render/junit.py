@@ -50,22 +50,22 @@ def drift_junit(drift: Drift) -> str:
 
 def _cases(drift: Drift) -> Iterator[_Case]:
     """Yield a case for each declared resource, each other finding, and each error."""
-    found: dict[Address, list[_Case]] = defaultdict(list)
+    cases: dict[Address, list[_Case]] = defaultdict(list)
     for finding in drift.findings:
-        found[finding.address].append(_failure(finding))
+        cases[finding.address].append(_failure(finding))
     for finding in drift.not_applied:
-        found[finding.address].append(_skipped(finding, f"{drift_words.NOT_APPLIED}: {drift_words.headline(finding)}"))
-    for one in drift.ignored:
-        found[one.finding.address].append(_skipped(one.finding, drift_words.ignored(one)))
-    declared = {str(one.address): one.address for one in drift.managed}
+        cases[finding.address].append(_skipped(finding, f"{drift_words.NOT_APPLIED}: {drift_words.headline(finding)}"))
+    for ignored in drift.ignored:
+        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_words.ignored(ignored)))
+    declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
             at = declared.get(problem.address or "")
-            found[at or Address(REST, "")].append(_error(problem, at))
+            cases[at or Address(REST, "")].append(_error(problem, at))
     for managed in drift.managed:
-        found.setdefault(managed.address, [_Case(kind=managed.address.kind, name=phrases.title(managed.address))])
-    for address in sorted(found):
-        yield from found[address]
+        cases.setdefault(managed.address, [_Case(kind=managed.address.kind, name=phrases.title(managed.address))])
+    for address in sorted(cases):
+        yield from cases[address]
 
 
 def _failure(finding: DriftFinding) -> _Case:
@@ -75,11 +75,11 @@ def _failure(finding: DriftFinding) -> _Case:
         outcome="failure",
         type=finding.state.value,
         message=drift_words.headline(finding),
-        lines=tuple(_told(finding)),
+        lines=tuple(_details(finding)),
     )
 
 
-def _told(finding: DriftFinding) -> Iterator[str]:
+def _details(finding: DriftFinding) -> Iterator[str]:
     yield from _place(finding.source)
     yield from drift_words.why(finding)
     yield from map(drift_words.field_items, finding.fields)
@@ -137,11 +137,11 @@ def _case(drift: Drift, case: _Case) -> Iterator[str]:
         return
     # The schemas allow no attribute but `message` on `skipped`.
     type = {} if case.outcome == "skipped" else {"type": case.type}
-    said = _attributes(type | {"message": case.message})
+    attributes = _attributes(type | {"message": case.message})
     # Keep the line breaks of a hint; those inside names are escaped already.
-    text = "\n".join(xml(line) for told in case.lines for line in told.split("\n"))
+    text = "\n".join(xml(line) for paragraph in case.lines for line in paragraph.split("\n"))
     yield f"{opening}>"
-    yield f"      <{case.outcome}{said}>{text}</{case.outcome}>"
+    yield f"      <{case.outcome}{attributes}>{text}</{case.outcome}>"
     yield "    </testcase>"
 
 

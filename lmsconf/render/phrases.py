@@ -62,7 +62,7 @@ def nouns(kind: str) -> tuple[str, str]:
     if kind in all_kinds():
         return all_kinds()[kind].noun, all_kinds()[kind].plural
     words = kind.replace("_", " ")
-    read = (one.listing_nouns[kind] for one in all_kinds().values() if kind in one.listing_nouns)
+    read = (known.listing_nouns[kind] for known in all_kinds().values() if kind in known.listing_nouns)
     return next(read, (words, f"{words}s"))
 
 
@@ -165,9 +165,9 @@ def scope(plan: Plan) -> Iterator[str]:
 def origins(plan: Plan) -> str:
     """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
     counts = Counter(change.origin for change in plan.changes)
-    verbs = {one: _FROM[one] if counts[one] == 1 else _FROM_SEVERAL[one] for one in Origin}
-    said = [f"{counts[one]:,} {verbs[one]}" for one in Origin if counts[one]]
-    return f"Compared with {base_name(plan.base)}: {', '.join(said) or 'nothing changes'}."
+    verbs = {origin: _FROM[origin] if counts[origin] == 1 else _FROM_SEVERAL[origin] for origin in Origin}
+    parts = [f"{counts[origin]:,} {verbs[origin]}" for origin in Origin if counts[origin]]
+    return f"Compared with {base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
 
 
 _FROM = {
@@ -228,10 +228,10 @@ def _be(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def listing(kind: str, found: Listing[Any]) -> str:
+def listing(kind: str, value: Listing[Any]) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
-    rest = f", not all of them: {found.incomplete}" if found.incomplete is not None else ""
-    return f"{count_of(len(found.rows), kind)}{rest}"
+    rest = f", not all of them: {value.incomplete}" if value.incomplete is not None else ""
+    return f"{count_of(len(value.rows), kind)}{rest}"
 
 
 def call(value: Outcome | RecordedCall) -> str:
@@ -272,14 +272,16 @@ def message(value: Problem, *, inside: Address | None = None) -> str:
 def problem_counts(problems: Sequence[Problem]) -> str:
     """`2 errors, 1 warning`, the worst first."""
     severities = [problem.severity for problem in problems]
-    return ", ".join(count(severities.count(one), one.value) for one in Severity if one in severities)
+    return ", ".join(
+        count(severities.count(severity), severity.value) for severity in Severity if severity in severities
+    )
 
 
 def outcome_counts(report: ApplyReport) -> str:
     """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
     rest = (Status.FAILED, Status.BLOCKED, Status.NOT_ATTEMPTED)
-    told = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
-    return ", ".join([f"{count(report.count(Status.DONE), 'call')} done", *told])
+    not_done = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
+    return ", ".join([f"{count(report.count(Status.DONE), 'call')} done", *not_done])
 
 
 def ending(report: ApplyReport) -> str:
@@ -296,10 +298,10 @@ def ending(report: ApplyReport) -> str:
         return f"Apply complete! {count(resources, 'resource')} changed ({calls})."
     if report.converged is None:
         return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
-    told = f"{_unlike(report)} ({calls} done)"
+    difference = f"{_unlike(report)} ({calls} done)"
     if report.residue and not report.left and report.verified.scope is Verify.ALL:
-        return f"Apply ended, and the workspace does not match the manifests: {told}."
-    return f"Apply ended, and the workspace is not as planned: {told}."
+        return f"Apply ended, and the workspace does not match the manifests: {difference}."
+    return f"Apply ended, and the workspace is not as planned: {difference}."
 
 
 _MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
@@ -353,10 +355,10 @@ def _unlike(report: ApplyReport) -> str:
     """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
     number, others = len(report.residue), len(report.others)
     errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
-    told = [f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    parts = [f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
     if others:
         which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
-        told.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
-    if errors or not told:
-        told.append(f"a fresh plan finds {count(errors, 'error')}")
-    return ", ".join(told)
+        parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
+    if errors or not parts:
+        parts.append(f"a fresh plan finds {count(errors, 'error')}")
+    return ", ".join(parts)

@@ -98,10 +98,10 @@ def _read_back(ending: Ending) -> str:
     """Return the result of the run's verification."""
     if ending.converged is None or ending.verified is Verify.NONE:
         return "The workspace was not read back."
-    told = "was" if ending.converged else "was not"
+    verb = "was" if ending.converged else "was not"
     if ending.verified is Verify.TOUCHED:
-        return f"Read back: what the plan changes {told} as planned."
-    return f"Read back: all that the plan looks at {told} as the manifests said."
+        return f"Read back: what the plan changes {verb} as planned."
+    return f"Read back: all that the plan looks at {verb} as the manifests said."
 
 
 def _call(call: RecordedCall) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _address(text: str) -> Address:
 
 
 def _counts(run: RecordedRun) -> Iterator[str]:
-    told = [f"{run.summary[state]:,} {_spoken(state)}" for state in CallState if state is not CallState.DONE]
-    yield f"{phrases.count(run.summary[CallState.DONE], 'call')} done, {', '.join(told)}."
+    other_counts = [f"{run.summary[state]:,} {_spoken(state)}" for state in CallState if state is not CallState.DONE]
+    yield f"{phrases.count(run.summary[CallState.DONE], 'call')} done, {', '.join(other_counts)}."
     if run.damaged:
         lines = phrases.count(run.damaged, "line")
         yield f"{lines} of the journal cannot be read; more may have been done than stands here."

@@ -87,13 +87,13 @@ def _result(drift: Drift, finding: DriftFinding) -> dict[str, Json]:
         "ruleId": _rule_id(finding.state),
         "ruleIndex": list(DriftState).index(finding.state),
         "level": _LEVELS[finding.state],
-        "message": {"text": _text(_told(finding))},
+        "message": {"text": _text(_message_lines(finding))},
         "locations": [_location(finding.source or PROJECT, str(finding.address))],
         "partialFingerprints": {FINGERPRINT: sha256([drift.workspace, str(finding.address), finding.state.value])},
     }
 
 
-def _told(finding: DriftFinding) -> Iterable[str]:
+def _message_lines(finding: DriftFinding) -> Iterable[str]:
     """Yield the message lines, headline first: most SARIF viewers list only the first line."""
     yield f"{drift_words.headline(finding)}."
     yield from drift_words.why(finding)
@@ -102,30 +102,30 @@ def _told(finding: DriftFinding) -> Iterable[str]:
 
 
 def _not_applied(drift: Drift, finding: DriftFinding) -> Json:
-    said: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
-    return {**_result(drift, finding), "suppressions": [said]}
+    suppression: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
+    return {**_result(drift, finding), "suppressions": [suppression]}
 
 
-def _suppressed(drift: Drift, one: Ignored) -> Json:
-    entry = one.entry
+def _suppressed(drift: Drift, ignored: Ignored) -> Json:
+    entry = ignored.entry
     until = f" (until {entry.until})" if entry.until else ""
-    said: Json = {
+    suppression: Json = {
         "kind": "external",
         "status": "accepted",
         "justification": safe(f"{entry.reason}{until}"),
         "location": _location(entry.source),
     }
-    return {**_result(drift, one.finding), "suppressions": [said]}
+    return {**_result(drift, ignored.finding), "suppressions": [suppression]}
 
 
 def _notification(problem: Problem) -> Json:
     level = "note" if problem.severity is Severity.NOTE else problem.severity.value
-    said: dict[str, Json] = {
+    notification: dict[str, Json] = {
         "descriptor": {"id": problem.code},
         "level": level,
         "message": {"text": _text([phrases.message(problem), *(problem.hint or "").split("\n")])},
     }
-    return said if problem.source is None else {**said, "locations": [_location(problem.source)]}
+    return notification if problem.source is None else {**notification, "locations": [_location(problem.source)]}
 
 
 def _location(source: SourceLocation, address: str | None = None) -> Json:

@@ -16,35 +16,35 @@ CONSENTS = "Allowed by consent"
 def relaxed(plan: Plan) -> Iterator[str]:
     """Yield each setting weaker than its default, with the default."""
     weaker = weaker_than_default(plan.policy)
-    off = [one.path for one in weaker if one.now == "off"]
+    off = [setting.path for setting in weaker if setting.now == "off"]
     guards = [path for path in plan_guards(plan) if path not in off]
     if off and not guards:
         yield "guards: off"
-    yield from (_line(one, "default") for one in weaker if guards or one.path not in off)
+    yield from (_line(setting, "default") for setting in weaker if guards or setting.path not in off)
 
 
 def consents(plan: Plan) -> Iterator[str]:
     """Yield each guard that a consent lets pass, with that consent."""
-    for one in plan.guards:
-        if one.allowed_by:
-            yield f"Guard {one.name}: {one.reason}. Allowed by {one.allowed_by}."
+    for guard in plan.guards:
+        if guard.allowed_by:
+            yield f"Guard {guard.name}: {guard.reason}. Allowed by {guard.allowed_by}."
 
 
 def plan_guards(plan: Plan) -> list[str]:
     """Return the paths of the guards in a plan's policy."""
-    said = plan.policy.get("guards")
-    return [f"guards.{name}" for name in said] if isinstance(said, dict) else []
+    guards = plan.policy.get("guards")
+    return [f"guards.{name}" for name in guards] if isinstance(guards, dict) else []
 
 
 def changed(plan: Plan) -> Iterator[str]:
     """Yield each setting that differs from the base, weaker ones first."""
-    for one in sorted(plan.settings_changed, key=lambda one: not one.weaker):
-        yield f"{_line(one, phrases.base_name(plan.base))}{', which is weaker' if one.weaker else ''}"
+    for setting in sorted(plan.settings_changed, key=lambda setting: not setting.weaker):
+        yield f"{_line(setting, phrases.base_name(plan.base))}{', which is weaker' if setting.weaker else ''}"
 
 
-def _line(one: SettingChange, base: str) -> str:
+def _line(setting: SettingChange, base: str) -> str:
     """`guards.removals: off (default: 50 or 10%)`."""
-    return f"{one.path}: {_value(one.path, one.now)} ({base}: {_value(one.path, one.base)})"
+    return f"{setting.path}: {_value(setting.path, setting.now)} ({base}: {_value(setting.path, setting.base)})"
 
 
 def _value(path: str, value: Json) -> str:

@@ -60,25 +60,25 @@ def climb(entries: Sequence[Sequence[Rung]], room: int | None) -> tuple[list[str
     """
     if room is None:
         return [rungs[-1]() for rungs in entries], True
-    told: list[str | None] = [None] * len(entries)
+    chosen: list[str | None] = [None] * len(entries)
     whole = True
     for height in range(max(map(len, entries), default=0)):
-        room, all_climbed = _round(entries, told, height, room)
+        room, all_climbed = _round(entries, chosen, height, room)
         whole &= all_climbed
-    return told, whole
+    return chosen, whole
 
 
-def _round(entries: Sequence[Sequence[Rung]], told: list[str | None], height: int, room: int) -> tuple[int, bool]:
+def _round(entries: Sequence[Sequence[Rung]], chosen: list[str | None], height: int, room: int) -> tuple[int, bool]:
     """Raise each named entry by one rung. Return the room left in bytes, and whether all could be raised."""
     missed, climbed = 0, True
     for position, rungs in enumerate(entries):
-        before = told[position]
+        before = chosen[position]
         if height >= len(rungs) or (height and before is None):
             continue
         text = rungs[height]()
         more = size(text) - size(before or "")
         if more <= room:
-            told[position], room, missed = text, room - more, 0
+            chosen[position], room, missed = text, room - more, 0
         else:
             missed, climbed = missed + 1, False
             if missed == _PATIENCE:

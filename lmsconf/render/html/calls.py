@@ -69,11 +69,11 @@ def _json(value: object) -> list[Child]:
 def calls_of(plan: Plan) -> Mapping[str, Markup]:
     """Return address → links to its calls."""
     names, numbers = anchors(plan.calls), _numbers(plan.calls)
-    found: defaultdict[str, list[Child]] = defaultdict(list)
+    links: defaultdict[str, list[Child]] = defaultdict(list)
     for call in plan.calls:
         item = tag("li", link(call.id, names, numbers), f" {call.method} ", tag("code", call.path))
-        found[str(call.address)].append(item)
-    return {address: tag("ul", items, class_="calls-of") for address, items in found.items()}
+        links[str(call.address)].append(item)
+    return {address: tag("ul", items, class_="calls-of") for address, items in links.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,13 @@ def graph(plan: Plan, resources: Mapping[str, str]) -> Child:
 
 
 def _caption(grain: str, drawn: int, loose: int) -> str:
-    said = {
+    captions = {
         "calls": "Each box is a call. It is sent once those to its left that lead to it are done.",
         "resources": f"There are more calls than a picture can hold, so each of the {drawn:,} boxes is a resource.",
         "kinds": "There are more resources than a picture can hold, so each box is all that is done to one kind.",
     }
     rest = f" {phrases.count(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
-    return said[grain] + (rest if loose else "")
+    return captions[grain] + (rest if loose else "")
 
 
 def _by_call(plan: Plan, actions: Mapping[str, str]) -> Drawing:
@@ -169,9 +169,9 @@ def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Ha
     """Collapse the dependencies of calls to those of their owners (call id → node)."""
     waits: dict[Hashable, set[Hashable]] = {}
     for call in calls:
-        mine = waits.setdefault(owners[call.id], set())
-        mine.update(owners[need] for need in call.needs if need in owners)
-        mine.discard(owners[call.id])
+        owner_needs = waits.setdefault(owners[call.id], set())
+        owner_needs.update(owners[need] for need in call.needs if need in owners)
+        owner_needs.discard(owners[call.id])
     return waits
 
 

@@ -54,10 +54,10 @@ def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
 def _groups(drift: Drift) -> Iterator[SectionGroup]:
     numbered = list(enumerate(drift.findings, 1))
     for state in DriftState:
-        found = [(number, finding) for number, finding in numbered if finding.state is state]
-        if found:
-            heading = f"{_STATES[state.value]}: {kinds(finding for _, finding in found)}"
-            yield SectionGroup(heading, [_row(number, finding) for number, finding in found])
+        in_state = [(number, finding) for number, finding in numbered if finding.state is state]
+        if in_state:
+            heading = f"{_STATES[state.value]}: {kinds(finding for _, finding in in_state)}"
+            yield SectionGroup(heading, [_row(number, finding) for number, finding in in_state])
 
 
 def _row(number: int, finding: DriftFinding) -> Row:
@@ -86,25 +86,30 @@ def _legend(finding: DriftFinding) -> Child:
 
 
 def _not_applied(drift: Drift) -> Child:
-    items = [tag("li", drift_words.headline(one)) for one in drift.not_applied]
+    items = [tag("li", drift_words.headline(finding)) for finding in drift.not_applied]
     return tag("ul", items, class_="plain") if items else None
 
 
 def _ignored(drift: Drift) -> Child:
-    items = [tag("li", drift_words.ignored(one)) for one in drift.ignored]
+    items = [tag("li", drift_words.ignored(ignored)) for ignored in drift.ignored]
     return tag("ul", items, class_="plain") if items else None
 
 
 def _unmanaged(drift: Drift) -> list[Child]:
     """List unmanaged resources, unless they are findings and so listed already."""
     groups = () if drift.counts_unmanaged else present(drift.unmanaged)
-    return [named(phrases.unmanaged(one), one.addresses) for one in groups]
+    return [named(phrases.unmanaged(group), group.addresses) for group in groups]
 
 
 def _coverage(drift: Drift) -> Child:
     items = [
-        tag("li", tag("meter", value=one.managed, max=max(one.live, 1), aria_label=phrases.noun(one.kind)), " ", line)
-        for one in drift.coverage
-        for line in [drift_words.coverage(one)]
+        tag(
+            "li",
+            tag("meter", value=coverage.managed, max=max(coverage.live, 1), aria_label=phrases.noun(coverage.kind)),
+            " ",
+            line,
+        )
+        for coverage in drift.coverage
+        for line in [drift_words.coverage(coverage)]
     ]
     return tag("ul", items, class_="plain") if items else None

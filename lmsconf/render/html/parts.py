@@ -10,7 +10,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.values import Action, Change, Plan
 from lmsconf.render import phrases
-from lmsconf.render.change_summary import Told, told
+from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.html.page import NOTHING, Child, Markup, join, tag
 
 
@@ -153,7 +153,7 @@ def change_body(change: Change) -> list[Child]:
         None if undo is None else tag("p", undo),
         about(list(phrases.about(change))),
         [note(problem, inside=change.address) for problem in change.problems],
-        diff(told(change)),
+        diff(key_changes(change)),
     ]
 
 
@@ -163,33 +163,33 @@ def _lead(change: Change) -> str:
 
 
 def _facts(change: Change) -> Iterator[Child]:
-    what = list(news(told(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()))
+    summary = list(news(key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()))
     if change.origin is not None:
-        yield f"{change.origin.value}{' · ' if what else ' '}"
-    yield from what
+        yield f"{change.origin.value}{' · ' if summary else ' '}"
+    yield from summary
     if change.problems:
         yield tag("span", "!", class_="warn", title=phrases.problem_counts(change.problems))
 
 
-def news(keys: Iterable[Told]) -> Iterator[Child]:
+def news(keys: Iterable[KeyChange]) -> Iterator[Child]:
     """Yield a short summary: the first changed key, counts of items added and removed."""
     news = list(keys)
-    come = sum(len(one.come) for one in news if one.note)
-    gone = sum(len(one.gone) for one in news if one.note)
-    single = [one.path for one in news if not one.note]
+    added = sum(len(key.added) for key in news if key.note)
+    removed = sum(len(key.removed) for key in news if key.note)
+    single = [key.path for key in news if not key.note]
     if single:
         yield f"{single[0]}{f' and {len(single) - 1} more' if len(single) > 1 else ''} "
-    if come:
-        yield tag("span", f"+{come:,} ", class_="more")
-    if gone:
-        yield tag("span", f"−{gone:,} ", class_="less")  # noqa: RUF001  # a minus as wide as the plus
+    if added:
+        yield tag("span", f"+{added:,} ", class_="more")
+    if removed:
+        yield tag("span", f"−{removed:,} ", class_="less")  # noqa: RUF001  # a minus as wide as the plus
 
 
 def about(lines: Sequence[str]) -> Child:
     return tag("ul", [tag("li", line) for line in lines], class_="about") if lines else None
 
 
-def diff(keys: Iterable[Told]) -> Child:
+def diff(keys: Iterable[KeyChange]) -> Child:
     """Render removed and added values key by key; long lists are folded."""
     items = [
         tag("div", tag("dt", key.path, tag("small", key.note) if key.note else None), tag("dd", _values(key)))
@@ -198,8 +198,8 @@ def diff(keys: Iterable[Told]) -> Child:
     return tag("dl", items, class_="diff") if items else None
 
 
-def _values(key: Told) -> Iterator[Child]:
-    for name, sign, items in (("del", "−", key.gone), ("ins", "+", key.come)):  # noqa: RUF001  # as wide as the plus
+def _values(key: KeyChange) -> Iterator[Child]:
+    for name, sign, items in (("del", "−", key.removed), ("ins", "+", key.added)):  # noqa: RUF001  # as wide as the plus
         lines = [tag(name, tag("b", sign), item) for item in items]
         first, rest = lines[: phrases.FIRST_ITEMS], lines[phrases.FIRST_ITEMS :]
         yield first
@@ -234,12 +234,12 @@ def hint(text: str | None) -> Child:
 
 def stops(plan: Plan) -> Iterator[Child]:
     """Render the plan's blockers with reason and hint, and the command that consents to them."""
-    found = blockers(plan)
-    if found:
+    blocking = blockers(plan)
+    if blocking:
         yield tag("p", tag("b", f"{phrases.STOPS}:"))
-    for one in found:
+    for blocker in blocking:
         word = tag("span", "Stop", class_="kind")
-        yield tag("div", tag("p", word, " · ", str(one)), hint(one.hint), class_="note stop")
+        yield tag("div", tag("p", word, " · ", str(blocker)), hint(blocker.hint), class_="note stop")
     line = consent_command(plan)
     if line is not None:
         yield tag("p", "To allow exactly this:")
@@ -262,4 +262,4 @@ def named(heading: str, addresses: Sequence[Address]) -> Markup:
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
     """Render (term, value) pairs as a definition list, for the footer."""
-    return tag("dl", [(tag("dt", term), tag("dd", told)) for term, told in pairs if told is not NOTHING])
+    return tag("dl", [(tag("dt", term), tag("dd", value)) for term, value in pairs if value is not NOTHING])

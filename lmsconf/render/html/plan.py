@@ -86,7 +86,7 @@ def apply_html(report: ApplyReport) -> str:
 
 def snapshot_html(snapshot: Snapshot) -> str:
     """Render a snapshot as an HTML page: counts per kind."""
-    items = [tag("li", phrases.listing(kind, found)) for kind, found in snapshot.listings.items()]
+    items = [tag("li", phrases.listing(kind, listing)) for kind, listing in snapshot.listings.items()]
     where = phrases.first_line(snapshot.workspace, snapshot.url, snapshot.people)
     top = header("snapshot", snapshot.workspace, where)
     sections = [("holds", "What it holds", tag("ul", items) if items else None)]
@@ -96,9 +96,9 @@ def snapshot_html(snapshot: Snapshot) -> str:
 def sections_page(title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child) -> str:
     """Return a page of (anchor, heading, body) sections; empty ones are left out."""
     held = [(anchor, heading, join(body)) for anchor, heading, body in sections]
-    held = [one for one in held if one[2]]
+    held = [part for part in held if part[2]]
     links = contents((anchor, heading) for anchor, heading, _ in held) if len(held) > 1 else None
-    return page(title, header=[top, links], main=[section(*one) for one in held], footer=footer)
+    return page(title, header=[top, links], main=[section(*part) for part in held], footer=footer)
 
 
 def header(kind: str, workspace: str, first_line: str) -> list[Child]:
@@ -144,7 +144,8 @@ def _changes(plan: Plan) -> Child:
     anchors, calls = _anchors(plan.changes), calls_of(plan)
     groups = [
         SectionGroup(
-            _heading(risk, group), [change_row(anchors[at := str(one.address)], one, calls.get(at)) for one in group]
+            _heading(risk, group),
+            [change_row(anchors[at := str(change.address)], change, calls.get(at)) for change in group],
         )
         for risk, group in by_risk(plan.changes).items()
     ]
@@ -152,8 +153,8 @@ def _changes(plan: Plan) -> Child:
 
 
 def _heading(risk: Risk, changes: Sequence[Change]) -> str:
-    what = f"{phrases.count(sum(map(taken, changes)), 'item')} from " if risk is Risk.TAKEN else ""
-    return f"{risk.value}: {what}{kinds(changes)}"
+    items = f"{phrases.count(sum(map(taken, changes)), 'item')} from " if risk is Risk.TAKEN else ""
+    return f"{risk.value}: {items}{kinds(changes)}"
 
 
 def _calls(plan: Plan) -> Child:
@@ -167,7 +168,9 @@ def _let_go(plan: Plan) -> Child:
     """List the resources that only the base declares, each with the manifest line that would delete it."""
     if not plan.let_go:
         return None
-    items = [tag("li", phrases.title(one.address), " ", tag("code", one.absent)) for one in plan.let_go]
+    items = [
+        tag("li", phrases.title(abandoned.address), " ", tag("code", abandoned.absent)) for abandoned in plan.let_go
+    ]
     return [tag("p", phrases.let_go(plan)), tag("ul", items, class_="plain")]
 
 
@@ -184,7 +187,7 @@ def _unmanaged(plan: Plan) -> list[Child]:
 def _residue(changes: Sequence[Change]) -> Child:
     if not changes:
         return None
-    return tag("ul", [tag("li", change_body(one)) for one in changes])
+    return tag("ul", [tag("li", change_body(change)) for change in changes])
 
 
 _STATUSES = {
@@ -200,9 +203,9 @@ def _outcomes(report: ApplyReport) -> Iterator[SectionGroup]:
     """Group the calls by status, failures first."""
     numbered = list(enumerate(report.outcomes, 1))
     for status, label in _STATUSES.items():
-        found = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
-        if found:
-            yield SectionGroup(f"{label}: {phrases.count(len(found), 'API call')}", found)
+        call_rows = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
+        if call_rows:
+            yield SectionGroup(f"{label}: {phrases.count(len(call_rows), 'API call')}", call_rows)
 
 
 def _outcome(number: int, outcome: Outcome) -> Row:

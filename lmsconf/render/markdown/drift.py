@@ -52,19 +52,19 @@ def _coverage(drift: Drift) -> str:
     return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
 
 
-def _covered(one: Coverage) -> str:
-    share = "" if one.percent is None else f"{one.percent:.1f} %"
-    alone = f", {one.left_alone:,} left alone" if one.left_alone else ""
-    rest = f"; not all were read: {one.incomplete}" if one.incomplete is not None else ""
-    of = within(f"{phrases.count_of(one.live, one.kind)}{alone}{rest}", md)
-    return f"| {one.managed:,} | {of} | {share} |"
+def _covered(coverage: Coverage) -> str:
+    share = "" if coverage.percent is None else f"{coverage.percent:.1f} %"
+    alone = f", {coverage.left_alone:,} left alone" if coverage.left_alone else ""
+    rest = f"; not all were read: {coverage.incomplete}" if coverage.incomplete is not None else ""
+    of = within(f"{phrases.count_of(coverage.live, coverage.kind)}{alone}{rest}", md)
+    return f"| {coverage.managed:,} | {of} | {share} |"
 
 
 def _findings(drift: Drift, limit: SizeLimit) -> Iterator[Section]:
     for state in DriftState:
-        found = [finding for finding in drift.findings if finding.state is state]
-        heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(found)}"
-        yield from section_of(heading, [_entry(finding, limit) for finding in found])
+        in_state = [finding for finding in drift.findings if finding.state is state]
+        heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(in_state)}"
+        yield from section_of(heading, [_entry(finding, limit) for finding in in_state])
 
 
 def _entry(finding: DriftFinding, limit: SizeLimit) -> SummaryRow:
@@ -103,6 +103,6 @@ def _to_come(finding: DriftFinding) -> SummaryRow:
     return SummaryRow(nouns, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
 
 
-def _ignored(one: Ignored) -> SummaryRow:
-    nouns = phrases.nouns(one.finding.address.kind)
-    return SummaryRow(nouns, (lambda: f"- {within(drift_words.ignored(one), md, 2 * NAME_SIZE)}\n",))
+def _ignored(ignored: Ignored) -> SummaryRow:
+    nouns = phrases.nouns(ignored.finding.address.kind)
+    return SummaryRow(nouns, (lambda: f"- {within(drift_words.ignored(ignored), md, 2 * NAME_SIZE)}\n",))

@@ -15,7 +15,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.values import Abandoned, Action, Change
 from lmsconf.render import phrases
-from lmsconf.render.change_summary import Told, told
+from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.escape import code, fence, html, md
 from lmsconf.render.size_budget import Rung, climb, size
 
@@ -47,8 +47,8 @@ def render(sections: Sequence[Section], room: int | None) -> tuple[str, bool]:
     """Render sections within `room` bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if room is not None:
         room -= sum(size(_framed(section, "-", _nouns(section.entries))) for section in sections)
-    told, whole = climb([entry.rungs for section in sections for entry in section.entries], room)
-    texts = iter(told)
+    chosen, whole = climb([entry.rungs for section in sections for entry in section.entries], room)
+    texts = iter(chosen)
     body = "".join(_section(section, [next(texts) for _ in section.entries]) for section in sections)
     return _BLANKS.sub("\n\n", body), whole
 
@@ -105,14 +105,14 @@ def _row(change: Change) -> str:
     return row(_headline(change) + origin, _news(change), change.source)
 
 
-def row(headline: str, news: Iterable[Told], source: SourceLocation | None) -> str:
+def row(headline: str, news: Iterable[KeyChange], source: SourceLocation | None) -> str:
     """`- headline · what changes · where`."""
-    facts = ", ".join(f"{one.path}: {one.note}" if one.note else one.path for one in news)
+    facts = ", ".join(f"{key.path}: {key.note}" if key.note else key.path for key in news)
     return f"- {' · '.join(filter(None, (headline, within(facts, md) if facts else '', place(source))))}\n"
 
 
-def _news(change: Change) -> Iterable[Told]:
-    return told(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()
+def _news(change: Change) -> Iterable[KeyChange]:
+    return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()
 
 
 def _headline(change: Change) -> str:
@@ -130,17 +130,17 @@ def _change(change: Change, *, folds: bool, most: int | None) -> str:
     return fold(summary(phrases.SIGNS[change.action], change.address, _news(change)), f"{body}\n")
 
 
-def summary(sign: str, address: Address, news: Iterable[Told]) -> str:
+def summary(sign: str, address: Address, news: Iterable[KeyChange]) -> str:
     """Return the HTML summary line of a collapsed resource."""
     counts = "".join(f" <b>{sign}{number:,}</b>" for sign, number in _items(news) if number)
     return f"<code>{sign}</code> <code>{within(phrases.title(address), html)}</code>{counts}"
 
 
-def _items(keys: Iterable[Told]) -> Iterator[tuple[str, int]]:
+def _items(keys: Iterable[KeyChange]) -> Iterator[tuple[str, int]]:
     """Yield (sign, count) of items added and removed."""
-    news = [one for one in keys if one.note]
-    yield "+", sum(len(one.come) for one in news)
-    yield "−", sum(len(one.gone) for one in news)  # noqa: RUF001  # a minus as wide as the plus
+    news = [key for key in keys if key.note]
+    yield "+", sum(len(key.added) for key in news)
+    yield "−", sum(len(key.removed) for key in news)  # noqa: RUF001  # a minus as wide as the plus
 
 
 def _body(change: Change, most: int | None) -> Iterator[str]:
@@ -150,26 +150,26 @@ def _body(change: Change, most: int | None) -> Iterator[str]:
     yield "".join(f"- about {md(line)}\n" for line in phrases.about(change))
     yield md(phrases.undo(change) or "")
     yield "".join(problem_text(problem, inside=change.address) for problem in change.problems)
-    yield diff(told(change), most)
+    yield diff(key_changes(change), most)
 
 
-def diff(keys: Iterable[Told], most: int | None) -> str:
+def diff(keys: Iterable[KeyChange], most: int | None) -> str:
     """Return a diff block of removed and added values; most: items shown per list, None: all."""
-    lines = [line for one in keys for line in _told(one, most)]
+    lines = [line for key in keys for line in _diff_lines(key, most)]
     return fence("\n".join(lines), "diff") if lines else ""
 
 
-def _told(one: Told, most: int | None) -> Iterator[str]:
+def _diff_lines(key: KeyChange, most: int | None) -> Iterator[str]:
     """Yield the diff lines of one key."""
-    single = not one.note and len(one.gone) <= 1 and len(one.come) <= 1
+    single = not key.note and len(key.removed) <= 1 and len(key.added) <= 1
     if single:
-        yield from (f"- {_line(one.path)}: {_line(item)}" for item in one.gone)
-        yield from (f"+ {_line(one.path)}: {_line(item)}" for item in one.come)
+        yield from (f"- {_line(key.path)}: {_line(item)}" for item in key.removed)
+        yield from (f"+ {_line(key.path)}: {_line(item)}" for item in key.added)
     else:
-        sign = " " if one.gone and one.come else "-" if one.gone else "+"
-        yield f"{sign} {_line(one.path)}:{f' {one.note}' if one.note else ''}"
-        yield from _listed("-", one.gone, most)
-        yield from _listed("+", one.come, most)
+        sign = " " if key.removed and key.added else "-" if key.removed else "+"
+        yield f"{sign} {_line(key.path)}:{f' {key.note}' if key.note else ''}"
+        yield from _listed("-", key.removed, most)
+        yield from _listed("+", key.added, most)
 
 
 def _listed(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
@@ -205,10 +205,10 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
     return "\n  ".join([line, *hint]) + "\n"
 
 
-def let_go_entry(one: Abandoned) -> SummaryRow:
+def let_go_entry(abandoned: Abandoned) -> SummaryRow:
     """Return the entry of a resource that only the base declares, with the manifest line that would delete it."""
-    nouns, title = phrases.nouns(one.address.kind), within(phrases.title(one.address), code)
-    return SummaryRow(nouns, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(one.absent)}\n"))
+    nouns, title = phrases.nouns(abandoned.address.kind), within(phrases.title(abandoned.address), code)
+    return SummaryRow(nouns, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(abandoned.absent)}\n"))
 
 
 def address_entry(address: Address) -> SummaryRow:

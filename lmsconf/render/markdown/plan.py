@@ -81,7 +81,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
 
 def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = WHOLE) -> str:
     """Render a snapshot: counts per kind."""
-    rows = [f"- {within(phrases.listing(kind, found), md, 500)}" for kind, found in snapshot.listings.items()]
+    rows = [f"- {within(phrases.listing(kind, listing), md, 500)}" for kind, listing in snapshot.listings.items()]
     return paragraphs(
         marker("snapshot", snapshot.workspace, limit),
         f"### lmsconf snapshot: {within(snapshot.workspace, code)}",
@@ -124,20 +124,20 @@ _MOST_STOPS = 6
 
 def _stops(plan: Plan) -> str:
     """Return the plan's blockers with reason and hint, and the command that consents to them."""
-    found = blockers(plan)
-    if not found:
+    blocking = blockers(plan)
+    if not blocking:
         return ""
-    lines = [f"**⛔ {phrases.STOPS}:**", "", *map(_stop, found[:_MOST_STOPS])]
-    if len(found) > _MOST_STOPS:
-        lines.append(f"- … and {phrases.count(len(found) - _MOST_STOPS, 'more reason')}")
+    lines = [f"**⛔ {phrases.STOPS}:**", "", *map(_stop, blocking[:_MOST_STOPS])]
+    if len(blocking) > _MOST_STOPS:
+        lines.append(f"- … and {phrases.count(len(blocking) - _MOST_STOPS, 'more reason')}")
     line = consent_command(plan)
     if line is not None:
         lines += ["", "To allow exactly this:", "", fence(line, "sh")]
     return "\n".join(lines)
 
 
-def _stop(one: Blocker) -> str:
-    lines = [str(one), " ".join((one.hint or "").split("\n"))]
+def _stop(blocker: Blocker) -> str:
+    lines = [str(blocker), " ".join((blocker.hint or "").split("\n"))]
     return "- " + "\n  ".join(within(line, md, 2 * NAME_SIZE) for line in lines if line)
 
 
@@ -175,9 +175,9 @@ def _number(number: int) -> str:
 
 
 def section_of(heading: str, entries: Iterable[SummaryRow], *, folded: bool = False) -> Iterator[Section]:
-    found = tuple(entries)
-    if found:
-        yield Section(heading, found, folded)
+    rows = tuple(entries)
+    if rows:
+        yield Section(heading, rows, folded)
 
 
 def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
@@ -188,7 +188,7 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
-            entries = [change_entry(one, folds=limit.folds) for one in alike]
+            entries = [change_entry(change, folds=limit.folds) for change in alike]
             yield risk, Section(before + _heading(risk, alike), entries, folded=risk.safe and limit.folds)
 
 
@@ -211,7 +211,9 @@ def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
 def unmanaged_sections(groups: Iterable[Unmanaged], limit: SizeLimit) -> Iterator[Section]:
     """Yield the unmanaged resources, folded."""
     for group in present(groups):
-        yield Section(phrases.unmanaged(group), [address_entry(one) for one in group.addresses], folded=limit.folds)
+        yield Section(
+            phrases.unmanaged(group), [address_entry(address) for address in group.addresses], folded=limit.folds
+        )
 
 
 def _how_to_apply(plan: Plan, digest: str) -> str:

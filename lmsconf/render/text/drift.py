@@ -47,8 +47,8 @@ def _field(field: FieldDrift) -> Iterator[str]:
 def _not_applied(drift: Drift) -> Iterator[str]:
     if drift.not_applied:
         yield f"{drift_words.NOT_APPLIED}:"
-    for one in drift.not_applied:
-        yield safe(f"    {drift_words.headline(one)}{f' ({one.source})' if one.source else ''}")
+    for finding in drift.not_applied:
+        yield safe(f"    {drift_words.headline(finding)}{f' ({finding.source})' if finding.source else ''}")
 
 
 def _ignored(drift: Drift) -> Iterator[str]:

@@ -84,9 +84,9 @@ def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
 def _let_go(plan: Plan) -> Iterator[str]:
     if plan.let_go:
         yield safe(phrases.let_go(plan))
-    for one in plan.let_go:
-        yield f"    {safe(phrases.title(one.address))}"
-        yield f"      {safe(one.absent)}"
+    for abandoned in plan.let_go:
+        yield f"    {safe(phrases.title(abandoned.address))}"
+        yield f"      {safe(abandoned.absent)}"
 
 
 def _unmanaged(plan: Plan) -> Iterator[str]:
@@ -106,12 +106,12 @@ def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _stops(plan: Plan) -> Iterator[str]:
     """Yield the plan's blockers with reason and hint, and the command that consents to them."""
-    found = blockers(plan)
-    if found:
+    blocking = blockers(plan)
+    if blocking:
         yield f"{phrases.STOPS}:"
-    for one in found:
-        yield safe(f"  {one}")
-        yield from paragraph(one.hint, indent="    ")
+    for blocker in blocking:
+        yield safe(f"  {blocker}")
+        yield from paragraph(blocker.hint, indent="    ")
     line = consent_command(plan)
     if line is not None:
         yield "To allow exactly this:"
