@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Final
 
 from lmsconf.api.limits import AHEAD, MIB, PAGES, AnswerLimit, TooLarge, limit_of, memory_of, too_many
 from lmsconf.api.listed import list_hint, list_of
@@ -17,8 +18,9 @@ Ask = Callable[[Mapping[str, Json]], Future[Json]]
 """Request one page: query → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
-Heard = Callable[[int | None, int], None]
-"""Called with the total, if there is one, and the number of rows of the first page."""
+Heard = Callable[[int | None, int], bool]
+"""Called with the total, if there is one, and the number of rows of the first page. False: read no further page."""
+FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,7 @@ def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Hear
             break
         except _Endless as error:
             raise too_many(layout.rows, str(error)) from None
-        if reason is None:
+        if reason in (None, FIRST_PAGE_ONLY):
             break
         on_first = None
     return Rows(rows=tuple(found.rows.values()), total=max(found.totals, default=None), incomplete=reason)
@@ -156,10 +158,9 @@ def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, 
             rows, total = _page(pages[found.received], layout, is_first=found.received == 0)
             if total is not None and total > layout.most.rows:
                 raise _Endless(f"it counts {total:,} of them, and at most {layout.most.rows:,} are read")
-            if found.received == 0:
+            is_enough = found.received == 0 and on_first is not None and not on_first(total, len(rows))
+            if found.received == 0 and not is_enough:
                 pages.foresee(total, len(rows))
-                if on_first:
-                    on_first(total, len(rows))
             if total is not None:
                 found.totals.add(total)
             known = len(found.rows)
@@ -167,6 +168,8 @@ def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, 
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             found.received += len(rows)
             _refuse_endless(layout, found)
+            if is_enough:
+                return FIRST_PAGE_ONLY
             if rows and len(found.rows) == known:
                 return f"a page of {layout.rows} brought only rows that were there before"
             if total is None and len(found.rows) != found.received:

@@ -63,12 +63,13 @@ class Api(Protocol):
         operation: ListOperation,
         *,
         query: Mapping[str, Json] | None = None,
-        on_first: Callable[[int | None, int], None] | None = None,
+        on_first: Callable[[int | None, int], bool] | None = None,
         keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,
     ) -> Rows:
         """Return every row of a paged listing.
 
-        on_first: called with the total and the number of rows of the first page, once it is read.
+        on_first: called with the total and the number of rows of the first page, once it is read. If it returns False,
+        no further page is read, and the listing is incomplete.
         keep: reduces each row, page by page, to what is needed; must keep the id.
         """
         ...

@@ -26,7 +26,7 @@ def rows(
     limit: int = 2,
 ) -> Rows:
     """The users that such a network lists, in pages of two."""
-    on_first = None if heard is None else (lambda *first: heard.append(first))
+    on_first = None if heard is None else (lambda *first: not heard.append(first))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
         reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).wire)
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
@@ -52,6 +52,17 @@ def test_a_listing_ends_when_all_that_are_counted_came() -> None:
     assert (ids(found), found.total, found.incomplete) == (list("abcd"), 4, None)
     assert skips(network) == [0, 2]
     assert {request.url.params["limit"] for request in network.requests} == {"2"}
+
+
+def test_a_reader_that_has_enough_reads_the_first_page_only() -> None:
+    """No page is asked for ahead of the answer to that question, and the listing does not pass for whole."""
+    network = Network(answering=pages("users", "userId", "abcdef", total="matchCount"))
+    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2})) as crew:
+        reader = Reader(crew, client(network=network, dialect={"paging.limit": 2}).wire)
+        found = reader.rows(ListOperation("users.list", "users", "userId", "matchCount"), on_first=lambda *_: False)
+    assert (ids(found), found.total) == (["a", "b"], 6)
+    assert found.incomplete == "only its first page was read"
+    assert skips(network) == [0]
 
 
 def test_without_a_total_only_an_empty_page_is_the_end() -> None:

@@ -30,10 +30,11 @@ class PeopleCount(ReadState):
         self.first_page: Future[tuple[int | None, int]] = Future()
         reading.fails_with(USER, self.first_page)
 
-    def set(self, total: int | None, rows: int) -> None:
-        """Set both numbers, unless they are set."""
+    def set(self, total: int | None, rows: int) -> bool:
+        """Set both numbers, unless they are set; return True."""
         if not self.first_page.done():
             self.first_page.set_result((total, rows))
+        return True
 
 
 class ExtendedInfo(ReadState):
