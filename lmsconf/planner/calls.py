@@ -22,7 +22,7 @@ def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Ca
     """
     rank = {kind: position for position, kind in enumerate(kinds)}
     owners = [address for address, steps in work for _ in steps]
-    steps = [step for _, mine in work for step in mine]
+    steps = [step for _, own_steps in work for step in own_steps]
     _check_refs(planning, owners, steps)
     while True:
         before = needs(steps)

@@ -80,8 +80,8 @@ class NameRegistry:
 
     def ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
         """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
-        found = self._ids[kind, name]
-        return stand_in if found is None else found
+        remote_id = self._ids[kind, name]
+        return stand_in if remote_id is None else remote_id
 
     def names(self, kind: str) -> list[str]:
         """Return all names of the kind after apply."""

@@ -23,12 +23,12 @@ def network(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any
     edges: set[Edge] = set()
     own: dict[Address, str] = {}
     left_out: Counter[Relation] = Counter()
-    for one in declared:
-        kind = kinds[one.address.kind]
+    for declaration in declared:
+        kind = kinds[declaration.address.kind]
         if not kind.in_graph:
             continue
-        own[kind.graph_node(one)] = kind.graph_shape
-        for edge in kind.graph_edges(one):
+        own[kind.graph_node(declaration)] = kind.graph_shape
+        for edge in kind.graph_edges(declaration):
             target = kinds.get(edge.on.kind)
             if target is None or target.in_graph:
                 edges.add(edge)

@@ -85,19 +85,19 @@ def make_drift(
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {one.address: one for one in plan.renames}
     doubtful = _doubtful(changes, renames, evidence)
-    found = [_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
-    strangers = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
+    findings = [_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
+    unmanaged = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
     if count_unmanaged:
         accept = f"{evidence.command} {TAKE_OVER}"
-        told = {one.address for finding in found for one in finding.candidates}
-        found.extend(
-            DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in told else accept)
-            for one in strangers
+        candidates = {one.address for finding in findings for one in finding.candidates}
+        findings.extend(
+            DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
+            for one in unmanaged
         )
     holding = [one for one in ignores if one.holds(today)]
-    counted, ignored = _sorted_out(found, holding)
+    counted, ignored = _sorted_out(findings, holding)
     applied = evidence.applied
-    idle = () if evidence.broken else _idle(holding, [*(one.address for one in found), *strangers])
+    idle = () if evidence.broken else _idle(holding, [*(one.address for one in findings), *unmanaged])
     return Drift(
         workspace=plan.workspace,
         url=plan.url,
@@ -121,45 +121,47 @@ def make_drift(
 
 def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
     """Yield a warning for each expired entry under `ignore`; the differences that it hid count again."""
-    for one in ignores:
-        if not one.holds(today):
+    for entry in ignores:
+        if not entry.holds(today):
             yield Problem(
                 code="drift/ignore-expired",
-                message=f"ignore: {one.pattern} held until {one.until} and hides nothing any more ({one.reason})",
+                message=f"ignore: {entry.pattern} held until {entry.until} and hides nothing any more ({entry.reason})",
                 severity=Severity.WARNING,
                 hint="Take it out of the project file, or give it a later date.",
-                source=one.source,
+                source=entry.source,
             )
 
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
     """Yield the plan's problems on the live state: not those that findings show, nor those that only block an apply."""
-    findings = {str(one.address) for one in plan.renames}
+    renamed = {str(one.address) for one in plan.renames}
     for problem in plan.all_problems:
-        is_told = problem.code in (POSSIBLE, CLOSE) and problem.address in findings
-        if not is_told and not problem.code.startswith("refusal/"):
+        is_shown = problem.code in (POSSIBLE, CLOSE) and problem.address in renamed
+        if not is_shown and not problem.code.startswith("refusal/"):
             yield problem
 
 
 def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
     names = [str(address) for address in addresses]
-    for one in ignores:
-        if not any(fits(name, one.pattern) for name in names):
+    for entry in ignores:
+        if not any(fits(name, entry.pattern) for name in names):
             yield Problem(
                 code="drift/ignore-nothing",
-                message=f"ignore: {one.pattern} fits nothing that differs ({one.reason})",
+                message=f"ignore: {entry.pattern} fits nothing that differs ({entry.reason})",
                 severity=Severity.NOTE,
                 hint="If its work is done, take it out of the project file.",
-                source=one.source,
+                source=entry.source,
             )
 
 
-def _sorted_out(found: Iterable[DriftFinding], ignores: Sequence[Ignore]) -> tuple[list[DriftFinding], list[Ignored]]:
+def _sorted_out(
+    findings: Iterable[DriftFinding], ignores: Sequence[Ignore]
+) -> tuple[list[DriftFinding], list[Ignored]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""
     counted: list[DriftFinding] = []
     ignored: list[Ignored] = []
-    for finding in sorted(found, key=lambda one: (one.address, one.id or "")):
+    for finding in sorted(findings, key=lambda one: (one.address, one.id or "")):
         name = str(finding.address)
         entry = next((one for one in ignores if fits(name, one.pattern)), None)
         if entry is None:
@@ -184,16 +186,16 @@ def _doubtful(
 
     Each may be a live resource under another name; which one, if any, is unknown.
     """
-    found = {
+    doubtful = {
         change.address
         for change in changes
         if change.address in renames or any(problem.code == CLOSE for problem in change.problems)
     }
-    more = found
-    while more:
-        more = {address for address, needs in evidence.needs.items() if not found.isdisjoint(needs)} - found
-        found = found | more
-    return found
+    dependents = doubtful
+    while dependents:
+        dependents = {address for address, needs in evidence.needs.items() if not doubtful.isdisjoint(needs)} - doubtful
+        doubtful = doubtful | dependents
+    return doubtful
 
 
 def _finding(
@@ -240,12 +242,12 @@ def _before(change: Change, applied: Applied | None) -> Sequence[Change] | None:
     """Return the changes that the base manifests would make to the same resource; None if unknown."""
     if applied is None or applied.changes is None or str(change.address) in applied.lost:
         return None
-    return [one for one in applied.changes if one.address == change.address or _is_of_one_row(one, change)]
+    return [one for one in applied.changes if one.address == change.address or _is_same_row(one, change)]
 
 
-def _is_of_one_row(one: Change, other: Change) -> bool:
+def _is_same_row(change: Change, other: Change) -> bool:
     """Whether two changes concern the same live resource, whatever their names."""
-    return one.id is not None and (one.address.kind, one.id) == (other.address.kind, other.id)
+    return change.id is not None and (change.address.kind, change.id) == (other.address.kind, other.id)
 
 
 def _unplannable(applied: Applied | None) -> Iterator[Problem]:
@@ -287,18 +289,18 @@ def _coverage(
     plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]], lost: AbstractSet[str | None]
 ) -> Iterator[Coverage]:
     """Yield the numbers of managed and live resources of each kind."""
-    alone = {group.kind: group.left_alone for group in plan.unmanaged}
+    ignored = {group.kind: group.left_alone for group in plan.unmanaged}
     for kind in _kinds(plan, declared):
         listing = snapshot.of(kind)
-        mine = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
+        managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [one for one in plan.changes if one.address.kind == kind and not one.is_effect]
-        mine -= {one.address for one in changes if one.action is Action.CREATE}
-        going = sum(one.action is Action.DELETE for one in changes)
+        managed -= {one.address for one in changes if one.action is Action.CREATE}
+        deleted = sum(one.action is Action.DELETE for one in changes)
         yield Coverage(
             kind=kind,
-            managed=len(mine) + going,
+            managed=len(managed) + deleted,
             live=len(listing.rows),
-            left_alone=alone.get(kind, 0),
+            left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,
         )
 

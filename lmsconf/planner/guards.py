@@ -29,7 +29,7 @@ def evaluate_guards(
 
     beside: a phrase for reasons, and further guards that apply too. The stricter limit holds.
     """
-    given, found = list(consents), []
+    given, states = list(consents), []
     for name in GUARDS:
         counted = [one for one in measures if one.guard == name]
         own = guards.limit(name)
@@ -39,8 +39,8 @@ def evaluate_guards(
             if _stops(name, limit, counted) is None:
                 limit, under = guards.stricter(beside[1]).limit(name), ""
         if limit is not None:
-            found.append(_judge(name, limit, counted, given, under))
-    return tuple(found)
+            states.append(_judge(name, limit, counted, given, under))
+    return tuple(states)
 
 
 def _stops(name: str, limit: Limit | None, measures: Sequence[Measure]) -> str | None:
@@ -77,11 +77,11 @@ def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Mea
         return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
     if limit.count is not None and counted > limit.count:
         return f"{_counted(name, counted)}, and the limit is {limit.count}"
-    for one in measures:
-        if limit.share is None or one.taken is None or one.size < SMALL:
+    for measure in measures:
+        if limit.share is None or measure.taken is None or measure.size < SMALL:
             continue
-        if one.taken / one.size > limit.share:
-            return f"{one.taken} of {one.size} in {one.of}, and the limit is {limit.share * 100:g}%"
+        if measure.taken / measure.size > limit.share:
+            return f"{measure.taken} of {measure.size} in {measure.of}, and the limit is {limit.share * 100:g}%"
     return None
 
 

@@ -31,7 +31,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Found(Generic[L]):
+class ClaimMatches(Generic[L]):
     """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
 
     broken: positions of claims with an error.
@@ -43,9 +43,9 @@ class Found(Generic[L]):
     problems: list[Problem] = field(default_factory=list)
 
 
-def find(
+def match_claims(
     claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
-) -> Found[L]:
+) -> ClaimMatches[L]:
     """Match claims with live rows of the same kind. Claims in `broken` have an error and no match.
 
     A pinned id takes precedence over the name, and the name over `previously`, which may shift a chain of names by one.
@@ -63,25 +63,25 @@ class _Matching(Generic[L]):
             self.by_name[normal(live.name)].append(live)
         self.taken: dict[RemoteId, int] = {}
         self.match: dict[int, L] = {}
-        self.found: Found[L] = Found()
+        self.result: ClaimMatches[L] = ClaimMatches()
         self.by_claim_name = {claim.name: index for index, claim in enumerate(claims)}
 
-    def run(self) -> Found[L]:
+    def run(self) -> ClaimMatches[L]:
         self._pinned()
         self._named()
         self._circles()
         self._moved()
         self._created()
-        found = self.found
-        found.live = [None if i in found.broken else self.match.get(i) for i in range(len(self.claims))]
-        found.unclaimed = [live for live in self.lives if live.id not in self.taken]
-        return found
+        result = self.result
+        result.live = [None if i in result.broken else self.match.get(i) for i in range(len(self.claims))]
+        result.unclaimed = [live for live in self.lives if live.id not in self.taken]
+        return result
 
     def _problem(
         self, index: int, code: str, message: str, hint: str | None, severity: Severity = Severity.ERROR
     ) -> None:
         claim = self.claims[index]
-        self.found.problems.append(
+        self.result.problems.append(
             Problem(
                 code=code,
                 message=message,
@@ -92,7 +92,7 @@ class _Matching(Generic[L]):
             )
         )
         if severity is Severity.ERROR:
-            self.found.broken.add(index)
+            self.result.broken.add(index)
 
     def _take(self, index: int, live: L) -> None:
         self.taken[live.id] = index
@@ -190,7 +190,7 @@ class _Matching(Generic[L]):
         # A listing that may lack the new name does not show that a resource still has its earlier one.
         whole = self.incomplete is None
         for index, claim in enumerate(self.claims):
-            if whole and claim.pin is None and index not in self.match and index not in self.found.broken:
+            if whole and claim.pin is None and index not in self.match and index not in self.result.broken:
                 self._move(index, set())
         for index, claim in enumerate(self.claims):
             if claim.previously and self._goes_by_its_name(index):
@@ -199,7 +199,7 @@ class _Matching(Generic[L]):
     def _goes_by_its_name(self, index: int) -> bool:
         """Whether the matched live row already has the declared name."""
         live = self.match.get(index)
-        return live is not None and normal(live.name) == self.claims[index].name and index not in self.found.broken
+        return live is not None and normal(live.name) == self.claims[index].name and index not in self.result.broken
 
     def _settled(self, index: int) -> None:
         claim = self.claims[index]
@@ -211,9 +211,9 @@ class _Matching(Generic[L]):
             Severity.NOTE,
         )
 
-    def _move(self, index: int, seen: set[int]) -> bool:
+    def _move(self, index: int, visited: set[int]) -> bool:
         """Match a claim with a live row of an earlier name, rematching the claim that holds it where possible."""
-        seen.add(index)
+        visited.add(index)
         for old in self.claims[index].previously:
             lives = self._free(old)
             if len(lives) > 1:
@@ -222,7 +222,7 @@ class _Matching(Generic[L]):
             if not lives:
                 continue
             holder = self.taken.get(lives[0].id)
-            if holder is None or (holder not in seen and self._moves_on(holder, seen)):
+            if holder is None or (holder not in visited and self._moves_on(holder, visited)):
                 self._take(index, lives[0])
                 return True
             if self.claims[holder].name != old:
@@ -234,18 +234,18 @@ class _Matching(Generic[L]):
                 )
         return False
 
-    def _moves_on(self, holder: int, seen: set[int]) -> bool:
+    def _moves_on(self, holder: int, visited: set[int]) -> bool:
         """Rematch a claim that holds a row by name to an earlier name of its own; return whether that succeeded."""
         if not self.claims[holder].previously or not self._goes_by_its_name(holder):
             return False
         live = self.match.pop(holder)
-        if self._move(holder, seen):
+        if self._move(holder, visited):
             return True
         self.match[holder] = live
         return False
 
     def _created(self) -> None:
-        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.found.broken]
+        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.result.broken]
         if not new:
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
@@ -280,7 +280,7 @@ class _Matching(Generic[L]):
             return
         named = ", ".join(f'"{old}"' for old in claim.previously)
         free = [live.name for live in self.lives if live.id not in self.taken]
-        near = next((found for old in (*claim.previously, claim.name) if (found := nearest(old, free))), None)
+        near = next((close for old in (*claim.previously, claim.name) if (close := nearest(old, free))), None)
         self._problem(
             index,
             "identity/previously-not-live",
@@ -304,7 +304,7 @@ class _Matching(Generic[L]):
 
 def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
     """Group names by key."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
-        found[key(name)].append(name)
-    return found
+        groups[key(name)].append(name)
+    return groups

@@ -158,7 +158,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
 
     @abstractmethod
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[Row]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> BeforeAfter:
         """Return the live state of a resource to be deleted; `after` is None."""
 
     def finalize(self, planning: PlanContext, matched: MatchResult[Spec, Row]) -> None:
@@ -174,7 +174,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the calls that change the resource from `before` to `after`."""
 
     @abstractmethod
-    def plan_delete(self, planning: PlanContext, gone: Deletion[Row]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> list[Step]:
         """Return the calls that delete the resource."""
 
     def lost_on(

@@ -14,7 +14,7 @@ from lmsconf.model.names import fits, matches, normal, quoted, skeleton
 from lmsconf.model.snapshot import HasName, ListedRow
 from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, Undeclared
-from lmsconf.planner.identity import Claim, Found, find
+from lmsconf.planner.identity import Claim, ClaimMatches, match_claims
 
 Listed = TypeVar("Listed", bound=ListedRow)
 
@@ -37,33 +37,33 @@ def match_named(
     """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
     kind = row_type.listing
     listing, rows = planning.snapshot.of(kind), planning.snapshot.rows(row_type)
-    out, found = match_declared(planning, kind, noun, declared, rows)
-    left = _take_absent(planning, kind, out, absent, rows, found.unclaimed, {row.id for row in found.live if row})
+    out, matched = match_declared(planning, kind, noun, declared, rows)
+    left = _take_absent(planning, kind, out, absent, rows, matched.unclaimed, {row.id for row in matched.live if row})
     _settle(planning, kind, out, left)
     if out.deletions and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
-    planning.deleted.update(gone.address for gone in out.deletions if planning.chosen(gone.address))
+    planning.deleted.update(deletion.address for deletion in out.deletions if planning.chosen(deletion.address))
     refuse_taken(planning, out, rows)
     return out
 
 
 def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
-) -> tuple[MatchResult[Spec, Row], Found[Row]]:
+) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
     incomplete = planning.snapshot.of(kind).incomplete
-    found = find([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
-    planning.problems.extend(found.problems)
+    matched = match_claims([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    planning.problems.extend(matched.problems)
     out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
-    for position, (one, row) in enumerate(zip(declared, found.live, strict=True)):
-        if position not in found.broken:
-            out.matches.append(Match(declared=one, row=row))
+    for position, (declaration, row) in enumerate(zip(declared, matched.live, strict=True)):
+        if position not in matched.broken:
+            out.matches.append(Match(declared=declaration, row=row))
         else:
-            planning.state(_Identities).doubtful.add(one.address)
-        if row is not None and normal(row.name) != one.address.name:
-            planning.state(_Identities).renamed[Address.of(kind, normal(row.name))] = one.address
-        planning.book.register(kind, one.address.name, None if row is None else row.id)
-    return out, found
+            planning.state(_Identities).doubtful.add(declaration.address)
+        if row is not None and normal(row.name) != declaration.address.name:
+            planning.state(_Identities).renamed[Address.of(kind, normal(row.name))] = declaration.address
+        planning.book.register(kind, declaration.address.name, None if row is None else row.id)
+    return out, matched
 
 
 def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
@@ -108,14 +108,14 @@ def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[st
     return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
 
 
-def _claim(planning: PlanContext, one: DesiredResource[Any]) -> Claim:
+def _claim(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
     return Claim(
-        name=one.address.name,
-        pin=one.pin(planning.policy.workspace),
-        previously=one.previously,
-        label=str(one.address),
-        source=one.source,
-        address=str(one.address),
+        name=declaration.address.name,
+        pin=declaration.pin(planning.policy.workspace),
+        previously=declaration.previously,
+        label=str(declaration.address),
+        source=declaration.source,
+        address=str(declaration.address),
     )
 
 
@@ -133,65 +133,67 @@ def _take_absent(
     by_id = {row.id: row for row in rows}
     for row in by_id.values():
         by_name[normal(row.name)].append(row)
-    going: set[str] = set()
-    for one in absent:
-        pin = one.pin(planning.policy.workspace)
+    deleted_ids: set[str] = set()
+    for entry in absent:
+        pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
-        if pinned is not None and normal(pinned.name) != one.address.name:
-            _other_name(planning, one, pinned, by_name[one.address.name])
+        if pinned is not None and normal(pinned.name) != entry.address.name:
+            _other_name(planning, entry, pinned, by_name[entry.address.name])
             continue
         whole = planning.snapshot.of(kind).incomplete is None
-        if whole and pin is not None and pinned is None and by_name[one.address.name]:
-            _other_id(planning, one, pin, by_name[one.address.name])
+        if whole and pin is not None and pinned is None and by_name[entry.address.name]:
+            _other_id(planning, entry, pin, by_name[entry.address.name])
             continue
-        named = [row for row in by_name[one.address.name] if pin is None or row.id == pin]
+        named = [row for row in by_name[entry.address.name] if pin is None or row.id == pin]
         if len(named) > 1:
             planning.problem(
                 "identity/live-twice",
-                f'{one.address}: "{one.address.name}" is live more than once, with the ids '
+                f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
                 + ", ".join(sorted(row.id for row in named)),
                 hint="Say which one is meant with `id:`.",
-                at=one.source,
-                address=one.address,
+                at=entry.source,
+                address=entry.address,
             )
         elif named and named[0].id in claimed:
             planning.problem(
                 "absent/claimed",
-                f"{one.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
+                f"{entry.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
                 hint="Say one of the two.",
-                at=one.source,
-                address=one.address,
+                at=entry.source,
+                address=entry.address,
             )
-        elif named and named[0].id not in going:
-            going.add(named[0].id)
-            out.deletions.append(Deletion(address=one.address, row=named[0], absent=one))
+        elif named and named[0].id not in deleted_ids:
+            deleted_ids.add(named[0].id)
+            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
         elif not named:
-            free_names = (name for name, those in by_name.items() if not claimed.issuperset(row.id for row in those))
-            nothing_to_do(planning, one, alike(one.address.name, free_names))
-    return [row for row in free if row.id not in going]
+            free_names = (
+                name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
+            )
+            nothing_to_do(planning, entry, alike(entry.address.name, free_names))
+    return [row for row in free if row.id not in deleted_ids]
 
 
-def _other_name(planning: PlanContext, one: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
+def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
     """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
-    name = one.address.name
+    name = entry.address.name
     planning.problem(
         "absent/other-name",
-        f'{one.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
+        f'{entry.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
         hint=f"To delete that one, write {quoted(pinned.name)} as its name."
         + (f" To delete {quoted(name)}, correct the id." if named else " Or take the entry out."),
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
     )
 
 
-def _other_id(planning: PlanContext, one: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
+def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
     planning.problem(
         "absent/other-id",
-        f'{one.address}: nothing with the id "{pin}" is live, {_live_as(one.address.name, named)}',
+        f'{entry.address}: nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
         hint="If the deletion is applied, remove the entry. If that one is meant, correct the id.",
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
         severity=Severity.WARNING,
     )
 
@@ -218,37 +220,37 @@ def alike(name: str, names: Iterable[str]) -> str | None:
     return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
 
 
-def nothing_to_do(planning: PlanContext, one: DeleteEntry[Any], stays: str | None = None) -> None:
+def nothing_to_do(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
     """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
 
     stays: a live name that the entry may have meant; then it is a warning.
     """
-    why = planning.snapshot.of(one.address.kind).incomplete
+    why = planning.snapshot.of(entry.address.kind).incomplete
     if why is not None:
         planning.problem(
             "read/incomplete",
-            f"{one.address}: whether it is gone is not known, because the listing was not read whole: {why}",
+            f"{entry.address}: whether it is gone is not known, because the listing was not read whole: {why}",
             hint="Try again.",
-            at=one.source,
-            address=one.address,
+            at=entry.source,
+            address=entry.address,
         )
         return
     if stays is not None:
         planning.problem(
             "absent/look-alike",
-            f"{one.address}: nothing of exactly that name is live, but {quoted(stays)} is, and it stays",
+            f"{entry.address}: nothing of exactly that name is live, but {quoted(stays)} is, and it stays",
             hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
-            at=one.source,
-            address=one.address,
+            at=entry.source,
+            address=entry.address,
             severity=Severity.WARNING,
         )
         return
     planning.problem(
         "absent/nothing-to-do",
-        f"{one.address}: nothing of that name is live",
+        f"{entry.address}: nothing of that name is live",
         hint="Remove the entry under `absent`.",
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
         severity=Severity.NOTE,
     )
 
@@ -275,8 +277,8 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.book.alias(kind, f"{name} (id {row.id})", row.id)
         else:
             planning.book.register_duplicate(kind, name, row.id)
-    for gone in out.deletions:
-        planning.book.alias(kind, normal(gone.row.name), gone.row.id)
+    for deletion in out.deletions:
+        planning.book.alias(kind, normal(deletion.row.name), deletion.row.id)
     for name, twins in owned.items():
         if len(twins) > 1:
             _refuse_twins(planning, Address.of(kind, name), twins)
@@ -300,9 +302,11 @@ def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequen
     taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
     if not taking:
         return
-    leaving = {match.row.id for match in moving if match.row}
-    leaving.update(gone.row.id for gone in out.deletions if planning.chosen(gone.address) and not additive)
-    holders = {normal(row.name): row for row in rows if row.id not in leaving}
+    freed_ids = {match.row.id for match in moving if match.row}
+    freed_ids.update(
+        deletion.row.id for deletion in out.deletions if planning.chosen(deletion.address) and not additive
+    )
+    holders = {normal(row.name): row for row in rows if row.id not in freed_ids}
     for match in taking:
         holder = holders.get(match.address.name)
         if holder is not None:
@@ -322,12 +326,12 @@ def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
 
 
 def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
-    for gone in out.deletions:
+    for deletion in out.deletions:
         planning.problem(
             "read/incomplete",
-            f"{gone.address}: would be deleted, but the listing of {noun}s was not read whole: {why}",
+            f"{deletion.address}: would be deleted, but the listing of {noun}s was not read whole: {why}",
             hint="Nothing is deleted on the word of an incomplete listing. Try again.",
-            at=gone.absent.source if gone.absent else None,
-            address=gone.address,
+            at=deletion.absent.source if deletion.absent else None,
+            address=deletion.address,
         )
     out.deletions.clear()

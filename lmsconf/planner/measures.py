@@ -15,48 +15,48 @@ from lmsconf.planner.kind import AnyKind
 def measure(
     kinds: Mapping[str, AnyKind],
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
     calls: Sequence[Call],
     counted: Sequence[Measure],
     likely: Sequence[Address],
 ) -> tuple[Measure, ...]:
     """Return everything that the guards count in a plan.
 
-    found: match result by kind. counted: measures that the kinds took. likely: the resource of each likely rename.
+    results: match result by kind. counted: measures that the kinds took. likely: the resource of each likely rename.
     """
     risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
     return (
-        *_deleted(kinds, changes, found),
+        *_deleted(kinds, changes, results),
         *(one for change, sides in changes for one in _removed(change, sides)),
-        *_lost(kinds, changes, found),
+        *_lost(kinds, changes, results),
         *(Measure(guard="recreates", of=str(address), taken=1, size=0) for address in likely),
         *(Measure(guard="refusals", of=address, taken=1, size=0) for address in risky),
         *counted,
-        *_updated(kinds, changes, found),
+        *_updated(kinds, changes, results),
     )
 
 
 def _deleted(
     kinds: Mapping[str, AnyKind],
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind, the deletions (replacements included) of all live resources; for a relation they are removals."""
-    gone = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
-    for kind, taken in sorted(gone.items()):
+    deleted = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
+    for kind, taken in sorted(deleted.items()):
         guard = "removals" if kinds[kind].is_relation else "deletes"
-        yield Measure(guard=guard, of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
+        yield Measure(guard=guard, of=f"all {kinds[kind].plural}", taken=taken, size=results[kind].live)
 
 
 def _updated(
     kinds: Mapping[str, AnyKind],
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind, the updates of all live resources."""
     changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
     for kind, taken in sorted(changed.items()):
-        yield Measure(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=found[kind].live)
+        yield Measure(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=results[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
@@ -74,11 +74,11 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
 def _lost(
     kinds: Mapping[str, AnyKind],
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[Measure]:
     """Yield, by kind and key, how many resources lose a single value, of all live ones."""
     lost = Counter(
         (change.address.kind, one.path) for change, sides in changes for one in change.fields if one.path in sides.taken
     )
     for (kind, key), taken in sorted(lost.items()):
-        yield Measure(guard="removals", of=f"all {kinds[kind].plural} ({key})", taken=taken, size=found[kind].live)
+        yield Measure(guard="removals", of=f"all {kinds[kind].plural} ({key})", taken=taken, size=results[kind].live)

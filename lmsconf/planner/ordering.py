@@ -41,10 +41,10 @@ def needs(steps: Sequence[Step]) -> list[set[int]]:
 
 def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
     """Return the positions in an order that respects `before`, lowest `rank` first. Raises Circle for a cycle."""
-    waiting = [len(one) for one in before]
+    waiting = [len(dependencies) for dependencies in before]
     after: defaultdict[int, list[int]] = defaultdict(list)
-    for position, one in enumerate(before):
-        for earlier in one:
+    for position, dependencies in enumerate(before):
+        for earlier in dependencies:
             after[earlier].append(position)
     ready = [(rank[position], position) for position, count in enumerate(waiting) if not count]
     heapq.heapify(ready)

@@ -73,37 +73,37 @@ def make_plan(
 
     created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
     """
-    here = [one for one in manifests.declared if one.applies_in(policy.workspace)]
-    gone = [one for one in manifests.absent if one.applies_in(policy.workspace)]
-    selection = Selection(kinds, here, policy)
+    declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
+    absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
+    selection = Selection(kinds, declared, policy)
     planning = PlanContext(snapshot, policy, terms, selection)
-    found: dict[str, MatchResult[Any, Any]] = {}
+    results: dict[str, MatchResult[Any, Any]] = {}
     items: list[Item] = []
     left_out: list[Address] = []
     for name, kind in kinds.items():
-        mine = sorted((one for one in here if one.address.kind == name), key=lambda one: one.address)
-        away = sorted((one for one in gone if one.address.kind == name), key=lambda one: one.address)
-        found[name] = kind.match(planning, mine, away)
-        items.extend(_items(kind, planning, found[name], left_out))
-        _refuse_what_goes_along(planning, selection, found[name])
-    for name, identified in found.items():
-        kinds[name].finalize(planning, identified)
+        kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
+        kind_absent = sorted((one for one in absent if one.address.kind == name), key=lambda one: one.address)
+        results[name] = kind.match(planning, kind_declared, kind_absent)
+        items.extend(_items(kind, planning, results[name], left_out))
+        _refuse_excluded_cascades(planning, selection, results[name])
+    for name, result in results.items():
+        kinds[name].finalize(planning, result)
     items = _with_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
-        planning.problems.extend(selection.problems(_known(here, gone, found, snapshot)))
-    planning.problems.extend([*outlived(gone, policy), *left_alone(here, policy)])
-    planning.problems.extend(_renamed_though_left_alone(found.values(), policy))
-    _refuse_names_to_come(kinds, planning, items, found)
+        planning.problems.extend(selection.problems(_known(declared, absent, results, snapshot)))
+    planning.problems.extend([*outlived(absent, policy), *left_alone(declared, policy)])
+    planning.problems.extend(_renamed_though_left_alone(results.values(), policy))
+    _refuse_unrenamed_references(kinds, planning, items, results)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
     arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
-    problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*here, *gone])]
+    problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     changes = tuple(_change(kinds[item.address.kind], planning, item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    renames = possible_renames(kinds, planning, sides, found)
-    measures = measure(kinds, sides, found, arranged, planning.measures, renames.likely)
+    renames = possible_renames(kinds, planning, sides, results)
+    measures = measure(kinds, sides, results, arranged, planning.measures, renames.likely)
     problems.extend([*renames.problems, *protected(kinds, changes, policy.guards.protect)])
     changes, problems = handed_out(changes, problems)
     return Plan(
@@ -121,39 +121,39 @@ def make_plan(
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         expires_at=utc_text(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.normalised(),
-        unmanaged=tuple(_unmanaged(found)),
+        unmanaged=tuple(_unmanaged(results)),
         fingerprints=_fingerprints(items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
-        renames=tuple(renames.found),
+        renames=tuple(renames.possible),
     )
 
 
 def outlived(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
-    for one in absent:
-        here = one.applies_in(policy.workspace)
-        if here and one.until is not None and policy.today > one.until:
+    for entry in absent:
+        applies = entry.applies_in(policy.workspace)
+        if applies and entry.until is not None and policy.today > entry.until:
             yield Problem(
                 code="absent/expired",
-                message=f"{one.address}: the entry under `absent` was to be here until {one.until} only",
+                message=f"{entry.address}: the entry under `absent` was to be here until {entry.until} only",
                 hint="Delete the entry, or give it a later date.",
-                source=one.source,
-                address=str(one.address),
+                source=entry.source,
+                address=str(entry.address),
             )
 
 
 def left_alone(declared: Iterable[DesiredResource[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration that `leave_alone` in the project file ignores."""
-    for one in declared:
-        if one.applies_in(policy.workspace) and matches(str(one.address), policy.leave_alone):
-            yield _left_alone(one, one.address)
+    for declaration in declared:
+        if declaration.applies_in(policy.workspace) and matches(str(declaration.address), policy.leave_alone):
+            yield _left_alone(declaration, declaration.address)
 
 
-def _renamed_though_left_alone(found: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
+def _renamed_though_left_alone(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
-    for match in (match for identified in found for match in identified.matches):
+    for match in (match for result in results for match in result.matches):
         if match.row is not None and normal(match.row.name) != match.address.name:
             now = Address.of(match.address.kind, normal(match.row.name))
             if matches(str(now), policy.leave_alone) and not matches(str(match.address), policy.leave_alone):
@@ -170,10 +170,10 @@ def _left_alone(declared: DesiredResource[Any], name: Address) -> Problem:
     )
 
 
-def _items(kind: AnyKind, planning: PlanContext, found: MatchResult[Any, Any], left_out: list[Address]) -> list[Item]:
+def _items(kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]) -> list[Item]:
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[Item] = []
-    for match in found.matches:
+    for match in result.matches:
         if not planning.chosen(match.address):
             continue
         sides = kind.diff(planning, match)
@@ -188,14 +188,14 @@ def _items(kind: AnyKind, planning: PlanContext, found: MatchResult[Any, Any], l
                 continue
         action = Action.CREATE if match.row is None else kind.action(planning, match)
         out.append(Item(address=match.address, subject=match, sides=sides, action=action))
-    for gone in found.deletions:
-        if not planning.chosen(gone.address) and not (gone.with_ and planning.chosen(gone.with_)):
+    for deletion in result.deletions:
+        if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
             continue
         if planning.policy.additive:
-            left_out.append(gone.address)
+            left_out.append(deletion.address)
             continue
-        sides = kind.state_before_delete(planning, gone)
-        out.append(Item(address=gone.address, subject=gone, sides=sides, action=Action.DELETE))
+        sides = kind.state_before_delete(planning, deletion)
+        out.append(Item(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
 
 
@@ -207,24 +207,24 @@ def _with_effects(
     Refuses a resource that both a call and the service would change: the result would be undefined.
     """
     changed = {item.address for item in items}
-    for one in planning.effects:
-        if selection.leaves_out(one.address):
-            _refuse_alone(planning, one.with_, one.address)
-        if one.address in changed:
-            _refuse_both(planning, one)
+    for effect in planning.effects:
+        if selection.leaves_out(effect.address):
+            _refuse_alone(planning, effect.with_, effect.address)
+        if effect.address in changed:
+            _refuse_both(planning, effect)
     effects = [
-        Item(address=one.address, subject=one, sides=one.sides, action=Action.UPDATE)
-        for one in planning.effects
-        if one.address not in changed
+        Item(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
+        for effect in planning.effects
+        if effect.address not in changed
     ]
     return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
 
 
-def _refuse_what_goes_along(planning: PlanContext, selection: Selection, found: MatchResult[Any, Any]) -> None:
+def _refuse_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
     """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
-    for gone in found.deletions:
-        if gone.with_ and planning.chosen(gone.with_) and selection.leaves_out(gone.address):
-            _refuse_alone(planning, gone.with_, gone.address)
+    for deletion in result.deletions:
+        if deletion.with_ and planning.chosen(deletion.with_) and selection.leaves_out(deletion.address):
+            _refuse_alone(planning, deletion.with_, deletion.address)
 
 
 def _refuse_both(planning: PlanContext, effect: Effect) -> None:
@@ -247,17 +247,17 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
     )
 
 
-def _refuse_names_to_come(
+def _refuse_unrenamed_references(
     kinds: Mapping[str, AnyKind],
     planning: PlanContext,
     items: Sequence[Item],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
     waiting = {
         match.address
-        for identified in found.values()
-        for match in identified.matches
+        for result in results.values()
+        for match in result.matches
         if match.row is not None
         and normal(match.row.name) != match.address.name
         and (planning.policy.additive or not planning.chosen(match.address))
@@ -316,21 +316,21 @@ def _reason(subject: Match[Any, Any] | Deletion[Any] | Effect) -> str | None:
 
 def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
     """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole."""
-    mine: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
-    rest = [problem for problem in problems if problem.address not in mine]
+    by_address: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
+    rest = [problem for problem in problems if problem.address not in by_address]
     for problem in problems:
-        if problem.address in mine:
-            mine[problem.address].append(problem)
-    return tuple(replace(change, problems=tuple(mine[str(change.address)])) for change in changes), rest
+        if problem.address in by_address:
+            by_address[problem.address].append(problem)
+    return tuple(replace(change, problems=tuple(by_address[str(change.address)])) for change in changes), rest
 
 
 def _fingerprints(items: Sequence[Item]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
-    found: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     for item in items:
-        address, mine = str(item.address), _fingerprint(item)
-        found[address] = sha256([found[address], mine]) if address in found else mine
-    return found
+        address, digest = str(item.address), _fingerprint(item)
+        fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
+    return fingerprints
 
 
 def _fingerprint(item: Item) -> str:
@@ -355,22 +355,22 @@ def _placed(
 
 
 def _known(
-    here: Sequence[DesiredResource[Any]],
-    gone: Sequence[DeleteEntry[Any]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    declared: Sequence[DesiredResource[Any]],
+    absent: Sequence[DeleteEntry[Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
     snapshot: Snapshot,
 ) -> Iterator[Address]:
     """Yield all addresses that are declared, under `absent`, or live, ignored ones included."""
-    yield from (one.address for one in here)
-    yield from (one.address for one in gone)
-    for kind, identified in found.items():
-        yield from (one.address for one in identified.unmanaged)
-        yield from (one.address for one in identified.deletions)
+    yield from (one.address for one in declared)
+    yield from (one.address for one in absent)
+    for kind, result in results.items():
+        yield from (one.address for one in result.unmanaged)
+        yield from (one.address for one in result.deletions)
         yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
 
 
-def _unmanaged(found: Mapping[str, MatchResult[Any, Any]]) -> Iterator[Unmanaged]:
-    for kind, identified in found.items():
-        if identified.unmanaged or identified.ignored:
-            addresses = sorted(one.address for one in identified.unmanaged)
-            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=identified.ignored)
+def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[Unmanaged]:
+    for kind, result in results.items():
+        if result.unmanaged or result.ignored:
+            addresses = sorted(one.address for one in result.unmanaged)
+            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=result.ignored)

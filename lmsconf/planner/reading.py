@@ -37,8 +37,8 @@ class Declarations(NamedTuple):
 
     def joined(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
         """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
-        here = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
-        more = [one for one in other.declared if one.address not in here]
+        declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
+        more = [one for one in other.declared if one.address not in declared_once]
         return Declarations([*self.declared, *more], [*self.absent, *other.absent])
 
     def within(self, workspace: str) -> Declarations:
@@ -181,7 +181,7 @@ class ReadContext:
 
     def deletes(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a live resource of a kind is deleted, according to its published listing."""
-        return any(self.chosen(gone.address) for _, matched in self.matches(kind) for gone in matched.deletions)
+        return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
     def renamed_from(self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]) -> list[RemoteId]:
         """Return the ids of undeclared rows that may be a resource to be created, under another name."""

@@ -31,7 +31,7 @@ NOT_COMPARED: Final = "rename/not-compared"
 class Renames:
     """The creations that may be renames, and the problems that report them."""
 
-    found: list[PossibleRename] = field(default_factory=list)
+    possible: list[PossibleRename] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -52,15 +52,15 @@ def possible_renames(
     kinds: Mapping[str, AnyKind],
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
-    found: Mapping[str, MatchResult[Any, Any]],
+    results: Mapping[str, MatchResult[Any, Any]],
 ) -> Renames:
     """Return, for each resource and choice to be created, the live ones that it may be under a new name."""
     out = Renames()
     by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
     for change, sides in changes:
         by_kind[change.address.kind].append((change, sides))
-    for name, mine in by_kind.items():
-        _Comparing(kinds[name], planning, mine, found[name]).run(out)
+    for name, kind_changes in by_kind.items():
+        _Comparing(kinds[name], planning, kind_changes, results[name]).run(out)
     for change, _ in changes:
         out.problems.extend(_parts(change, kinds[change.address.kind].parts_key, planning.parts.get(change.address)))
     return out
@@ -68,11 +68,11 @@ def possible_renames(
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """A live resource that creations are compared with. goes: the plan deletes it. is_absent: it is under `absent`."""
+    """A live resource that creations are compared with. is_deleted: by the plan. is_absent: it is under `absent`."""
 
-    one: Undeclared
+    resource: Undeclared
     content: Similarity
-    goes: bool
+    is_deleted: bool
     is_absent: bool
 
 
@@ -84,9 +84,9 @@ class _Comparing:
         kind: AnyKind,
         planning: PlanContext,
         changes: Sequence[tuple[Change, BeforeAfter]],
-        found: MatchResult[Any, Any],
+        result: MatchResult[Any, Any],
     ) -> None:
-        self.kind, self.planning, self.changes, self.found = kind, planning, changes, found
+        self.kind, self.planning, self.changes, self.result = kind, planning, changes, result
         self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)
 
     def run(self, out: Renames) -> None:
@@ -109,26 +109,26 @@ class _Comparing:
             close = () if alike else tuple(_close(change, content, olds))
             if not alike and not close:
                 continue
-            one = PossibleRename(
+            rename = PossibleRename(
                 address=change.address,
                 alike=tuple(self._candidate(old, f"the same {content.of}") for old in alike if not old.is_absent),
                 close=tuple(self._candidate(*one) for one in close if not one[0].is_absent),
             )
-            if one.alike or one.close:
-                out.found.append(one)
+            if rename.alike or rename.close:
+                out.possible.append(rename)
             out.problems.append(self._possible(change, content, alike) if alike else self._note(change, *close[0]))
         out.problems.extend(self._not_compared())
 
     def _olds(self) -> Iterator[_Old]:
         """Yield the deletions, also those that options like `--except` skip, and the first undeclared resources."""
         planning, policy = self.planning, self.planning.policy
-        going = {change.id for change, _ in self.changes if change.action is Action.DELETE}
-        gone = [Undeclared(one.address, one.row) for one in self.found.deletions if one.with_ is None]
-        said = {one.row.id for one in self.found.deletions if one.absent is not None}
-        for one in (*gone, *(comparable(self.found.unmanaged, policy) if policy.compares != 0 else ())):
-            content = self.kind.similarity(planning, self.kind.live_form(planning, one.row))
-            if content is not None and (policy.compares != 0 or one.row.id in going):
-                yield _Old(one, content, one.row.id in going, one.row.id in said)
+        deleted_ids = {change.id for change, _ in self.changes if change.action is Action.DELETE}
+        deletions = [Undeclared(one.address, one.row) for one in self.result.deletions if one.with_ is None]
+        absent_ids = {one.row.id for one in self.result.deletions if one.absent is not None}
+        for resource in (*deletions, *(comparable(self.result.unmanaged, policy) if policy.compares != 0 else ())):
+            content = self.kind.similarity(planning, self.kind.live_form(planning, resource.row))
+            if content is not None and (policy.compares != 0 or resource.row.id in deleted_ids):
+                yield _Old(resource, content, resource.row.id in deleted_ids, resource.row.id in absent_ids)
 
     def _alike(
         self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], paired: set[str]
@@ -138,56 +138,56 @@ class _Comparing:
         if content.key is None:
             return []
         same = [old for old in by_key.get((content.type, hash(content.key)), ()) if old.content.key == content.key]
-        goes = next((old for old in same if old.goes and old.one.row.id not in paired), None)
-        if goes is not None:
-            paired.add(goes.one.row.id)
-        return [*([goes] if goes else []), *(old for old in same if not old.goes)]
+        deleted = next((old for old in same if old.is_deleted and old.resource.row.id not in paired), None)
+        if deleted is not None:
+            paired.add(deleted.resource.row.id)
+        return [*([deleted] if deleted else []), *(old for old in same if not old.is_deleted)]
 
     def _candidate(self, old: _Old, why: str) -> Candidate:
-        row = old.one.row
+        row = old.resource.row
         alone = self.names[normal(row.name)] == 1
-        return Candidate(address=old.one.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone)
+        return Candidate(address=old.resource.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone)
 
     def _line(self, old: _Old) -> str:
         """Return the manifest line that makes it a rename: by earlier name, or by id if that name is not unique."""
-        name = normal(old.one.row.name)
+        name = normal(old.resource.row.name)
         if self.names[name] == 1:
             return f"previously: [{quoted(name)}]"
-        return f"id: {{{quoted(self.planning.policy.workspace)}: {quoted(old.one.row.id)}}}"
+        return f"id: {{{quoted(self.planning.policy.workspace)}: {quoted(old.resource.row.id)}}}"
 
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
         lines = " or ".join(map(self._line, alike))
-        instead = "delete and create" if alike[0].goes else "create it all the same"
-        stay = [str(old.one.address) for old in alike if not old.goes]
-        if alike[0].goes:
-            old = alike[0].one.address.name
-            what = f'"{old}" goes and "{change.address.name}" comes with like content'
+        instead = "delete and create" if alike[0].is_deleted else "create it all the same"
+        stay = [str(old.resource.address) for old in alike if not old.is_deleted]
+        if alike[0].is_deleted:
+            old = alike[0].resource.address.name
+            summary = f'"{old}" goes and "{change.address.name}" comes with like content'
             harm = "the old one's people and answers would be lost"
         else:
-            what = f"it would be created beside {_listed(stay)}, with the same {content.of}"
+            summary = f"it would be created beside {_listed(stay)}, with the same {content.of}"
             harm = "there would be two of it"
         return Problem(
             code=POSSIBLE,
             severity=Severity.WARNING,
-            message=f"{change.address}: {what}; if that is a rename, {harm}",
+            message=f"{change.address}: {summary}; if that is a rename, {harm}",
             hint=f"To rename it, write {lines}. To {instead}, allow `recreates`.",
             source=change.source,
             address=str(change.address),
         )
 
     def _note(self, change: Change, old: _Old, why: str) -> Problem:
-        goes = "goes" if old.goes else "stays"
+        fate = "goes" if old.is_deleted else "stays"
         return Problem(
             code=CLOSE,
             severity=Severity.NOTE,
-            message=f"{change.address}: it would be created, and {old.one.address}, which {goes}, has {why}",
+            message=f"{change.address}: it would be created, and {old.resource.address}, which {fate}, has {why}",
             hint=f"If they are one, write {self._line(old)} to rename it.",
             source=change.source,
             address=str(change.address),
         )
 
     def _not_compared(self) -> Iterator[Problem]:
-        policy, unmanaged = self.planning.policy, len(self.found.unmanaged)
+        policy, unmanaged = self.planning.policy, len(self.result.unmanaged)
         if policy.compares and unmanaged > policy.compares:
             yield Problem(
                 code=NOT_COMPARED,
@@ -201,14 +201,14 @@ class _Comparing:
 
 def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterator[tuple[_Old, str]]:
     """Yield the one with mostly equal content, else one with a close name where content cannot be compared."""
-    mine = [old for old in olds if old.content.type == content.type]
+    same_type = [old for old in olds if old.content.type == content.type]
     if content.key is not None:
-        shared = [(len(old.content.items & content.items), old) for old in mine if old.content.key is not None]
+        shared = [(len(old.content.items & content.items), old) for old in same_type if old.content.key is not None]
         most = max(shared, key=lambda one: one[0], default=None)
         if most is not None and 2 * most[0] > max(len(content.items), len(most[1].content.items)):
             yield most[1], f"most of the same {content.of}"
             return
-    blank = {old.one.address.name: old for old in mine if content.key is None or old.content.key is None}
+    blank = {old.resource.address.name: old for old in same_type if content.key is None or old.content.key is None}
     name = nearest(change.address.name, blank)
     if name is not None:
         yield blank[name], "a close name"
@@ -228,22 +228,22 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
             best = _likest(str(old), new)
             new.remove(best)
             harm = "the old one's people and answers would be lost"
-            what = f'choice "{old}" goes and choice "{best}" comes; if that is a rename, {harm}'
+            summary = f'choice "{old}" goes and choice "{best}" comes; if that is a rename, {harm}'
             hint = f"To rename it, write {_choice_line(best, old)}. To delete and create, allow `recreates`."
-            yield _choice_problem(change, POSSIBLE, what, hint, Severity.WARNING)
+            yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
     for name in new if parts else ():
         likely = sorted(parts.likely.get(str(name), ())) if parts else []
         near = nearest(str(name), sorted(parts.undeclared)) if parts else None
         beside = " and ".join(map(quoted, likely or ([near] if near else [])))
-        what = f"choice {quoted(str(name))} would be created beside {beside}, which no manifest speaks of"
+        summary = f"choice {quoted(str(name))} would be created beside {beside}, which no manifest speaks of"
         if likely:
             lines = " or ".join(_choice_line(name, old) for old in likely)
-            what += ", and which live conditions name in its place; if that is a rename, there would be two of it"
+            summary += ", and which live conditions name in its place; if that is a rename, there would be two of it"
             hint = f"To rename it, write {lines}. To create it all the same, allow `recreates`."
-            yield _choice_problem(change, POSSIBLE, what, hint, Severity.WARNING)
+            yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
         elif near:
             hint = f"If they are one, write {_choice_line(name, near)} to rename it."
-            yield _choice_problem(change, CLOSE, f"{what}: their names are close", hint, Severity.NOTE)
+            yield _choice_problem(change, CLOSE, f"{summary}: their names are close", hint, Severity.NOTE)
 
 
 def _likest(old: str, names: Sequence[Json]) -> Json:
@@ -255,8 +255,8 @@ def _choice_line(new: Json, old: Json) -> str:
     return f"- {{name: {quoted(str(new))}, previously: [{quoted(str(old))}]}}"
 
 
-def _choice_problem(change: Change, code: str, what: str, hint: str, severity: Severity) -> Problem:
-    message = f"{change.address}: {what}"
+def _choice_problem(change: Change, code: str, summary: str, hint: str, severity: Severity) -> Problem:
+    message = f"{change.address}: {summary}"
     return Problem(
         code=code, severity=severity, message=message, hint=hint, source=change.source, address=str(change.address)
     )

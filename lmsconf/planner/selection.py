@@ -24,10 +24,10 @@ class Selection:
         self._only, self._excluded = policy.only, policy.excluded
         self._examples = " or ".join(shlex.quote(kind.example) for kind in kinds.values() if kind.example)
         self._needed: set[Address] = set()
-        here = {one.address: one for one in declared}
-        self._left_out = _meant(here, self._excluded)
+        by_address = {one.address: one for one in declared}
+        self._left_out = _meant(by_address, self._excluded)
         if self._only:
-            self._add_needs(kinds, here)
+            self._add_needs(kinds, by_address)
 
     def _add_needs(self, kinds: Mapping[str, AnyKind], declared: Mapping[Address, DesiredResource[Any]]) -> None:
         todo = list(_meant(declared, self._only))
@@ -63,21 +63,23 @@ class Selection:
 def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
     """Return the kinds to read for patterns that match no manifest entry: they may match a live resource."""
     names = [str(address) for address in known] if policy.only or policy.excluded else []
-    open_ = [one for one in (*policy.only, *policy.excluded) if not any(fits(name, one) for name in names)]
-    return frozenset(kind for kind in kinds for one in open_ if fits(kind, one.partition("/")[0]))
+    open_ = [pattern for pattern in (*policy.only, *policy.excluded) if not any(fits(name, pattern) for name in names)]
+    return frozenset(kind for kind in kinds for pattern in open_ if fits(kind, pattern.partition("/")[0]))
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:
     """Return the addresses that match a pattern, or else those with a matching earlier name, which may be live."""
-    found: set[Address] = set()
+    addresses: set[Address] = set()
     for pattern in patterns:
-        said = {address for address in declared if _fits(address, [pattern])}
-        found |= said or {at for at, one in declared.items() if any(_fits(was, [pattern]) for was in _were(one))}
-    return frozenset(found)
+        current = {address for address in declared if _fits(address, [pattern])}
+        addresses |= current or {
+            at for at, one in declared.items() if any(_fits(was, [pattern]) for was in _earlier_addresses(one))
+        }
+    return frozenset(addresses)
 
 
-def _were(one: DesiredResource[Any]) -> Iterator[Address]:
-    return (Address.of(one.address.kind, name) for name in one.previously)
+def _earlier_addresses(declaration: DesiredResource[Any]) -> Iterator[Address]:
+    return (Address.of(declaration.address.kind, name) for name in declaration.previously)
 
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:

@@ -97,16 +97,16 @@ def _named(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Iterator[str]:
         kind = kinds[entry.address.kind]
         yield from (address.name for address in (entry.address, *kind.dependencies(entry)) if address.kind in people)
         yield from kind.people_named(entry)
-    for gone in manifests.absent:
-        yield from kinds[gone.address.kind].people_named(gone)
+    for absent in manifests.absent:
+        yield from kinds[absent.address.kind].people_named(absent)
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:
     """Yield every string in the manifests' entries."""
     for entry in manifests.declared:
         yield from _strings((entry.address.name, entry.spec, entry.previously, entry.about))
-    for gone in manifests.absent:
-        yield from _strings((gone.address.name, gone.spec))
+    for absent in manifests.absent:
+        yield from _strings((absent.address.name, absent.spec))
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.identity import Claim, find
+from lmsconf.planner.identity import Claim, match_claims
 
 
 class Live(NamedTuple):
@@ -30,7 +30,7 @@ def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[
         )
         for name in declared
     ]
-    found = find(claims, [Live(RemoteId(f"g-{name}"), name) for name in live])
+    found = match_claims(claims, [Live(RemoteId(f"g-{name}"), name) for name in live])
     assert found.broken == set()
     return found.problems
 

@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.identity import Claim, Found, find
+from lmsconf.planner.identity import Claim, ClaimMatches, match_claims
 
 
 class Live(NamedTuple):
@@ -32,19 +32,19 @@ def claim(name: str, *previously: str, pin: str | None = None) -> Claim:
     )
 
 
-def taken(found: Found[Live]) -> list[str | None]:
+def taken(found: ClaimMatches[Live]) -> list[str | None]:
     """The id that each claim got."""
     return [None if one is None else one.id for one in found.live]
 
 
-def codes(found: Found[Live]) -> list[str]:
+def codes(found: ClaimMatches[Live]) -> list[str]:
     return [problem.code for problem in found.problems]
 
 
 def test_a_pin_wins_over_a_name_and_a_name_over_an_earlier_one() -> None:
     """Whatever the order of the claims; what is left over is nobody's."""
     claims = [claim("A"), claim("B", pin="1"), claim("C", "D"), claim("D")]
-    found = find(claims, live("1 A", "2 B", "3 D", "4 E"))
+    found = match_claims(claims, live("1 A", "2 B", "3 D", "4 E"))
     assert taken(found) == [None, "1", None, "3"]
     assert [one.id for one in found.unclaimed] == ["2", "4"]
     assert codes(found) == []
@@ -53,7 +53,7 @@ def test_a_pin_wins_over_a_name_and_a_name_over_an_earlier_one() -> None:
 
 def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     """With the ids to choose from where there are any."""
-    found = find([claim("A", pin="9"), claim("B", pin="8")], live("1 A", "2 A"))
+    found = match_claims([claim("A", pin="9"), claim("B", pin="8")], live("1 A", "2 A"))
     assert [problem.message for problem in found.problems] == [
         'group/A: no resource with the id "9" is live',
         'group/B: no resource with the id "8" is live',
@@ -68,7 +68,7 @@ def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
 
 def test_one_id_is_pinned_once() -> None:
     """The second is told where the first stands."""
-    found = find([claim("A", pin="1"), claim("B", pin="1")], live("1 X"))
+    found = match_claims([claim("A", pin="1"), claim("B", pin="1")], live("1 X"))
     assert taken(found) == ["1", None]
     [problem] = found.problems
     assert (problem.code, problem.address) == ("identity/pinned-twice", "group/B")
@@ -78,7 +78,7 @@ def test_one_id_is_pinned_once() -> None:
 
 def test_of_two_of_a_name_the_pinned_one_leaves_the_other_for_the_name() -> None:
     """What a pin has claimed is not live twice any more."""
-    found = find([claim("A"), claim("B", pin="1")], live("1 A", "2 A"))
+    found = match_claims([claim("A"), claim("B", pin="1")], live("1 A", "2 A"))
     assert taken(found) == ["2", "1"]
     assert codes(found) == []
 
@@ -86,15 +86,15 @@ def test_of_two_of_a_name_the_pinned_one_leaves_the_other_for_the_name() -> None
 def test_a_chain_moves_up_by_one_name() -> None:
     """Each takes the name that the one after it leaves; where the last one stays, all of them do."""
     claims = [claim("A", "B"), claim("B", "C"), claim("C")]
-    assert taken(find(claims, live("1 B", "2 C"))) == [None, "1", "2"]
+    assert taken(match_claims(claims, live("1 B", "2 C"))) == [None, "1", "2"]
     claims = [claim("A", "B"), claim("B", "C"), claim("C", "D")]
-    assert taken(find(claims, live("1 B", "2 C", "3 D"))) == ["1", "2", "3"]
-    assert codes(find(claims, live("1 B", "2 C", "3 D"))) == []
+    assert taken(match_claims(claims, live("1 B", "2 C", "3 D"))) == ["1", "2", "3"]
+    assert codes(match_claims(claims, live("1 B", "2 C", "3 D"))) == []
 
 
 def test_an_earlier_name_that_is_live_twice_is_an_error() -> None:
     """Which of them is meant cannot be told, and no other earlier name is tried."""
-    found = find([claim("A", "B", "C")], live("2 B", "1 B", "3 C"))
+    found = match_claims([claim("A", "B", "C")], live("2 B", "1 B", "3 C"))
     assert taken(found) == [None]
     [problem] = found.problems
     assert problem.code == "identity/live-twice"
@@ -103,7 +103,7 @@ def test_an_earlier_name_that_is_live_twice_is_an_error() -> None:
 
 def test_two_cannot_become_of_one() -> None:
     """The second of two that were called the same is an error, unless it has another earlier name that is live."""
-    found = find([claim("A", "X"), claim("B", "X")], live("1 X"))
+    found = match_claims([claim("A", "X"), claim("B", "X")], live("1 X"))
     assert taken(found) == ["1", None]
     assert codes(found) == ["identity/previously-twice"]
     assert found.problems[0].message == 'group/B: "X" becomes group/A already'
@@ -112,7 +112,7 @@ def test_two_cannot_become_of_one() -> None:
 def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
     """Each member gets the error with all ids to paste; who only leads into the circle gets none."""
     claims = [claim("A", "B"), claim("B", "C"), claim("C", "A"), claim("D", "A")]
-    found = find(claims, live("1 A", "2 B", "3 C", "4 D"))
+    found = match_claims(claims, live("1 A", "2 B", "3 C", "4 D"))
     circle = [problem for problem in found.problems if problem.code == "identity/circle"]
     assert [problem.address for problem in circle] == ["group/A", "group/B", "group/C"]
     for problem in circle:
@@ -124,14 +124,14 @@ def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
 def test_earlier_names_that_lead_nowhere_are_no_circle() -> None:
     """Not where the other one is pinned, is not live, or is the claim itself."""
     for claims in ([claim("A", "B"), claim("B", "A", pin="2")], [claim("A", "A")], [claim("A", "B"), claim("B")]):
-        found = find(claims, live("1 A", "2 B"))
+        found = match_claims(claims, live("1 A", "2 B"))
         assert "identity/circle" not in codes(found)
         assert taken(found)[0] == "1"
 
 
 def test_done_earlier_names_are_noted() -> None:
     """A note, and no error: the claim keeps its live thing."""
-    found = find([claim("A", "B")], live("1 A"))
+    found = match_claims([claim("A", "B")], live("1 A"))
     [note] = found.problems
     assert (note.code, note.severity) == ("identity/previously-done", Severity.NOTE)
     assert taken(found) == ["1"]
@@ -141,17 +141,17 @@ def test_done_earlier_names_are_noted() -> None:
 @pytest.mark.parametrize("incomplete", ["page 2 failed", ""])
 def test_nothing_is_made_or_renamed_from_a_listing_that_is_not_whole(incomplete: str) -> None:
     """What was seen is still matched; what was not might be on the part that is missing."""
-    found = find([claim("A"), claim("B", "C"), claim("D")], live("1 A", "2 C"), incomplete=incomplete)
+    found = match_claims([claim("A"), claim("B", "C"), claim("D")], live("1 A", "2 C"), incomplete=incomplete)
     assert taken(found) == ["1", None, None]
     assert codes(found) == ["read/incomplete", "read/incomplete"]
 
 
 def test_a_creation_that_looks_like_another_names_it() -> None:
     """Like a live one that nobody claims, or like another declared one; not like one that is renamed away."""
-    assert codes(find([claim("Sales")], live("1 sales "))) == ["name/look-alike"]
-    assert codes(find([claim("Sales"), claim("SALES")], [])) == ["name/look-alike", "name/look-alike"]
-    assert codes(find([claim("Sales"), claim("Other", "sales")], live("1 sales"))) == []
-    found = find([claim("Sales")], live("1 SALES", "2 sales"))
+    assert codes(match_claims([claim("Sales")], live("1 sales "))) == ["name/look-alike"]
+    assert codes(match_claims([claim("Sales"), claim("SALES")], [])) == ["name/look-alike", "name/look-alike"]
+    assert codes(match_claims([claim("Sales"), claim("Other", "sales")], live("1 sales"))) == []
+    found = match_claims([claim("Sales")], live("1 SALES", "2 sales"))
     assert found.problems[0].message == 'group/Sales: would be created, but looks like "SALES"'
     assert taken(found) == [None]
 
@@ -159,7 +159,7 @@ def test_a_creation_that_looks_like_another_names_it() -> None:
 def test_the_first_earlier_name_that_is_declared_leads_on() -> None:
     """Of several that others go by, the first decides whether there is a circle; those that are not live do not."""
     claims = [claim("A", "gone", "B", "C"), claim("B", "A"), claim("C")]
-    found = find(claims, live("1 A", "2 B", "3 C"))
+    found = match_claims(claims, live("1 A", "2 B", "3 C"))
     assert codes(found) == ["identity/circle", "identity/circle"]
     assert [problem.address for problem in found.problems] == ["group/A", "group/B"]
     assert taken(found) == [None, None, "3"]
@@ -167,6 +167,6 @@ def test_the_first_earlier_name_that_is_declared_leads_on() -> None:
 
 def test_earlier_names_that_are_not_live_are_passed_over() -> None:
     """A list of them serves workspaces at different stages."""
-    found = find([claim("A", "older", "old", "oldest")], live("1 old", "2 oldest"))
+    found = match_claims([claim("A", "older", "old", "oldest")], live("1 old", "2 oldest"))
     assert taken(found) == ["1"]
     assert [one.id for one in found.unclaimed] == ["2"]

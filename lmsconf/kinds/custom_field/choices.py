@@ -15,7 +15,7 @@ from lmsconf.model.names import normal
 from lmsconf.model.values import DesiredResource, pin_in
 from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import Keyed
-from lmsconf.planner.identity import Claim, find
+from lmsconf.planner.identity import Claim, match_claims
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ def _know(
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
-    found = find(claims, live, noun="choice")
+    found = match_claims(claims, live, noun="choice")
     planning.problems.extend(found.problems)
     scope = choice_scope(declared.address.name)
     before: dict[str, str] = {row.id: normal(row.name) for row in live}
