@@ -65,10 +65,10 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[Measure]:
         for key, size in sides.sizes.items():
             if size:
                 yield Measure(guard="removals", of=f"{change.address} {key}", taken=size, size=size)
-    for one in change.fields:
-        if one.removed:
-            size = sides.sizes.get(one.path, 0)
-            yield Measure(guard="removals", of=f"{change.address} {one.path}", taken=len(one.removed), size=size)
+    for field in change.fields:
+        if field.removed:
+            size = sides.sizes.get(field.path, 0)
+            yield Measure(guard="removals", of=f"{change.address} {field.path}", taken=len(field.removed), size=size)
 
 
 def _lost(

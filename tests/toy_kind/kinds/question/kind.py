@@ -77,8 +77,8 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
     def live_form(self, planning: PlanContext, row: QuestionRow) -> Form:
         return {"name": normal(row.name), "hidden": row.hidden}
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[QuestionRow]) -> BeforeAfter:
-        return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[QuestionRow]) -> BeforeAfter:
+        return BeforeAfter(before=self.live_form(planning, deletion.row), after=None)
 
     def plan_steps(
         self, planning: PlanContext, match: Match[QuestionSpec, QuestionRow], sides: BeforeAfter
@@ -89,8 +89,8 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
         path = {} if match.row is None else {"customFieldId": match.row.id}
         return [Step(operation=operation, path=path, body=planning.terms.body(operation, **values))]
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[QuestionRow]) -> list[Step]:
-        return [Step(operation="custom-fields.delete", path={"customFieldId": gone.row.id}, revokes=True)]
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[QuestionRow]) -> list[Step]:
+        return [Step(operation="custom-fields.delete", path={"customFieldId": deletion.row.id}, revokes=True)]
 
 
 KIND = QuestionKind()
