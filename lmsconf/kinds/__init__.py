@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 @cache
 def all_kinds() -> Mapping[str, AnyKind]:
     """Return every kind by name, ordered by `rank`: a kind depends only on kinds before it."""
-    folders = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg and found.name != "shared")
+    folders = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg and module.name != "shared")
     kinds: list[AnyKind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
     return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.rank)}

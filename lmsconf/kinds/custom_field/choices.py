@@ -35,12 +35,12 @@ NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
 
 
-def know_choices(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def know_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
-    matched = {match.row.id: match for match in found.matches if match.row is not None}
-    _note_types(planning, found)
+    match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
+    _note_types(planning, matched)
     for row in planning.snapshot.rows(FieldRow):
-        match = matched.get(row.id)
+        match = match_by_row.get(row.id)
         spec = match.declared.spec if match else None
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
             scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
@@ -48,49 +48,49 @@ def know_choices(planning: PlanContext, found: MatchResult[CustomFieldSpec, Fiel
                 planning.book.register(scope, normal(choice.name), choice.id)
         else:
             _know(planning, match, row.choices, spec.choices)
-    for match in found.matches:
+    for match in matched.matches:
         spec = match.declared.spec
         if match.row is None and spec.choices is not None:
             _know(planning, match, (), spec.choices)
 
 
 def _know(
-    planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], live: tuple[ChoiceRow, ...], said: Choices
+    planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], live: tuple[ChoiceRow, ...], choices: Choices
 ) -> None:
     declared = match.declared
-    claims = [_claim(planning, declared, choice) for choice in said.include]
+    claims = [_claim(planning, declared, choice) for choice in choices.include]
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
-    found = match_claims(claims, live, noun="choice")
-    planning.problems.extend(found.problems)
+    resolution = match_claims(claims, live, noun="choice")
+    planning.problems.extend(resolution.problems)
     scope = choice_scope(declared.address.name)
     before: dict[str, str] = {row.id: normal(row.name) for row in live}
     after: dict[str, str] = {}
-    for position, (choice, row) in enumerate(zip(said.include, found.live, strict=True)):
+    for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):
         planning.book.register(scope, choice.name, None if row is None else row.id)
-        if position in found.broken:
+        if position in resolution.broken:
             _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
-    for row in sorted(found.unclaimed, key=lambda row: (normal(row.name), row.id)):
+    for row in sorted(resolution.unclaimed, key=lambda row: (normal(row.name), row.id)):
         name = normal(row.name)
-        if said.whole or name in said.exclude:
+        if choices.whole or name in choices.exclude:
             planning.book.alias(scope, name, row.id)
         else:
             after[row.id] = name
             planning.book.register(scope, name, row.id)
-    undeclared = frozenset(after[row.id] for row in found.unclaimed if row.id in after)
-    new = frozenset(choice.name for choice, row in zip(said.include, found.live, strict=True) if row is None)
+    undeclared = frozenset(after[row.id] for row in resolution.unclaimed if row.id in after)
+    new = frozenset(choice.name for choice, row in zip(choices.include, resolution.live, strict=True) if row is None)
     if new and undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
-    if not said.whole:
+    if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
     _both(planning)[declared.address] = Keyed(before), Keyed(after)
 
 
-def _note_types(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    types = {match.address.name: match.declared.spec.type for match in found.matches}
+def _note_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+    types = {match.address.name: match.declared.spec.type for match in matched.matches}
     for row in planning.snapshot.rows(FieldRow):
         types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
     planning.state(_FieldState).types = {name: type for name, type in types.items() if type is not None}
@@ -121,14 +121,14 @@ def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool
 
 def refuse_left_out(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
-    for one in choices if planning.policy.additive else ():
-        before, after = both_choices(planning, one.address)
-        if any(name == one.part and before.names.get(id, name) != name for id, name in after.names.items()):
+    for choice in choices if planning.policy.additive else ():
+        before, after = both_choices(planning, choice.address)
+        if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.problem(
                 "reference/not-renamed",
-                f'{declared.address}: it names choice "{shown(str(one.part))}" of {one.address}, '
+                f'{declared.address}: it names choice "{shown(str(choice.part))}" of {choice.address}, '
                 "and the plan leaves out the renaming that makes it so",
-                hint=f"Apply --only {shlex.quote(str(one.address))} first.",
+                hint=f"Apply --only {shlex.quote(str(choice.address))} first.",
                 at=declared.source,
                 address=declared.address,
             )

@@ -165,12 +165,12 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """Yield a problem for each declared field beyond MOST_FIELDS; no snapshot is needed."""
         names = dict.fromkeys(one.address for one in declared)
         for extra in list(names)[MOST_FIELDS:]:
-            one = next(one for one in declared if one.address == extra)
+            declared_field = next(one for one in declared if one.address == extra)
             yield Problem(
                 code="custom-field/too-many",
                 message=f"{extra}: one field too many, a workspace holds at most {MOST_FIELDS}",
                 hint=f"{len(names)} are declared. Take {len(names) - MOST_FIELDS} out.",
-                source=one.source,
+                source=declared_field.source,
                 address=str(extra),
             )
 
@@ -181,9 +181,9 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         absent: Sequence[DeleteEntry[Any]],
     ) -> MatchResult[CustomFieldSpec, FieldRow]:
         """Match fields by name, then the choices of each field by name."""
-        found = match_named(planning, FieldRow, self.noun, declared, absent)
-        know_choices(planning, found)
-        return found
+        matched = match_named(planning, FieldRow, self.noun, declared, absent)
+        know_choices(planning, matched)
+        return matched
 
     def diff(self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
         """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
@@ -231,9 +231,9 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return BeforeAfter(before=None, after=after, defaults=defaults)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[FieldRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
         """The live name, type, choices and description; `after` is None."""
-        return BeforeAfter(before=self.live_form(planning, gone.row), after=None)
+        return BeforeAfter(before=self.live_form(planning, deletion.row), after=None)
 
     def live_form(self, planning: PlanContext, row: FieldRow) -> Form:
         """Its name, type, choices and description."""
@@ -283,9 +283,9 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
                 ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
         return ids
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:
         """One DELETE, after the last smart group stops referencing the field."""
-        return field_deletion(planning, gone)
+        return field_deletion(planning, deletion)
 
     def created_ids(self, call: Call) -> frozenset[Ref]:
         """A created field, and the new choices of a created or replaced one."""
@@ -318,18 +318,18 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:
     if choices is None:
         return
-    seen: dict[str, Choice] = {}
+    by_name: dict[str, Choice] = {}
     for choice in choices.include:
-        if choice.name in seen:
+        if choice.name in by_name:
             yield Problem(
                 code="manifest/choice-twice",
                 message=f'{entry.body["name"]}: the choice "{choice.name}" stands here twice',
-                hint=f"See {entry.places.at(*seen[choice.name].at)}. Delete one of the two.",
+                hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
                 source=entry.places.at(*choice.at),
             )
-        seen.setdefault(choice.name, choice)
+        by_name.setdefault(choice.name, choice)
     for name in choices.exclude:
-        if name in seen:
+        if name in by_name:
             yield Problem(
                 code="manifest/choice-both",
                 message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',

@@ -5,15 +5,15 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer, Severity
 from lmsconf.kinds.custom_field.choices import both_choices
 from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answers import text
-from lmsconf.kinds.shared.names import ANSWERS, HOLDERS, USER
+from lmsconf.kinds.shared.names import ANSWERS, USER
 from lmsconf.kinds.user.values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normal
@@ -63,16 +63,16 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
     id, held = RemoteId(text(data, "userId")), data.get("customFields")
     if held is not None and not isinstance(held, dict):
         return AnswersRow(id, None)
-    found: list[tuple[str, AnswerRow | None]] = []
+    answers: list[tuple[str, AnswerRow | None]] = []
     for name in sorted(held or {}):
         try:
             answer = live_answer(name, (held or {})[name])
         except BadAnswer:
-            found.append((normal(name), None))
+            answers.append((normal(name), None))
         else:
             if answer is not None and (answer.choices or answer.text):
-                found.append((normal(name), answer))
-    return AnswersRow(id, tuple(found), told="customFields" in data)
+                answers.append((normal(name), answer))
+    return AnswersRow(id, tuple(answers), told="customFields" in data)
 
 
 def limits_choices(spec: CustomFieldSpec) -> bool:
@@ -80,14 +80,14 @@ def limits_choices(spec: CustomFieldSpec) -> bool:
     return spec.choices is not None and (spec.choices.whole or bool(spec.choices.exclude))
 
 
-def note_losses(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def note_losses(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record which live fields and choices the plan deletes."""
     losses: list[Loss] = []
     if not planning.policy.additive:
-        for gone in found.deletions:
-            if planning.chosen(gone.address):
-                losses.append(Loss(gone.address, gone.row))
-        for match in found.matches:
+        for deletion in matched.deletions:
+            if planning.chosen(deletion.address):
+                losses.append(Loss(deletion.address, deletion.row))
+        for match in matched.matches:
             before, after = both_choices(planning, match.address)
             dropped = frozenset(before.names.keys() - after.names.keys())
             if match.row is not None and dropped and planning.chosen(match.address):
@@ -100,13 +100,13 @@ def losses_of(planning: PlanContext) -> Sequence[Loss]:
     return planning.state(_LossState).losses
 
 
-def answers_go(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
+def answers_go(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
     """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
-    note_losses(planning, found)
+    note_losses(planning, matched)
     return bool(planning.state(_LossState).losses)
 
 
-def count_lost_answers(planning: PlanContext, people: MatchResult[Any, Any]) -> None:
+def count_lost_answers(planning: PlanContext, people: MatchResult[Person, PersonRow]) -> None:
     """Measure for the guard `answers` how many people lose answers, and report the count of each field and choice.
 
     people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
@@ -120,10 +120,10 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[Any, Any]) -> 
     for loss in losses:
         moved, lost = _answering(planning, people, loss), False
         for subject, called in loss.subjects:
-            who = _who(known, loss, subject, moved)
-            everybody |= who.people
-            unknown, lost = unknown or who.unknown, lost or bool(who.people or who.unknown)
-            _tell(planning, loss, called, who, _counted_before(planning.snapshot, subject))
+            holders = _holders_of(known, loss, subject, moved)
+            everybody |= holders.people
+            unknown, lost = unknown or holders.unknown, lost or bool(holders.people or holders.unknown)
+            _tell(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
         if not isinstance(known, str):
             planning.state(_LossState).counted[loss.address] = lost
     if everybody or unknown:
@@ -137,8 +137,8 @@ def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
     loss = next((one for one in losses_of(planning) if one.address == address), None)
     if loss is None:
         return Undo()
-    what = "the field comes back" if loss.choices is None else "dropped choices come back"
-    again = f"{what} with another id" if loss.choices is None else f"{what} with other ids"
+    outcome = "the field comes back" if loss.choices is None else "dropped choices come back"
+    again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
     counted = planning.state(_LossState).counted
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
@@ -153,17 +153,17 @@ def _known(snapshot: Snapshot) -> Answers | str:
     listing = snapshot.of(ANSWERS)
     if ANSWERS not in snapshot.listings:
         listing = snapshot.of(USER)
-        rows = [_from_person(row) for row in cast("tuple[PersonRow, ...]", listing.rows)]
+        rows = [_from_person(row) for row in snapshot.rows(PersonRow)]
     else:
-        rows = list(cast("tuple[AnswersRow, ...]", listing.rows))
+        rows = list(snapshot.rows(AnswersRow))
     if listing.incomplete is not None:
         return f"the list of people is not whole: {listing.incomplete}"
     if rows and not any(row.told for row in rows):
         return "no person came with customFields"
     fields = snapshot.rows(FieldRow)
     names = {key for field in fields for key in _keys(field)}
-    said = {name for row in rows for name, _ in row.answers or ()}
-    if said and not said & names:
+    answered = {name for row in rows for name, _ in row.answers or ()}
+    if answered and not answered & names:
         return "answers stand under names that no field has"
     return {row.id: row for row in rows}
 
@@ -181,20 +181,18 @@ def _keys(field: FieldRow) -> frozenset[str]:
     return frozenset({normal(field.name), field.id})
 
 
-def _answering(planning: PlanContext, people: MatchResult[Any, Any], loss: Loss) -> frozenset[RemoteId]:
+def _answering(planning: PlanContext, people: MatchResult[Person, PersonRow], loss: Loss) -> frozenset[RemoteId]:
     """The ids of people who get an answer from the plan, to a field that is not deleted."""
     if loss.choices is None:
         return frozenset()
     return frozenset(
         match.row.id
         for match in people.matches
-        if match.row is not None
-        and planning.chosen(match.address)
-        and loss.address.name in cast(Person, match.declared.spec).answers
+        if match.row is not None and planning.chosen(match.address) and loss.address.name in match.declared.spec.answers
     )
 
 
-def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[RemoteId]) -> _Holders:
+def _holders_of(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[RemoteId]) -> _Holders:
     """The people who answered a field or, given a choice id, who picked that choice."""
     if isinstance(known, str):
         return _Holders(frozenset(), known)
@@ -222,30 +220,30 @@ def _who(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[
 
 def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
     """How many people hold a choice, from a snapshot file that has only counts; None if it has none."""
-    rows = cast("Iterable[HolderRow]", snapshot.of(HOLDERS).rows)
+    rows = snapshot.rows(HolderRow)
     return next((row.people for row in rows if row.id == choice), None)
 
 
-def _tell(planning: PlanContext, loss: Loss, called: str, who: _Holders, counted: int | None) -> None:
-    number = counted if who.unknown and counted is not None else len(who.people)
+def _tell(planning: PlanContext, loss: Loss, called: str, holders: _Holders, counted: int | None) -> None:
+    number = counted if holders.unknown and counted is not None else len(holders.people)
     verb = "holds" if number == 1 else "hold"
     people = f"{number:,} {'person' if number == 1 else 'people'}"
     whole = loss.choices is None
     if number:
-        told = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"
+        loss_text = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"
         planning.problem(
             "custom-field/answers-lost",
-            f"{loss.address}: {told}, which goes",
+            f"{loss.address}: {loss_text}, which goes",
             hint="Their answers go with it."
             + ("" if whole else " To keep them, rename the choice with `previously:`."),
             address=loss.address,
             severity=Severity.NOTE,
         )
-    if who.unknown:
-        what = "answered it" if whole else f"hold {called}"
+    if holders.unknown:
+        relation = "answered it" if whole else f"hold {called}"
         planning.problem(
             "custom-field/answers-unknown",
-            f"{loss.address}: it is not known how many people {what}, which goes: {who.unknown}",
+            f"{loss.address}: it is not known how many people {relation}, which goes: {holders.unknown}",
             hint="Their answers go with it.",
             address=loss.address,
             severity=Severity.WARNING,

@@ -35,8 +35,8 @@ def loses_answers(kind: FieldKind, reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
     if not reading.covers(kind.name) or reading.policy.additive:
         return False
-    gone = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
-    if not gone and not any(limits_choices(one.spec) for one in reading.declared_of(kind)):
+    deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
+    if not deletes and not any(limits_choices(one.spec) for one in reading.declared_of(kind)):
         return False
     return any(answers_go(*matched) for matched in reading.matches(kind))
 

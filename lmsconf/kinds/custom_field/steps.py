@@ -31,30 +31,30 @@ class _Slots:
     freed_by: Mapping[Address, Address] = field(default_factory=dict)
 
 
-def count_slots(planning: PlanContext, found: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
-    gone = sorted(
-        one.address for one in found.deletions if planning.chosen(one.address) and not planning.policy.additive
+    deleted = sorted(
+        one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
     )
-    new = sorted(one.address for one in found.matches if one.row is None and planning.chosen(one.address))
-    over = found.live + len(new) - len(gone) - MOST_FIELDS
+    new = sorted(one.address for one in matched.matches if one.row is None and planning.chosen(one.address))
+    over = matched.live + len(new) - len(deleted) - MOST_FIELDS
     if over > 0 and new:
         planning.problem(
             "refusal/too-many-fields",
             f"{new[-1]}: a workspace holds at most {MOST_FIELDS} custom fields, and this plan would make it "
             f"{MOST_FIELDS + over}",
-            hint=f"{found.live} are live. Put {over} of them under `absent`, or declare {over} less.",
-            at=next(one.declared.source for one in found.matches if one.address == new[-1]),
+            hint=f"{matched.live} are live. Put {over} of them under `absent`, or declare {over} less.",
+            at=next(one.declared.source for one in matched.matches if one.address == new[-1]),
             address=new[-1],
         )
-    free = max(0, MOST_FIELDS - found.live)
-    planning.state(_Slots).freed_by = dict(zip(new[free:], gone, strict=False))
+    free = max(0, MOST_FIELDS - matched.live)
+    planning.state(_Slots).freed_by = dict(zip(new[free:], deleted, strict=False))
 
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
     """The slot of the deletion that this creation waits for; empty if it need not wait."""
-    gone = planning.state(_Slots).freed_by.get(creation)
-    return frozenset() if gone is None else frozenset({Ref(gone, SLOT)})
+    deleted = planning.state(_Slots).freed_by.get(creation)
+    return frozenset() if deleted is None else frozenset({Ref(deleted, SLOT)})
 
 
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
@@ -68,9 +68,9 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     if row is None:
         return [_creation(planning, at, after)]
     old, new = _keyed(sides.before, row), _keyed(after, row)
-    going = {key: name for key, name in old.items() if key not in new}
+    dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
-    taken = frozenset(Ref(at, name) for name in going.values())
+    taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normal(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
     is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(Ref(at))
@@ -83,7 +83,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     makes = made | whole | (freed_name_slot(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = name_slot(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.changed_refs):
-        body = _body(planning, row, after, {**new, **going}, at)
+        body = _body(planning, row, after, {**new, **dropped}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))
         body = _body(planning, row, after, new, at, known=True)
         steps.append(_replacement(row, body, uses=made, ends=taken, avoids=whole))
@@ -97,9 +97,9 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     return [replace(step, may_be_refused=True) for step in steps]
 
 
-def field_deletion(planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step]:
+def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:
     """One DELETE, after the last smart group stops referencing the field."""
-    at, row = gone.address, gone.row
+    at, row = deletion.address, deletion.row
     step = Step(
         operation="custom-fields.delete",
         path={"customFieldId": row.id},
@@ -110,22 +110,22 @@ def field_deletion(planning: PlanContext, gone: Deletion[FieldRow]) -> list[Step
     groups = planning.kept_refs.get(Ref(at), [])
     if not groups or planning.terms.behaviour("custom-fields.in-use") == "never":
         return [step]
-    _foretell(planning, gone.absent.source if gone.absent else None, at, groups, "deleted")
+    _foretell(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    said: dict[str, object] = {"name": at.name, "type": after["type"]}
+    body: dict[str, object] = {"name": at.name, "type": after["type"]}
     choices = after.get("choices")
     names = list(choices.names.values()) if isinstance(choices, Keyed) else []
     if names:
-        said["choices"] = [{"name": name} for name in names]
+        body["choices"] = [{"name": name} for name in names]
     if after.get("description"):
-        said["description"] = after["description"]
-    said.update({wire: after[key] for key, wire in FLAGS.items() if key in after})
+        body["description"] = after["description"]
+    body.update({wire: after[key] for key, wire in FLAGS.items() if key in after})
     return Step(
         operation="custom-fields.create",
-        body=planning.terms.body("custom-fields.create", **said),
+        body=planning.terms.body("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
         uses=name_slot(at) | _slot(planning, at),
     )
@@ -150,21 +150,21 @@ def _body(
     planning: PlanContext, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
 ) -> dict[str, object]:
     """The whole field: declared values, and live ones for the rest. `known`: new choices have ids by now."""
-    said: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
+    body: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
         live = {choice.id: choice.name for choice in row.choices}
         spelt = {key: _as_read(live.get(RemoteId(key), name), name) for key, name in choices.items()}
-        said["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
+        body["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
     description = after.get("description", row.description)
     if description is not None:
-        said["description"] = description
+        body["description"] = description
     elif row.description is not None:
-        said["description"] = cleared_description(planning.terms.behaviour)
+        body["description"] = cleared_description(planning.terms.behaviour)
     for key, wire in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:
-            said[wire] = flag
-    return planning.terms.body("custom-fields.replace", **said)
+            body[wire] = flag
+    return planning.terms.body("custom-fields.replace", **body)
 
 
 def _as_read(live: str, wanted: str) -> str:
@@ -180,8 +180,8 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
 
 def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
     """Choice id, or NEW + name for a new choice, → name."""
-    found = (form or {}).get("choices")
-    return dict(found.names) if isinstance(found, Keyed) else {one.id: one.name for one in row.choices}
+    choices = (form or {}).get("choices")
+    return dict(choices.names) if isinstance(choices, Keyed) else {one.id: one.name for one in row.choices}
 
 
 def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
@@ -125,8 +125,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         before: Form = {} if row is None else {"name": normal(row.name)}
         after: Form = {"name": declared.address.name}
         sizes: dict[str, int] = {}
-        for key, said in _lists(declared.spec):
-            after[key] = wanted = check_people(planning, declared, key, said)
+        for key, people in _lists(declared.spec):
+            after[key] = wanted = check_people(planning, declared, key, people)
             if row is None:
                 if key == "managers":
                     foretell_managers(planning, declared, wanted.include)
@@ -136,24 +136,24 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
                 not_read(planning, declared.address, key, declared.places.at(key))
                 return None
             note_unknown(planning, declared, key, ids)
-            before[key] = seen = directory(planning).seen(ids, wanted)
+            before[key] = live = directory(planning).comparable(ids, wanted)
             sizes[key] = len(ids)
             if key == "managers":
-                foretell_managers(planning, declared, wanted.include - seen.include)
+                foretell_managers(planning, declared, wanted.include - live.include)
             if key == "members":
-                planning.removed_emails.update(seen.include - wanted.include)
+                planning.removed_emails.update(live.include - wanted.include)
         if row is None:
             return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[GroupRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
         """The live name, members and managers; record the members as leaving."""
-        row = gone.row
+        row = deletion.row
         form: Form = {"name": normal(row.name)}
         for key in LISTS:
             ids = _ids(row, key)
             if ids is None:
-                not_read(planning, gone.address, key, gone.absent.source if gone.absent else None)
+                not_read(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
                 continue
             form[key] = people = People(shown_people(planning, ids))
             if key == "members":
@@ -172,8 +172,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
-        said = form.get("members")
-        members = said.include if isinstance(said, People) else frozenset()
+        value = form.get("members")
+        members = value.include if isinstance(value, People) else frozenset()
         active = members - directory(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
@@ -193,7 +193,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         for key, adds, removes in CALLS:
             after = (sides.after or {}).get(key)
             if isinstance(after, People):
-                before = cast("People | None", (sides.before or {}).get(key))
+                held = (sides.before or {}).get(key)
+                before = held if isinstance(held, People) else None
                 steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
         return steps
 
@@ -206,16 +207,16 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """A deleted group that is created again has another id."""
         return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[GroupRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
-        members = shown_people(planning, gone.row.members or ())
+        members = shown_people(planning, deletion.row.members or ())
         return [
             Step(
                 operation="manual-groups.delete",
-                path={"groupId": gone.row.id},
-                makes=freed_name_slot(GROUP, gone.row),
+                path={"groupId": deletion.row.id},
+                makes=freed_name_slot(GROUP, deletion.row),
                 uses=frozenset(map(entered, members)),
-                ends=frozenset({Ref(gone.address)}),
+                ends=frozenset({Ref(deletion.address)}),
                 revokes=True,
             )
         ]

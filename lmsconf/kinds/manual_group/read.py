@@ -53,7 +53,7 @@ def _wanted(
     wanted: dict[RemoteId, GroupRow] = {}
     compared: dict[RemoteId, GroupRow] = {}
     for _, matched in reading.matches(kind, listing):
-        wanted |= {gone.row.id: gone.row for gone in matched.deletions}
+        wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
         for match in matched.matches:
             lists = match.declared.spec.lists_people
             if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
@@ -68,27 +68,27 @@ def _details(
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
     total, page = reading.state(PeopleCount).first_page.result()
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
-        found = _from_people(reading, [*wanted, *compared])
-        if found is not None:
-            return found
+        rows = _from_people(reading, [*wanted, *compared])
+        if rows is not None:
+            return rows
     return _from_groups(reading.api, wanted, compared)
 
 
 def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
     requests: list[Request] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
-    found = api.together(
+    answers = api.together(
         {
             "members": lambda: api.each("manual-groups.members", requests),
             "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
         }
     )
-    members, managers = cast("list[Json]", found["members"]), cast("list[Json]", found["managers"])
+    members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])
     whole = {
-        row.id: GroupRow(row.id, row.name, ids_of(mine), ids_of(theirs))
-        for row, mine, theirs in zip(wanted, members[: len(wanted)], managers, strict=True)
+        row.id: GroupRow(row.id, row.name, ids_of(group_members), ids_of(group_managers))
+        for row, group_members, group_managers in zip(wanted, members[: len(wanted)], managers, strict=True)
     }
     rest = zip(compared, members[len(wanted) :], strict=True)
-    return whole | {row.id: GroupRow(row.id, row.name, ids_of(mine)) for row, mine in rest}
+    return whole | {row.id: GroupRow(row.id, row.name, ids_of(group_members)) for row, group_members in rest}
 
 
 def ids_of(answer: Json) -> frozenset[RemoteId]:
@@ -108,10 +108,10 @@ def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[Remot
     known = reading.listing(USER)
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
         return None
-    found = _turned_round(rows.rows)
-    if found is None:
+    lists = _turned_round(rows.rows)
+    if lists is None:
         return None
-    members, managers, called = found
+    members, managers, called = lists
     if any(called[row.id] - {row.name, ""} for row in wanted):
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
         return None

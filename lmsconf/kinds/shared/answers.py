@@ -11,10 +11,10 @@ from lmsconf.model.values import Json
 Object = Mapping[str, Json]
 
 
-def an_object(value: Json, what: str) -> Object:
-    """Return the value as a JSON object. Raises BadAnswer; `what` names the value in the message."""
+def an_object(value: Json, part: str) -> Object:
+    """Return the value as a JSON object. Raises BadAnswer; `part` names the value in the message."""
     if not isinstance(value, dict):
-        raise BadAnswer(f"an answer holds {value!r:.60} where {what} should be")
+        raise BadAnswer(f"an answer holds {value!r:.60} where {part} should be")
     return value
 
 
@@ -39,13 +39,13 @@ def ids(data: Object, key: str) -> frozenset[RemoteId]:
 
 
 def _listed(data: Object, key: str) -> list[Json]:
-    found = data.get(key)
-    if found is not None and not isinstance(found, list):
-        raise BadAnswer(f"an answer holds {found!r:.60} where the list {key} should be")
-    return found or []
+    items = data.get(key)
+    if items is not None and not isinstance(items, list):
+        raise BadAnswer(f"an answer holds {items!r:.60} where the list {key} should be")
+    return items or []
 
 
-def _text(value: Json, what: str) -> str:
+def _text(value: Json, part: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadAnswer(f"an answer holds {value!r:.60} where {what} should be")
+        raise BadAnswer(f"an answer holds {value!r:.60} where {part} should be")
     return str(value)

@@ -52,7 +52,7 @@ def entry_schema(properties: Mapping[str, Json], required: list[str], descriptio
         "type": "object",
         "description": description,
         "properties": dict(properties),
-        "required": cast(Json, required),
+        "required": [*required],
         "additionalProperties": False,
     }
 

@@ -56,7 +56,7 @@ def people_schema(description: str) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """A list of people, as normalized e-mails: the whole list, or who must be in it and who must not.
+    """A list of people, as normalized e-mails: the whole list, or those who must be in it and those who must not.
 
     Two values are equal exactly when no call is needed to get from one to the other.
     """
@@ -67,14 +67,14 @@ class People:
 
     def plain(self) -> Json:
         if self.whole:
-            return cast(Json, sorted(self.include))
-        return {"include": cast(Json, sorted(self.include)), "exclude": cast(Json, sorted(self.exclude))}
+            return [*sorted(self.include)]
+        return {"include": [*sorted(self.include)], "exclude": [*sorted(self.exclude)]}
 
     @property
     def named(self) -> frozenset[str]:
         return self.include | self.exclude
 
-    def seen(self, live: frozenset[str]) -> People:
+    def comparable(self, live: frozenset[str]) -> People:
         """Return the live list in the form of this one: whole, or limited to the people named here."""
         if self.whole:
             return People(live)

@@ -27,20 +27,20 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
     BadTime for a malformed or out-of-range time, one without offset or zone, and a local time that the zone skips or
     repeats.
     """
-    found = ISO.fullmatch(text.strip())
-    if found is None:
+    parts = ISO.fullmatch(text.strip())
+    if parts is None:
         raise BadTime(f'"{shown(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
     try:
-        day = date.fromisoformat(found["date"])
-        clock = time.fromisoformat(found["time"]) if found["time"] else LAST_SECOND if end_of_day else time()
+        day = date.fromisoformat(parts["date"])
+        clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()
     except ValueError as wrong:
         raise BadTime(f'"{shown(text)}" is not on the calendar: {wrong}') from None
-    if not found["offset"] and zone is None:
+    if not parts["offset"] and zone is None:
         hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
         raise BadTime(f'"{shown(text)}" names no offset, and the project file names no `timezone`', hint)
     try:
-        if zone is None or found["offset"]:
-            return at_offset(day, clock, found["offset"])
+        if zone is None or parts["offset"]:
+            return at_offset(day, clock, parts["offset"])
         return _in_zone(datetime.combine(day, clock), zone, text)
     except BadTime:
         raise

@@ -7,7 +7,6 @@ specification, Custom Fields).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from lmsconf.kinds.custom_field.lost_answers import Loss, losses_of
 from lmsconf.kinds.shared.names import SMART_GROUP
@@ -20,11 +19,11 @@ from lmsconf.planner.context import BeforeAfter, Effect, MatchResult, PlanContex
 
 
 def note_condition_losses(
-    planning: PlanContext, found: MatchResult[SmartGroupSpec, SmartRow], gone: frozenset[str]
+    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow], deleted: frozenset[str]
 ) -> None:
     """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
 
-    gone: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
+    deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in losses_of(planning)}
@@ -34,11 +33,11 @@ def note_condition_losses(
     if listing.incomplete is not None:
         _refuse_unread(planning, losses, listing.incomplete)
         return
-    declared = {match.row.id: match for match in found.matches if match.row and planning.chosen(match.address)}
-    for row in cast("tuple[SmartRow, ...]", listing.rows):
+    declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
+    for row in planning.snapshot.rows(SmartRow):
         left = _left(row.conditions or (), losses)
         match = declared.get(row.id)
-        if left == (row.conditions or ()) or row.id in gone:
+        if left == (row.conditions or ()) or row.id in deleted:
             continue
         if match is not None and match.declared.spec.conditions is not None:
             continue
@@ -54,12 +53,12 @@ def note_condition_losses(
 def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -> tuple[ConditionRow, ...]:
     """The remaining conditions, without the deleted fields and choices."""
     out = []
-    for one in conditions:
-        loss = losses.get(one.field)
+    for condition in conditions:
+        loss = losses.get(condition.field)
         if loss is None:
-            out.append(one)
+            out.append(condition)
         elif loss.choices is not None:
-            out.append(one._replace(choices=one.choices - loss.choices))
+            out.append(condition._replace(choices=condition.choices - loss.choices))
     return tuple(out)
 
 
@@ -72,11 +71,11 @@ def _announce(planning: PlanContext, row: SmartRow, at: Address, cause: Loss, le
     planning.effects.append(Effect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
-def _refuse(planning: PlanContext, cause: Loss, code: str, what: str) -> None:
+def _refuse(planning: PlanContext, cause: Loss, code: str, reason: str) -> None:
     verb = "deleted" if cause.choices is None else "changed"
     planning.problem(
         f"refusal/{code}",
-        f"{cause.address}: it cannot be {verb}, because {what}",
+        f"{cause.address}: it cannot be {verb}, because {reason}",
         hint="Declare that smart group with the `conditions` that it is to have, or put it under `absent`.",
         address=cause.address,
     )

@@ -48,46 +48,46 @@ class Like:
     conditions: frozenset[Repeated]
 
     def __hash__(self) -> int:
-        return hash(frozenset((one, len(said)) for one, said in self._systems().items()))
+        return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Like):
             return NotImplemented
-        mine, theirs = self._systems(), other._systems()
-        return mine.keys() == theirs.keys() and all(_fit(said, theirs[one]) for one, said in mine.items())
+        own, others = self._systems(), other._systems()
+        return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
 
     def _systems(self) -> dict[tuple[str, frozenset[str]], list[str | None]]:
         """(field, choices) → their system conditions, None where undeclared."""
-        found: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-        for one in self.conditions:
-            condition = one.condition
-            found.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-        return found
+        systems: dict[tuple[str, frozenset[str]], list[str | None]] = {}
+        for repeated in self.conditions:
+            condition = repeated.condition
+            systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
+        return systems
 
 
-def _fit(mine: Sequence[str | None], theirs: Sequence[str | None]) -> bool:
+def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     """Whether the system conditions can be paired one to one, None matching any."""
-    if len(mine) != len(theirs):
+    if len(left) != len(right):
         return False
-    one, other = Counter(mine), Counter(theirs)
-    open_mine, open_theirs = one.pop(None, 0), other.pop(None, 0)
-    return (one - other).total() <= open_theirs and (other - one).total() <= open_mine
+    left_counts, right_counts = Counter(left), Counter(right)
+    left_open, right_open = left_counts.pop(None, 0), right_counts.pop(None, 0)
+    return (left_counts - right_counts).total() <= right_open and (right_counts - left_counts).total() <= left_open
 
 
 def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[Repeated]:
     """Conditions as a set that keeps duplicates."""
-    seen: Counter[DeclaredCondition] = Counter()
+    counts: Counter[DeclaredCondition] = Counter()
     out = []
     for condition in conditions:
-        out.append(Repeated(condition, seen[condition]))
-        seen[condition] += 1
+        out.append(Repeated(condition, counts[condition]))
+        counts[condition] += 1
     return frozenset(out)
 
 
 def conditions_of(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
-    found = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
-    return [one.condition for one in sorted(found, key=lambda one: (str(one.plain()), one.before))]
+    conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+    return [one.condition for one in sorted(conditions, key=lambda one: (str(one.plain()), one.before))]
 
 
 def effective(
@@ -98,8 +98,8 @@ def effective(
     # Sorted, so that which of several is kept does not depend on the order of the response.
     for condition in sorted(live, key=lambda one: one.system_condition or ""):
         kept.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-    said = Counter(condition for condition in declared if condition.system_condition is not None)
-    for condition, times in said.items():
+    explicit = Counter(condition for condition in declared if condition.system_condition is not None)
+    for condition, times in explicit.items():
         systems = kept.get((condition.field, condition.choices), [])
         for _ in range(min(times, systems.count(condition.system_condition))):
             systems.remove(condition.system_condition)
@@ -162,10 +162,10 @@ def check_conditions(
             whole = False
             continue
         if not planning.book.has(CUSTOM_FIELD, condition.field):
-            what, hint = fate_of(planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)))
+            message, hint = fate_of(planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)))
             planning.problem(
                 "reference/unknown-field",
-                f"{declared.address}: {what}",
+                f"{declared.address}: {message}",
                 hint=hint,
                 at=place,
                 address=declared.address,
@@ -218,12 +218,12 @@ def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[De
     planning.state(_PlannedConditions).by_id[id] = conditions
 
 
-def note_usage(planning: PlanContext, gone: frozenset[str]) -> None:
+def note_usage(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Record the references of live smart groups: those that stay in `kept_refs`, the others in `changed_refs`."""
     final = planning.state(_PlannedConditions).by_id
     for row in planning.snapshot.rows(SmartRow):
         now = in_names(planning, row.conditions or ())
-        later = () if row.id in gone else final.get(row.id, now)
+        later = () if row.id in deleted else final.get(row.id, now)
         refs, kept = named_refs(now), named_refs(later)
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or row.name)
         for ref in refs & kept:

@@ -155,11 +155,11 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
         fields = {one.address: cast(CustomFieldSpec, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
-        for one in declared:
-            for position, condition in enumerate(one.spec.conditions or ()):
+        for declared_group in declared:
+            for position, condition in enumerate(declared_group.spec.conditions or ()):
                 field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
                 if field is not None:
-                    yield from _unknown_choices(one, position, condition, field)
+                    yield from _unknown_choices(declared_group, position, condition, field)
 
     def dependencies(self, declared: DesiredResource[SmartGroupSpec]) -> list[Address]:
         """The fields in its conditions, and its managers; the plan may create them."""
@@ -195,13 +195,13 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
             if row is not None and live is None:
                 not_read(planning, declared.address, "conditions", declared.places.at("conditions"))
                 return None
-            seen = in_names(planning, live or ())
-            wanted = effective(spec.conditions, seen)
-            note_likely_choices(planning, wanted, seen)
+            live_conditions = in_names(planning, live or ())
+            wanted = effective(spec.conditions, live_conditions)
+            note_likely_choices(planning, wanted, live_conditions)
             after["conditions"] = as_set(wanted)
             if row is not None:
-                before["conditions"] = as_set(seen)
-                sizes["conditions"] = len(seen)
+                before["conditions"] = as_set(live_conditions)
+                sizes["conditions"] = len(live_conditions)
                 if not planning.policy.additive:
                     note_conditions(planning, row.id, wanted)
         if spec.managers is not None:
@@ -211,20 +211,26 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
                     not_read(planning, declared.address, "managers", declared.places.at("managers"))
                     return None
                 note_unknown(planning, declared, "managers", row.managers)
-                before["managers"] = directory(planning).seen(row.managers, managers)
+                before["managers"] = directory(planning).comparable(row.managers, managers)
                 sizes["managers"] = len(row.managers)
-            held = cast("People | None", before.get("managers"))
-            foretell_managers(planning, declared, managers.include - (held.include if held else frozenset()))
+            held = before.get("managers")
+            kept = held.include if isinstance(held, People) else frozenset()
+            foretell_managers(planning, declared, managers.include - kept)
         if row is None:
             return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
         return BeforeAfter(before=before, after=after, sizes=sizes)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[SmartRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[SmartRow]) -> BeforeAfter:
         """The live name, conditions and managers; members are computed, so they are no part of it."""
-        row = gone.row
+        row = deletion.row
         form: Form = {"name": normal(row.name)}
         if row.conditions is None or row.managers is None:
-            not_read(planning, gone.address, "conditions and managers", gone.absent.source if gone.absent else None)
+            not_read(
+                planning,
+                deletion.address,
+                "conditions and managers",
+                deletion.absent.source if deletion.absent else None,
+            )
             return BeforeAfter(before=form, after=None)
         form["conditions"] = as_set(in_names(planning, row.conditions))
         form["managers"] = People(shown_people(planning, row.managers))
@@ -233,10 +239,10 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow]) -> None:
         """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
         find_rename_cycles(planning, matched)
-        deleted = () if planning.policy.additive else matched.deletions
-        gone = frozenset(gone.row.id for gone in deleted if planning.chosen(gone.address))
-        note_usage(planning, gone)
-        note_condition_losses(planning, matched, gone)
+        deletions = () if planning.policy.additive else matched.deletions
+        deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
+        note_usage(planning, deleted)
+        note_condition_losses(planning, matched, deleted)
 
     def live_form(self, planning: PlanContext, row: SmartRow) -> Form:
         """Its name, and its conditions where they were read."""
@@ -247,8 +253,8 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare smart groups by their conditions."""
         conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
-        asked = (condition for condition, _ in conditions)
-        items = {(one.field, choice) for one in asked for choice in one.choices or (None,)}
+        unnumbered = (condition for condition, _ in conditions)
+        items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
         return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
 
     def plan_steps(
@@ -266,23 +272,24 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         managers = after.get("managers")
         if isinstance(managers, People):
             adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
-            old = cast(People, before["managers"])
+            held = before["managers"]
+            old = held if isinstance(held, People) else None
             steps.extend(people_steps(planning, at, path, adds, removes, old, managers))
         return steps
 
     def _create(self, planning: PlanContext, at: Address, after: Form) -> Step:
         conditions = conditions_of(after)
-        said: dict[str, object] = {"name": at.name, "conditions": in_ids(planning, conditions)}
+        body: dict[str, object] = {"name": at.name, "conditions": in_ids(planning, conditions)}
         managers = after.get("managers")
-        coming = managers.include if isinstance(managers, People) else frozenset()
-        if coming:
-            said["managers"] = [directory(planning).id(one) for one in sorted(coming)]
+        emails = managers.include if isinstance(managers, People) else frozenset()
+        if emails:
+            body["managers"] = [directory(planning).id(one) for one in sorted(emails)]
         return Step(
             operation="smart-groups.create",
-            body=planning.terms.body("smart-groups.create", **said),
+            body=planning.terms.body("smart-groups.create", **body),
             makes=frozenset({Ref(at)}),
-            uses=name_slot(at) | named_refs(conditions) | awaited(planning, coming, manages=True),
-            people=tuple(sorted(coming)),
+            uses=name_slot(at) | named_refs(conditions) | awaited(planning, emails, manages=True),
+            people=tuple(sorted(emails)),
         )
 
     def _replace(self, planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
@@ -309,16 +316,16 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[SmartRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""
-        conditions = in_names(planning, gone.row.conditions or ())
+        conditions = in_names(planning, deletion.row.conditions or ())
         return [
             Step(
                 operation="smart-groups.delete",
-                path={"smartGroupId": gone.row.id},
-                makes=freed_name_slot(SMART_GROUP, gone.row),
+                path={"smartGroupId": deletion.row.id},
+                makes=freed_name_slot(SMART_GROUP, deletion.row),
                 releases=named_refs(conditions),
-                ends=frozenset({Ref(gone.address)}),
+                ends=frozenset({Ref(deletion.address)}),
                 revokes=True,
             )
         ]
@@ -380,16 +387,16 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
 
 
 def _unknown_choices(
-    one: DesiredResource[SmartGroupSpec], position: int, condition: DeclaredCondition, field: CustomFieldSpec
+    declared: DesiredResource[SmartGroupSpec], position: int, condition: DeclaredCondition, field: CustomFieldSpec
 ) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:
         yield Problem(
             code="reference/text-field",
-            message=f"{one.address}: {at} is a TEXT field, it has no choices to name",
+            message=f"{declared.address}: {at} is a TEXT field, it has no choices to name",
             hint="Conditions need a CHOICE or MULTI_SELECT field.",
-            source=one.places.at("conditions", position, "choices"),
-            address=str(one.address),
+            source=declared.places.at("conditions", position, "choices"),
+            address=str(declared.address),
         )
     if field.choices is None or not field.choices.whole:
         return
@@ -398,10 +405,10 @@ def _unknown_choices(
         hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
         yield Problem(
             code="reference/unknown-choice",
-            message=f'{one.address}: {at} has no choice "{shown(name)}"',
+            message=f'{declared.address}: {at} has no choice "{shown(name)}"',
             hint=" ".join(hint for hint in hints if hint),
-            source=one.places.find(name, "conditions", position, "choices"),
-            address=str(one.address),
+            source=declared.places.find(name, "conditions", position, "choices"),
+            address=str(declared.address),
         )
 
 

@@ -35,7 +35,7 @@ def _wanted(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext, listing:
     for _, matched in reading.matches(kind, listing):
         chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
         compared = [rows[id] for id in reading.renamed_from(matched, lambda spec: spec.conditions is not None)]
-        wanted |= {row.id: row for row in (*chosen, *(gone.row for gone in matched.deletions), *compared)}
+        wanted |= {row.id: row for row in (*chosen, *(deletion.row for deletion in matched.deletions), *compared)}
     return list(wanted.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, ids, label, objects, text
@@ -45,7 +45,7 @@ class DeclaredCondition(NamedTuple):
         """The condition as written in a manifest."""
         body: dict[str, Json] = {"field": self.field}
         if self.choices:
-            body["choices"] = cast(Json, sorted(self.choices))
+            body["choices"] = [*sorted(self.choices)]
         if self.system_condition is not None:
             body["system_condition"] = self.system_condition
         return body

@@ -53,18 +53,18 @@ class Directory:
         archived = frozenset(key for key, person in by_email.items() if person.archived)
         return Directory(by_email, emails, frozenset(ids), archived, twice, new)
 
-    def seen(self, ids: Iterable[str], said: People) -> People:
+    def comparable(self, ids: Iterable[str], declared: People) -> People:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
         live = frozenset(self.emails[id] for id in ids if id in self.emails)
-        return said.seen(live - (self.archived - said.named) if self.archived else live)
+        return declared.comparable(live - (self.archived - declared.named) if self.archived else live)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Return, sorted, the ids that are not in the listing of people."""
         return sorted(frozenset(ids) - self.ids)
 
-    def id(self, one: str) -> RemoteId | Ref:
+    def id(self, person: str) -> RemoteId | Ref:
         """Return the id of a person accepted by `check_people`, or a Ref for one to be created."""
-        return Ref(Address.of(USER, one)) if one in self.new else self.by_email[one].id
+        return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ def directory(planning: PlanContext) -> Directory:
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
 
 
-def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], coming: Iterable[str]) -> None:
+def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], added: Iterable[str]) -> None:
     """Report people who cannot be made manager because they will lack the right that the service requires.
 
     Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
@@ -103,102 +103,102 @@ def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], com
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
     people, later = directory(planning), planning.state(PeopleState).able_to_manage
-    for one in sorted(coming):
-        row = people.by_email.get(one)
+    for person in sorted(added):
+        row = people.by_email.get(person)
         # Without rights in the row, as in an old snapshot, nothing is reported.
-        able = one not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
-        if not later.get(one, able):
+        able = person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
+        if not later.get(person, able):
             planning.problem(
                 "refusal/manager-right",
-                f"{declared.address}: {one} cannot be made manager, because the service asks for the manager right",
+                f"{declared.address}: {person} cannot be made manager, because the service asks for the manager right",
                 hint="Say `manager: true` for the person under `users:`, give the right by hand, or take the address "
                 f"out. Who can manage is said by the dialect key {WHO_CAN_MANAGE}.",
-                at=declared.places.find(one, "managers"),
+                at=declared.places.find(person, "managers"),
                 address=declared.address,
             )
 
 
-def _able_later(found: MatchResult[Person, PersonRow], planning: PlanContext) -> dict[str, bool]:
+def _able_later(matched: MatchResult[Person, PersonRow], planning: PlanContext) -> dict[str, bool]:
     """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
     able: dict[str, bool] = {}
-    for match in found.matches:
-        said = {right: match.declared.spec.flag(right) for right in RIGHTS}
-        if planning.chosen(match.address) and not planning.policy.additive and set(said.values()) != {None}:
+    for match in matched.matches:
+        flags = {right: match.declared.spec.flag(right) for right in RIGHTS}
+        if planning.chosen(match.address) and not planning.policy.additive and set(flags.values()) != {None}:
             live = {right: bool(getattr(match.row, right, False)) for right in RIGHTS}
-            able[match.address.name] = any(live[right] if flag is None else flag for right, flag in said.items())
+            able[match.address.name] = any(live[right] if flag is None else flag for right, flag in flags.items())
     return able
 
 
-def register_people(planning: PlanContext, found: MatchResult[Person, PersonRow]) -> None:
+def register_people(planning: PlanContext, matched: MatchResult[Person, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
-    later = {match.row.id: _later(planning, match, match.row) for match in found.matches if match.row is not None}
-    planning.state(PeopleState).able_to_manage = _able_later(found, planning)
-    new = frozenset(match.address.name for match in found.matches if match.row is None)
+    later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
+    planning.state(PeopleState).able_to_manage = _able_later(matched, planning)
+    new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     planning.state(PeopleState).directory = Directory.of(people, new if planning.policy.create_people else frozenset())
 
 
 def _later(planning: PlanContext, match: Match[Person, PersonRow], row: PersonRow) -> PersonRow:
     """Return a live row with the declared e-mail, and archived or not as after this plan."""
-    said = match.declared.spec.flag("archived")
+    archived = match.declared.spec.flag("archived")
     row = replace(row, email=match.address.name)
-    changes = said is not None and planning.chosen(match.address) and not planning.policy.additive
-    return replace(row, archived=bool(said)) if changes else row
+    changes = archived is not None and planning.chosen(match.address) and not planning.policy.additive
+    return replace(row, archived=bool(archived)) if changes else row
 
 
 def addresses(people: People) -> list[Address]:
     """Return the sorted addresses of all people that a list names."""
-    return [Address.of(USER, one) for one in sorted(people.named)]
+    return [Address.of(USER, person) for person in sorted(people.named)]
 
 
-def check_people(planning: PlanContext, declared: DesiredResource[Any], key: str, said: People) -> People:
+def check_people(planning: PlanContext, declared: DesiredResource[Any], key: str, listed: People) -> People:
     """Return the list without unknown people, and report them.
 
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
     that several active people share is an error, an archived person a warning.
     """
     people = directory(planning)
-    missing = sorted(one for one in said.named if one not in people.by_email and one not in people.new)
-    for one in sorted(said.named & people.twice.keys()):
-        _person(planning, declared, key, one, "person/twice", several(people.twice[one]), WHICH_PERSON)
-    for one in sorted(said.named & people.archived):
+    missing = sorted(person for person in listed.named if person not in people.by_email and person not in people.new)
+    for person in sorted(listed.named & people.twice.keys()):
+        _person(planning, declared, key, person, "person/twice", several(people.twice[person]), WHICH_PERSON)
+    for person in sorted(listed.named & people.archived):
         hint = "Archived people cannot learn; take the address out, or unarchive the person."
-        _person(planning, declared, key, one, "person/archived", "is archived", hint, Severity.WARNING)
+        _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
     if not missing:
-        return said
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(said.named)
+        return listed
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(listed.named)
     severity = Severity.WARNING if skip else Severity.ERROR
-    for one in missing:
-        near = hint_on_missing(planning, USER, did_you_mean(one, people.by_email), UNKNOWN_PERSON)
-        _person(planning, declared, key, one, "person/unknown", "is not a person of this workspace", near, severity)
+    for person in missing:
+        near = hint_on_missing(planning, USER, did_you_mean(person, people.by_email), UNKNOWN_PERSON)
+        _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {len(said.named)} in {key} are unknown, more than a tenth",
+            f"{declared.address}: {len(missing)} of {len(listed.named)} in {key} are unknown, more than a tenth",
             hint="Even `people: {unknown: skip}` stops here: the list is probably not the right one.",
             at=declared.places.at(key),
             address=declared.address,
         )
-    gone = frozenset(missing)
-    return People(said.include - gone, said.exclude - gone, said.whole)
+    unknown = frozenset(missing)
+    return People(listed.include - unknown, listed.exclude - unknown, listed.whole)
 
 
 def _person(
     planning: PlanContext,
     declared: DesiredResource[Any],
     key: str,
-    one: str,
+    person: str,
     code: str,
-    what: str,
+    text: str,
     hint: str | None,
     severity: Severity = Severity.ERROR,
 ) -> None:
     planning.problem(
         code,
-        f"{declared.address}: {one} {what}",
+        f"{declared.address}: {person} {text}",
         hint=hint,
-        at=declared.places.find(one, key),
+        at=declared.places.find(person, key),
         address=declared.address,
         severity=severity,
     )

@@ -38,7 +38,7 @@ def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapp
     form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
     form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
     if spec.applications is not None:
-        form["applications"] = spec.applications.seen(row.applications or frozenset())
+        form["applications"] = spec.applications.comparable(row.applications or frozenset())
     if "metadata" in spec.said:
         held = dict(row.metadata or ())
         form["metadata"] = {key: held.get(key) for key in spec.metadata}
