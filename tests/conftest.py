@@ -8,7 +8,7 @@ from collections import Counter
 
 import hypothesis
 import pytest
-from extent import PART, PARTS, WHOLE
+from sampling import PART, PARTS, WHOLE
 
 # Processes that tests start would compile all of lmsconf anew, each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

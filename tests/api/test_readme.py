@@ -10,7 +10,7 @@ import pytest
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
-from .table import README, shown, table
+from .readme_table import README, shown, table
 
 PAGE = README.read_text(encoding="utf-8")
 SECTION = PAGE.partition("## The API")[2]

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from measuring import exponent, tell, verdict
-from mix import Size, Values, plant_into, values_of, write_manifests
+from workload import Size, Values, plant_into, values_of, write_manifests
 
 from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from measuring import seconds, tell, verdict
-from mix import Size, make_project, values_of
 from serving import TOKEN, served
+from workload import Size, make_project, values_of
 
 from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load

@@ -18,7 +18,7 @@ from measuring import tell
 sys.path[:0] = [str(Path(__file__).parents[1] / "views"), str(Path(__file__).parents[2])]
 
 from browser import CHROMIUM, Browser, browser  # noqa: E402  found on the path that was just added
-from large import large  # noqa: E402  it too
+from large_plans import large  # noqa: E402  it too
 
 from lmsconf.render import plan_html  # noqa: E402  it too
 

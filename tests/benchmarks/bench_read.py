@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from measuring import LMSCONF, in_turn, middle, process, ratio, tell, verdict
-from mix import Size, make_project, values_of
 from serving import TOKEN, served
+from workload import Size, make_project, values_of
 
 RESOURCES = 10_000
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 from jsonschema import Draft202012Validator
-from laws.stage import Stage, open_stage
-from laws.wishes import Wish
-from laws.worlds import World
+from laws.random_manifests import Wish
+from laws.random_workspaces import World
+from laws.sandbox_project import Stage, open_stage
 
 from conformance import samples
 from lmsconf.api.spec import ApiSpec

@@ -14,7 +14,7 @@ from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Logged, SandboxService
 
-from .clinic import MANIFEST, PROJECT, Clinic, planted
+from .served_project import MANIFEST, PROJECT, Clinic, planted
 
 Open = Callable[..., Clinic]
 

@@ -20,7 +20,7 @@ from lmsconf.doctor.findings import Health
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 
-from .clinic import Clinic, held
+from .served_project import Clinic, held
 
 Open = Callable[..., Clinic]
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.service import Logged
 from lmsconf.support.package_data import schema_text
 
-from .clinic import BO, GDPR, PROJECT, Clinic, held
+from .served_project import BO, GDPR, PROJECT, Clinic, held
 
 Open = Callable[..., Clinic]
 NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}

@@ -14,7 +14,7 @@ from wire.second_dialect import FORBIDDING, second_dialect
 from lmsconf.project.settings import load
 from lmsconf.sandbox.service import Logged, SandboxResponse, SandboxService, json_answer
 
-from .clinic import BO, GDPR, MANIFEST, PROJECT, Clinic, held
+from .served_project import BO, GDPR, MANIFEST, PROJECT, Clinic, held
 
 Open = Callable[..., Clinic]
 SECOND = second_dialect()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integrity.stage import Stage, staged
+from integrity.served_project import Stage, staged
 
-from .scene import MANIFESTS, OWNED, SEED
+from .drifted_project import MANIFESTS, OWNED, SEED
 
 
 @pytest.fixture

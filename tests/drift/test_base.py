@@ -12,12 +12,12 @@ from shutil import copytree, ignore_patterns
 from typing import Any, Final
 
 import pytest
-from integrity.stage import Stage
+from integrity.served_project import Stage
 from jsonschema import Draft202012Validator
 
 from lmsconf.support.package_data import schema_text
 
-from .scene import MANIFESTS, OWNED, codes, drift, states
+from .drifted_project import MANIFESTS, OWNED, codes, drift, states
 
 BASE: Final = "./applied"
 Hand = Callable[[Stage], object]

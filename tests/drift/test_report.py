@@ -11,8 +11,8 @@ from typing import Final
 
 import httpx
 import pytest
-from integrity.stage import Stage
-from laws.stage import Link
+from integrity.served_project import Stage
+from laws.sandbox_project import Link
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
@@ -24,7 +24,7 @@ from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import read_manifests
 
-from .scene import MANIFESTS, OWNED, SEED, codes, drift, only, states
+from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
 CREATES: Final = f"{MANIFESTS}absent: {{groups: [Nobody]}}\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from integrity.stage import Stage, staged
+from integrity.served_project import Stage, staged
 
 SEED: Final = """
 people:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from integrity.stage import Stage
+from integrity.served_project import Stage
 
 EDITS: Final = Path(__file__).with_name("edits.txt").read_text(encoding="utf-8")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from integrity.stage import Stage
+from integrity.served_project import Stage
 
 MANAGED: Final = "groups:\n  - name: Team\n    members: [anna@x.se, bo@x.se]\n"
 REFUSED: Final = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
 from lmsconf.manifest.expand.variables import Variables

@@ -13,9 +13,9 @@ import pytest
 from lmsconf.errors import ProblemsFound, Severity
 from lmsconf.model.values import Plan
 
+from .edited_snapshot import plan_against
 from .project import Project
 from .shell import lmsconf
-from .whatif import plan_against
 
 SEED = """
 people:

@@ -11,8 +11,8 @@ import pytest
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.model.values import Change, Plan
 
+from .edited_snapshot import plan_against
 from .project import Project
-from .whatif import plan_against
 
 PEOPLE = """
 people:

@@ -12,9 +12,9 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
 
+from .edited_snapshot import apply_under, plan_under
 from .project import Project
 from .shell import lmsconf
-from .whatif import apply_under, plan_under
 
 CROWD = [f"p{n:03}@acme.example" for n in range(150)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)

@@ -12,9 +12,9 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.values import Action, Plan
 
+from .edited_snapshot import plan_against
 from .project import Project
 from .shell import lmsconf
-from .whatif import plan_against
 
 SEED = """
 custom_fields:

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.render.escape import code, csv, fence, html, md, safe, xml
 
-from . import judges
+from . import active_content
 from .payloads import HALF, NAMES, WANTED
 
 ALL = [*NAMES, *HALF]
@@ -19,15 +19,17 @@ def test_there_are_enough_of_them() -> None:
     """At least three hundred names, no two alike, and the judges see most of them act where nothing is escaped."""
     assert len(NAMES) >= WANTED
     assert len({*NAMES}) == len(NAMES)
-    assert sum(bool(judges.text(name)) for name in NAMES) > 100
-    assert sum(bool(judges.markdown(name)) for name in NAMES) > 150
-    assert sum(bool(judges.html(f"<p>{name}</p>")[2:]) for name in NAMES) > 40
+    assert sum(bool(active_content.text(name)) for name in NAMES) > 100
+    assert sum(bool(active_content.markdown(name)) for name in NAMES) > 150
+    assert sum(bool(active_content.html(f"<p>{name}</p>")[2:]) for name in NAMES) > 40
 
 
 @pytest.mark.parametrize("around", ["{}", "  + group/{} will be created", "{}: done", "      {}"])
 def test_text(around: str) -> None:
     """A name in a line leaves it one line without controls, wherever it stands."""
-    assert [(name, judges.text(line)) for name in ALL if judges.text(line := around.format(safe(name)))] == []
+    assert [
+        (name, active_content.text(line)) for name in ALL if active_content.text(line := around.format(safe(name)))
+    ] == []
     assert all("\n" not in safe(name) for name in ALL)
 
 
@@ -35,7 +37,7 @@ def test_text_shows_what_it_hides() -> None:
     """Every control, bidi mark and half character in Unicode has a visible form, and letters stay as they are."""
     for number in (*range(sys.maxunicode + 1),)[:0x3200]:
         char = chr(number)
-        if judges.RAW.match(char) or char == "\n":
+        if active_content.RAW.match(char) or char == "\n":
             assert safe(char).isprintable(), hex(number)
             assert safe(f"a{char}b") != f"a{char}b", hex(number)
     for kept in ("Åsa Öberg", "日本語", "می\u200cخواهم", "\U0001f468\u200d\U0001f469", "a: b", "a::b", "# [a]", "a\\b"):
@@ -56,7 +58,7 @@ def test_text_shows_what_it_hides() -> None:
 def test_markdown_in_a_line(around: str, frame: list[str]) -> None:
     """A name among words, in an item or a heading makes no node, no link and no mention."""
     for name in ALL:
-        assert judges.markdown(around.replace("{}", md(name))) == frame, name
+        assert active_content.markdown(around.replace("{}", md(name))) == frame, name
 
 
 def test_markdown_in_a_cell() -> None:
@@ -64,8 +66,8 @@ def test_markdown_in_a_cell() -> None:
     for escape, extra in ((md, []), (code, ["code_inline"])):
         for name in ALL:
             page = f"| a | b |\n|---|---|\n| {escape(name)} | c |\n"
-            tokens = judges.READS.parse(page)
-            nodes = [one for one in judges.markdown(page) if one not in _TABLE]
+            tokens = active_content.READS.parse(page)
+            nodes = [one for one in active_content.markdown(page) if one not in _TABLE]
             assert nodes == extra, (name, nodes)
             assert [token.type for token in tokens].count("td_open") == 2, name
 
@@ -76,7 +78,7 @@ _TABLE = {f"{tag}_{end}" for tag in ("table", "thead", "tbody", "tr", "th", "td"
 def test_markdown_reads_as_the_text_does() -> None:
     """Whoever looks at the page reads what the text format shows; only blanks are others, and one that is not seen."""
     for name in ALL:
-        rendered = judges.html_words(judges.READS.render(md(name)))
+        rendered = active_content.html_words(active_content.READS.render(md(name)))
         plain = rendered.replace("\u200b", "").replace("\xa0", " ").strip("\n")
         assert plain == safe(name).replace("\\x3a:", "::").replace("#\\x23", "##").replace("\xa0", " "), name
 
@@ -84,7 +86,7 @@ def test_markdown_reads_as_the_text_does() -> None:
 def test_markdown_code_can_be_copied() -> None:
     """A span of code gives back what the text format shows, but for pipes."""
     for name in ALL:
-        (paragraph, inline, _) = judges.READS.parse(code(name))
+        (paragraph, inline, _) = active_content.READS.parse(code(name))
         assert paragraph.type == "paragraph_open"
         assert inline.children
         assert [child.type for child in inline.children] == ["code_inline"], name
@@ -94,34 +96,34 @@ def test_markdown_code_can_be_copied() -> None:
 def test_markdown_fence() -> None:
     """No line of a block of code ends it: all names in one block are one block."""
     page = fence("\n".join(ALL), "diff") + "\n\nafter\n"
-    block, *rest = judges.READS.parse(page)
+    block, *rest = active_content.READS.parse(page)
     assert (block.type, block.info) == ("fence", "diff")
     assert [token.type for token in rest] == ["paragraph_open", "inline", "paragraph_close"]
-    assert judges.text(page) == []
+    assert active_content.text(page) == []
     for name in ALL:
-        assert [token.type for token in judges.READS.parse(fence(name))] == ["fence"], name
+        assert [token.type for token in active_content.READS.parse(fence(name))] == ["fence"], name
 
 
 def test_html() -> None:
     """A name makes no tag, attribute or comment, in an element and in both kinds of attribute."""
     for name in ALL:
         page = f"<p title=\"{html(name)}\" lang='{html(name)}'>{html(name)}</p>"
-        assert judges.html(page) == ["p", "p.title", "p.lang", "/p"], name
+        assert active_content.html(page) == ["p", "p.title", "p.lang", "/p"], name
         said = safe(name).replace("\\x3a:", "::").replace("#\\x23", "##")
-        assert judges.html_words(page) == said, name
+        assert active_content.html_words(page) == said, name
 
 
 def test_xml() -> None:
     """A name with whatever characters stands in an XML document, which an XML reader takes."""
     for name in ALL:
-        assert judges.xml_words(xml(name)) == safe(name).replace("\\x3a:", "::").replace("#\\x23", "##"), name
+        assert active_content.xml_words(xml(name)) == safe(name).replace("\\x3a:", "::").replace("#\\x23", "##"), name
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv(delimiter: str) -> None:
     """A name is one cell for readers with any separator, and no cell begins a formula."""
     for name in ALL:
-        (cell,) = judges.csv_cells(csv(name), delimiter)
+        (cell,) = active_content.csv_cells(csv(name), delimiter)
         assert cell.removeprefix("'") == safe(name).removeprefix("'"), name
         assert cell.lstrip()[:1] not in {*"=+-@|%", "\uff0b", "\uff0d", "\uff1d", "\uff20"}, name
-        assert judges.text(csv(name)) == []
+        assert active_content.text(csv(name)) == []

@@ -14,7 +14,7 @@ from lmsconf.project.settings import load
 from lmsconf.render import problems_json, problems_text
 from lmsconf.workspace.reader import read_manifests
 
-from . import judges
+from . import active_content
 
 PROJECT = b"workspaces: {s: {url: 'sandbox:'}}\nvars: {x: y}\n"
 PARTS = [
@@ -70,6 +70,6 @@ def _read(project: bytes, manifest: bytes, people: bytes) -> ProblemsFound:
             told = ProblemsFound(read_manifests(load(root, None, {})).problems)
         except ProblemsFound as found:
             told = found
-    assert judges.text(problems_text(told.problems)) == []
-    assert judges.in_json(problems_json(told.problems)) == []
+    assert active_content.text(problems_text(told.problems)) == []
+    assert active_content.in_json(problems_json(told.problems)) == []
     return told

@@ -26,7 +26,7 @@ from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
 
-from .judges import JUDGES, text
+from .active_content import JUDGES, text
 from .payloads import HALF, NAMES
 
 ALL = [*NAMES, *HALF]

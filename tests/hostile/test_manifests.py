@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from effort import Effort
+from call_count import Effort
 
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import FILE_LIMIT

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .stage import Stage, staged
+from .served_project import Stage, staged
 
 CROWD = [f"p{n:02}@acme.example" for n in range(40)]
 

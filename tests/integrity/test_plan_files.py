@@ -19,7 +19,7 @@ from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical import sha256
 from lmsconf.support.package_data import schema_text
 
-from .stage import Stage, staged
+from .served_project import Stage, staged
 
 SEED = """
 people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]

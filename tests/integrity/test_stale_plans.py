@@ -15,7 +15,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.model.values import Json
 
-from .stage import Stage, staged
+from .served_project import Stage, staged
 
 SEED = """
 custom_fields:

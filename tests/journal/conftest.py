@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.scene import Scene
+from journal.journal_project import Scene
 
 
 @pytest.fixture

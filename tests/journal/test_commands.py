@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from journal.scene import CALLS, MANIFEST
+from journal.journal_project import CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from waiting import HANGS
 
-from journal.scene import BEGAN
+from journal.journal_project import BEGAN
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.lock import Locked, locked
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.scene import CALLS, Scene
+from journal.journal_project import CALLS, Scene
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import encode
 from lmsconf.journal.reading import named, recorded, runs

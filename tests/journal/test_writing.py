@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.scene import CALLS, Scene
+from journal.journal_project import CALLS, Scene
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.reading import recorded

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from api.test_journey import DEFAULT, OTHER, Checked
-from api.test_journey import test_every_operation_in_one_life as whole_life
+from api.test_every_operation import DEFAULT, OTHER, Checked
+from api.test_every_operation import test_every_operation_in_one_life as whole_life
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client

@@ -14,7 +14,7 @@ import pytest
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 
-from .examiner import examine, workspace
+from .schemathesis_runner import examine, workspace
 
 pytestmark = pytest.mark.slow
 SEED: Final = int(os.environ.get("JUDGES", "1"))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from laws.stage import Stage, open_stage
-from laws.wishes import Wish
-from laws.worlds import World
+from laws.random_manifests import Wish
+from laws.random_workspaces import World
+from laws.sandbox_project import Stage, open_stage
 
 Open = Callable[[tuple[World, Wish]], Stage]
 

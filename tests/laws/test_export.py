@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laws.conftest import Open
-from laws.profile import tried
-from laws.stage import Raw, Stage
-from laws.wishes import Wish, wishes
-from laws.worlds import NAMES, Dice, World, worlds
+from laws.hypothesis_profile import tried
+from laws.random_manifests import Wish, wishes
+from laws.random_workspaces import NAMES, Dice, World, worlds
+from laws.sandbox_project import Raw, Stage
 from lmsconf.export.export import Export, export
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow

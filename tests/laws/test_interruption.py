@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from laws.profile import tried
-from laws.stage import Raw, open_stage
-from laws.wishes import Wish, wishes
-from laws.worlds import World
+from laws.hypothesis_profile import tried
+from laws.random_manifests import Wish, wishes
+from laws.random_workspaces import World
+from laws.sandbox_project import Raw, open_stage
 from lmsconf.model.outcomes import Status
 from lmsconf.sandbox.faults import Fault, Faults
 

@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from laws.hypothesis_profile import tried
 from laws.model import Model, Refused
 from laws.model_values import EVERYONE, GROUP, SMART_GROUP, Said
 from laws.model_views import APPLICATIONS, Views, page
-from laws.profile import tried
-from laws.words import (
+from laws.strategies import (
     choice_names,
     details,
     emails,

@@ -8,10 +8,10 @@ from typing import cast
 from hypothesis import given
 
 from laws.conftest import Open
-from laws.profile import tried
-from laws.stage import document_of
-from laws.wishes import Wish, wishes
-from laws.worlds import World
+from laws.hypothesis_profile import tried
+from laws.random_manifests import Wish, wishes
+from laws.random_workspaces import World
+from laws.sandbox_project import document_of
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads
 

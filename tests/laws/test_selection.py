@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from laws.conftest import Open
-from laws.profile import tried
-from laws.wishes import Wish, wishes
-from laws.worlds import World
+from laws.hypothesis_profile import tried
+from laws.random_manifests import Wish, wishes
+from laws.random_workspaces import World
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.values import Action

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from extent import WHOLE, of_today
+from sampling import WHOLE, of_today
 
 from lmsconf.workspace.reader import read_manifests
 
-from .turns import project, race
+from .interleaving import project, race
 
 MANIFEST = "groups: [{name: Coaches}, {name: Mentors}]\n"
 WANTED = ["Coaches", "Mentors"]

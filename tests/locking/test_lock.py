@@ -29,7 +29,7 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests
 
-from .turns import Line, project
+from .interleaving import Line, project
 
 TERMS = LockTerms(lease=900.0, owner="CI run 7")
 CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", path="", query={}, body=None)

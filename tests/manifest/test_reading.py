@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from effort import Effort
+from call_count import Effort
 
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.yaml.files import EXPANDED, Budget, Reading, read

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from .faults import Fault, faults
-from .ground import Fate, Found, grounds
+from .source_copy import Fate, Found, grounds
 
 _WIDTH: Final = 2
 _SECONDS: Final = 240.0

@@ -1,8 +1,8 @@
 """Small changes of every sort to the modules that must not be wrong: python -m tests.planted.mutants [MODULE…].
 
 A seeded sample is drawn from all that the rules allow, each mutant is planted by itself, and the everyday tests that
-reach its line run (`reach`). `SAMPLE=20` draws so many of each module, `SEED=7` others, `WIDTH=1` runs one at a time.
-Exit 1 where less than 95 % are found, or explained in survivors.md.
+reach its line run (`line_coverage`). `SAMPLE=20` draws so many of each module, `SEED=7` others, `WIDTH=1` runs one at a
+time. Exit 1 where less than 95 % are found, or explained in survivors.md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from random import Random
 from typing import Final
 
 from .faults import ROOT
-from .ground import Fate, Found, grounds
-from .reach import collected, reached
+from .line_coverage import collected, reached
+from .source_copy import Fate, Found, grounds
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from .faults import ROOT, Fault, faults
-from .ground import Fate, Ground
+from .line_coverage import everyday, moved
 from .mutants import explained, modules, mutants, sample
-from .reach import everyday, moved
+from .source_copy import Fate, Ground
 
 FAULTS = faults()
 SEED = os.environ.get("PLANTED_SEED", "1")

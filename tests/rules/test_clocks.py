@@ -16,14 +16,14 @@ SHORT = 30
 
 REASONS = {
     "benchmarks/": "they measure seconds, and no test runs them",
-    "planted/ground.py Ground.judged": "tells how long a fault took to be found, and decides nothing by it",
+    "planted/source_copy.py Ground.judged": "tells how long a fault took to be found, and decides nothing by it",
     "client/test_redact.py test_long_answers_take_no_time": (
         "a pattern runs inside of C, where no steps can be counted: CPU time, a hundred times what it takes"
     ),
     "client/test_sockets.py after_the_request.answer": "a drip takes time; however long, the deadline is first",
     "client/test_sockets.py ended": "the deadline of a socket is the system's; nothing is judged by how long it took",
     "client/test_sockets.py listening": "how often a server looks whether the test is over",
-    "client/test_pace.py test_nobody_waits_in_vain": "seconds of a made-up clock",
+    "client/test_rate_limiter.py test_nobody_waits_in_vain": "seconds of a made-up clock",
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
     "simulation/test_sigkill.py Site.killed": "the moment of a kill is chosen by chance, and may be any",

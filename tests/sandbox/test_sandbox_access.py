@@ -10,8 +10,8 @@ import pytest
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.transport import Sandbox
 
-from .chosen import chosen
 from .conftest import NOW
+from .unspecified import chosen
 
 ANNA, BO, CY, DI = "u-1", "u-2", "u-3", "u-4"
 ALL = ["achievements", "analyse", "create", "learn", "follow-up"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .chosen import chosen
 from .conftest import DAY, NOW
+from .unspecified import chosen
 
 ANNA, BO, CY, DI = "u-1", "u-2", "u-3", "u-4"  # an admin, nobody in particular, a manager, and who is archived
 TODAY = int(NOW * 1000)

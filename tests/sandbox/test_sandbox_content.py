@@ -8,8 +8,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 
-from .chosen import chosen
 from .conftest import Caller
+from .unspecified import chosen
 
 
 def targets(api, content: str = "c-2") -> list[dict[str, object]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .mishaps import KILLED_UNRECORDED, KINDS, MISHAPS
 from .network import told
 from .references import REFERENCES
-from .tally import PAIRS, STORMS, Schedule
+from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS
+from .results import PAIRS, STORMS, Schedule
 
 _KINDS = {**KINDS, **MISHAPS, KILLED_UNRECORDED: (), PAIRS: (), STORMS: ()}
 

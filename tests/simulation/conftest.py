@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .tally import Schedule, Tally
+from .results import Schedule, Tally
 
 COUNTS = "simulation"
 

@@ -13,7 +13,7 @@ from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
 
 from .clock import Clock, Hung
-from .mishaps import Done, Killed, Mishap
+from .request_faults import Done, Killed, Mishap
 from .schedules import Calm, Place, Script
 
 REQUESTS_AT_MOST: Final = 20_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol
 
-from .mishaps import KINDS, Mishap
+from .request_faults import KINDS, Mishap
 
 _IN_STORMS: Final = sorted(KINDS)
 

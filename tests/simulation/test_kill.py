@@ -9,9 +9,9 @@ import pytest
 from lmsconf.journal.reading import runs
 from lmsconf.model.recorded_run import CallState
 
-from .mishaps import KILLED_UNRECORDED, Killed, at_call
-from .mortal import MortalJournal
-from .scene import alone, scene
+from .crashing_journal import MortalJournal
+from .reference_apply import alone, scene
+from .request_faults import KILLED_UNRECORDED, Killed, at_call
 from .schedules import Calm, Strikes
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from extent import of_today
+from sampling import of_today
 
-from .mishaps import KILLED_UNRECORDED, KINDS, LIKE_ANOTHER
+from .reference_apply import scene
 from .references import REFERENCES
-from .scene import scene
-from .tally import WHOLE, Schedule, ways
+from .request_faults import KILLED_UNRECORDED, KINDS, LIKE_ANOTHER
+from .results import WHOLE, Schedule, ways
 
 Played = Callable[[list[Schedule]], None]
 

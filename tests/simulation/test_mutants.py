@@ -14,8 +14,8 @@ from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
 from lmsconf.model.values import Json
 
-from .scene import scene
-from .tally import Schedule, Tally
+from .reference_apply import scene
+from .results import Schedule, Tally
 
 
 def _broken(reference: str, kind: str, calls: list[int]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from extent import of_today
+from sampling import of_today
 
 from .references import REFERENCES
-from .tally import PAIRS, STORMS, WHOLE, Schedule
+from .results import PAIRS, STORMS, WHOLE, Schedule
 
 Played = Callable[[list[Schedule]], None]
 _BATCHES: Final = 4

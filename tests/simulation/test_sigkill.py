@@ -26,8 +26,8 @@ from lmsconf.sandbox.service import SandboxService
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import read_manifests
 
-from .portrait import Portrait, compare, ids, portrait
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
+from .workspace_state import Portrait, compare, ids, portrait
 
 pytestmark = pytest.mark.slow
 KILLS: Final = 50

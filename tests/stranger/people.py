@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .answers import DONE, Handler, Made, Query, Refused, one_of, out, page
 from .choices import Choices, Row
-from .holdings import Holdings
+from .responses import DONE, Handler, Made, Query, Refused, one_of, out, page
+from .state import Holdings
 
 _WHEN = 1_700_000_000_000
 

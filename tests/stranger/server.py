@@ -1,4 +1,4 @@
-"""A stranger's service on a loopback port: the endpoints of `core`, as HTTP, with a log of what was asked."""
+"""A stranger's service on a loopback port: the endpoints of `endpoints`, as HTTP, with a log of what was asked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from .answers import DONE, Made, Refused
 from .choices import Choices
-from .core import Service
+from .endpoints import Service
+from .responses import DONE, Made, Refused
 
 Garble = Callable[[str, Any], object]
 TOKEN = "stranger-token-0815"  # opens nothing but this server

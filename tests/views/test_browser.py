@@ -11,7 +11,7 @@ import pytest
 from browser import CHROMIUM, Browser, browser
 from document_samples import MIXED, PLANS, REPORTS, change
 from drift_samples import DRIFTS
-from large import large
+from large_plans import large
 
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, FieldChange, Origin

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call
 from drift_samples import DRIFTS
-from large import large
+from large_plans import large
 
 from lmsconf.model.address import Address
 from lmsconf.model.values import Abandoned, Origin, Plan

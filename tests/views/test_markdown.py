@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, EVIL, MIXED, PLANS, REPORTS, UPDATE
 from drift_samples import DRIFTS
-from large import large
+from large_plans import large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 

@@ -1,0 +1,103 @@
+"""A service that limits the rate and never says when to come again is read to the end, nearly as fast as it lets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from lmsconf.api.circuit_breaker import CircuitBreaker
+from lmsconf.api.client import Client
+from lmsconf.api.rate_limiter import RateLimiter
+from lmsconf.api.transport.deadline import Deadline
+
+from .network import CANARY, Network, said
+from .virtual_threads import Turns
+
+CALLS = 300
+Limiter = Callable[[], bool]
+"""Whether one more request is let through now."""
+
+
+def bucket(clock: Turns, rate: float, burst: float) -> Limiter:
+    """A token bucket."""
+    held = [burst, clock.time]
+
+    def let() -> bool:
+        held[:] = [min(burst, held[0] + (clock.time - held[1]) * rate), clock.time]
+        if held[0] < 1:
+            return False
+        held[0] -= 1
+        return True
+
+    return let
+
+
+def window(clock: Turns, rate: float, seconds: float) -> Limiter:
+    """At most so many in any stretch of so many seconds; what was refused does not count."""
+    times: deque[float] = deque()
+
+    def let() -> bool:
+        while times and clock.time - times[0] >= seconds:
+            times.popleft()
+        if len(times) >= rate * seconds:
+            return False
+        times.append(clock.time)
+        return True
+
+    return let
+
+
+LIMITERS: dict[str, Callable[[Turns, float], Limiter]] = {
+    "a bucket of one": lambda clock, rate: bucket(clock, rate, 1.0),
+    "a bucket of a second": lambda clock, rate: bucket(clock, rate, rate),
+    "a window of a second": lambda clock, rate: window(clock, rate, 1.0),
+    "a window of ten seconds": lambda clock, rate: window(clock, rate, 10.0),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", LIMITERS)
+@pytest.mark.parametrize("rate", [4.0, 10.0])
+@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize(("status", "seed"), [(429, 1), (429, 2), (503, 3)])
+def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width: int, status: int, seed: int) -> None:
+    """Three hundred reads and no failure, in at most 1.6 times as long as the limit needs, with few refusals."""
+    clock = Turns(seed)
+    let = LIMITERS[name](clock, rate)
+    refused: list[float] = []
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        fine = let()
+        clock.sleep(0.02)
+        if not fine:
+            refused.append(clock.time)
+        return said(200, {"userIds": []}) if fine else said(status)
+
+    network, retry = Network(answering=answer), clock.retry()
+    pace, budget = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
+    budget.side_by_side(width)
+    todo = iter(range(CALLS))
+
+    def worker() -> None:
+        with Client("http://sandbox", CANARY, transport=network, retry=retry, pace=pace, budget=budget) as by:
+            for _ in todo:
+                assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+
+    start = clock.time
+    clock.run([worker] * width)
+    assert clock.time - start <= 1.6 * CALLS / rate
+    assert len(refused) <= CALLS / 5
+
+
+def test_a_timeout_is_the_shorter_of_itself_and_the_deadline() -> None:
+    """A step takes no longer than its own timeout, nor than what is left of the request, and begins in time."""
+    now = 100.0
+    deadline = Deadline(lambda: now)
+    deadline.set(60.0)
+    assert [deadline.left(timeout, TimeoutError) for timeout in (10.0, 90.0, None)] == [10.0, 60.0, 60.0]
+    now = 160.0
+    with pytest.raises(TimeoutError, match="no whole answer within 60 s"):
+        deadline.left(10.0, TimeoutError)

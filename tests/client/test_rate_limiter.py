@@ -1,0 +1,248 @@
+"""One rate for all clients: none until the service says "too many", then learnt from what it answered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+
+import httpx
+import pytest
+from call_count import Effort
+
+from lmsconf.api.client import Client
+from lmsconf.api.rate_limiter import RateLimiter
+from lmsconf.errors import ApiError
+
+from .network import CANARY, Clock, Network, client, said
+from .virtual_threads import Turns
+
+FINE = said(200, {"userIds": []})
+
+
+def pace(clock: Clock, limit: float | None = None) -> RateLimiter:
+    return RateLimiter(limit, clock=clock, sleep=clock.sleep)
+
+
+def answered(pace: RateLimiter, clock: Clock, rate: float, times: int) -> None:
+    """The service answers so many requests, so many a second."""
+    for _ in range(times):
+        pace.answered()
+        clock.time += 1 / rate
+
+
+def test_nothing_waits_while_all_is_well() -> None:
+    """Without a limit and without a refusal, no turn costs any time."""
+    clock = Clock()
+    free = pace(clock)
+    for _ in range(1_000):
+        free.wait(60.0)
+        free.answered()
+    assert (clock.waits, free.rate()) == ([], None)
+
+
+def test_a_free_turn_costs_next_to_nothing() -> None:
+    """A plan sends thousands of reads: waiting for nothing and counting an answer take a few calls of functions."""
+    free = RateLimiter()
+    with Effort() as effort:
+        for _ in range(1_000):
+            free.wait(60.0)
+            free.answered()
+    assert effort.calls <= 5 * 1_000
+
+
+@pytest.mark.parametrize("limit", [0.5, 5.0, 200.0])
+def test_a_limit_holds_from_the_first_request(limit: float) -> None:
+    """No two requests are closer than the limit allows, also after an idle while."""
+    clock = Clock()
+    limited = pace(clock, limit)
+    times = []
+    for number in range(20):
+        limited.wait(60.0)
+        times.append(clock.time)
+        if number == 10:
+            clock.time += 30.0
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert min(gaps) == pytest.approx(1 / limit)
+    assert len([gap for gap in gaps if gap > 1 / limit + 1e-9]) == 1
+
+
+def test_too_many_halves_the_rate_that_was_seen() -> None:
+    """A service that answered forty a second and then says 429 gets twenty; the next time seven tenths of them."""
+    clock = Clock()
+    learning = pace(clock)
+    answered(learning, clock, 40.0, 200)
+    learning.too_many(clock.time, None)
+    assert learning.rate() == pytest.approx(20.0, rel=0.05)
+    clock.time += 0.001
+    answered(learning, clock, 20.0, 200)
+    seen = learning.rate()
+    assert seen is not None
+    learning.too_many(clock.time, None)
+    assert learning.rate() == pytest.approx(14.0, rel=0.1)
+
+
+def test_who_waits_is_served_in_turn() -> None:
+    """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
+    clock = Turns()
+    shared = RateLimiter(1.0, clock=clock, sleep=clock.sleep)
+    served: list[int] = []
+
+    def worker(number: int) -> None:
+        clock.sleep(number / 100)
+        assert shared.wait(60.0)
+        served.append(number)
+        if number in (2, 4):
+            shared.too_many(clock.time, None)
+
+    clock.run([partial(worker, number) for number in range(8)])
+    assert served == list(range(8))
+
+
+def test_what_was_under_way_counts_once() -> None:
+    """Four clients that are refused in the same moment are one lesson, not four."""
+    clock = Clock()
+    learning = pace(clock)
+    answered(learning, clock, 40.0, 200)
+    sent = clock.time - 0.01
+    for _ in range(4):
+        learning.too_many(sent, 0.0)
+        clock.time += 0.001
+    assert learning.rate() == pytest.approx(20.0, rel=0.05)
+
+
+def test_all_wait_for_the_time_that_one_was_told() -> None:
+    """After a Retry-After of seven seconds nobody sends before, and then one after the other."""
+    clock = Clock()
+    learning = pace(clock)
+    answered(learning, clock, 40.0, 200)
+    start = clock.time
+    learning.too_many(start, 7.0)
+    times = []
+    for _ in range(3):
+        learning.wait(60.0)
+        times.append(clock.time - start)
+    assert times == pytest.approx([7.0, 7.05, 7.1], rel=0.01)
+
+
+def test_a_later_time_told_to_another_holds() -> None:
+    """What one that was under way is told lengthens the pause for all, and never shortens it."""
+    clock = Clock()
+    learning = pace(clock)
+    sent = clock.time
+    clock.time += 0.1
+    learning.too_many(sent, 5.0)
+    learning.too_many(sent, 9.0)
+    learning.too_many(sent, 1.0)
+    start = clock.time
+    learning.wait(60.0)
+    assert clock.time - start == pytest.approx(9.0)
+
+
+def test_the_rate_recovers_slowly_and_evenly() -> None:
+    """Each second gives back the same: after twenty as much as there was, never more than the limit."""
+    clock = Clock()
+    learning = pace(clock, 50.0)
+    answered(learning, clock, 40.0, 200)
+    learning.too_many(clock.time, 0.0)
+    rates = []
+    for _ in range(60):
+        rates.append(learning.rate() or 0.0)
+        clock.time += 1.0
+    assert rates[20] == pytest.approx(rates[0] * 2)
+    assert rates[11] - rates[10] == pytest.approx(rates[1] - rates[0])
+    assert rates[59] == 50.0
+
+
+@pytest.mark.parametrize("answers", [0, 3])
+def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -> None:
+    """Where too little was answered to halve its rate, twenty a second is where it begins, not one."""
+    clock = Clock()
+    learning = pace(clock)
+    answered(learning, clock, 1.0, answers)
+    learning.too_many(clock.time, None)
+    assert learning.rate() == 20.0
+
+
+@pytest.mark.parametrize(("told", "slowest"), [(None, 1.0), (0.0, 20.0), (0.01, 20.0)])
+def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowest: float) -> None:
+    """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""
+    clock = Clock()
+    learning = pace(clock)
+    for _ in range(24):
+        answered(learning, clock, 100.0, 9)
+        learning.too_many(clock.time, told)
+    assert learning.rate() == pytest.approx(slowest)
+
+
+def test_nobody_waits_in_vain() -> None:
+    """A turn that lies beyond what is left of the run's budget is not waited for."""
+    clock = Clock()
+    slow = pace(clock, 0.1)
+    assert slow.wait(60.0)
+    assert not slow.wait(3.0)
+    assert clock.waits == []
+
+
+def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
+    """A turn that was given out before the service said "too many" is void."""
+    clock = Clock()
+    limited = pace(clock, 1.0)
+    lessons = [5.0]
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if lessons:
+            limited.too_many(clock.time, lessons.pop())
+
+    limited._sleep = sleep
+    limited.wait(60.0)
+    limited.wait(60.0)
+    assert clock.time == pytest.approx(1_006.0)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_clients_tell_their_pace(status: int) -> None:
+    """A client that is refused slows the others of its run down."""
+    clock = Clock()
+    shared = pace(clock)
+    told = Client("http://sandbox", CANARY, transport=Network(said(status, None, Retry_After="4"), FINE),
+                  retry=clock.retry(), pace=shared)  # fmt: skip
+    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=clock.retry(tries=1), pace=shared)
+    told.call("manual-groups.members", path={"groupId": "g"})
+    other.call("manual-groups.members", path={"groupId": "g"})
+    assert clock.waits == [4.0, pytest.approx(0.05)]
+
+
+def test_a_service_with_a_limit_is_served_to_the_end() -> None:
+    """Two hundred reads against four hundred a second and a bucket of ten all come through, with few refusals."""
+    clock, refused, answers = Turns(), [0], []
+    bucket = [10.0, clock.time]
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        clock.sleep(0.001)
+        bucket[:] = [min(10.0, bucket[0] + 400.0 * (clock.time - bucket[1])), clock.time]
+        if bucket[0] < 1:
+            refused[0] += 1
+            return said(429)
+        bucket[0] -= 1
+        return FINE
+
+    shared, network, todo = RateLimiter(clock=clock, sleep=clock.sleep), Network(answering=answer), iter(range(200))
+
+    def worker() -> None:
+        with Client("http://sandbox", CANARY, transport=network, retry=clock.retry(), pace=shared) as by:
+            answers.extend(by.call("manual-groups.members", path={"groupId": "g"}) for _ in todo)
+
+    clock.run([worker] * 4)
+    assert answers == [{"userIds": []}] * 200
+    assert 0 < refused[0] < 40
+
+
+def test_an_error_of_one_call_slows_nobody() -> None:
+    """A 500 is about one call; only "too many" and "unavailable" are about the rate."""
+    clock = Clock()
+    shared = pace(clock)
+    with suppress(ApiError):
+        client(said(500), clock=clock).call("manual-groups.members", path={"groupId": "g"})
+    assert shared.rate() is None

@@ -1,0 +1,246 @@
+"""What cannot be taken back: answers that go with a field or a choice, by person, and what each change says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+from laws.sandbox_project import Link
+
+from lmsconf.errors import ExitCode
+from lmsconf.model.values import Guard, Plan
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.reader import WorkspaceReader, read_manifests
+
+from .project import Project
+from .shell import lmsconf
+
+SEED = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Badge, type: TEXT}
+  - {name: Empty, type: TEXT}
+people:
+  - {email: a@acme.example, id: u-a, answers: {Dept: Sales, Badge: "7"}}
+  - {email: b@acme.example, id: u-b, answers: {Dept: HR, Skills: [SQL, Go]}}
+  - {email: c@acme.example, id: u-c, answers: {Skills: [Go], Badge: "8"}, archived: true}
+  - {email: d@acme.example, id: u-d}
+groups: [{name: Old, members: [a@acme.example]}]
+content: [{name: Intro}]
+content_targets: [{content: Intro, assign_to: [everyone, {group: Old}]}]
+"""
+
+
+DROPS = "custom_fields: [{name: Skills, choices: [SQL]}]"
+DELETES = "absent: {custom_fields: [Skills]}"
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Project:
+    return Project(tmp_path, SEED, "")
+
+
+def guard(plan: Plan, name: str) -> Guard:
+    return next(one for one in plan.guards if one.name == name)
+
+
+def undone(plan: Plan) -> Mapping[str, tuple[str, str | None]]:
+    return {str(one.address): (one.undo.level.value, one.undo.reason) for one in plan.changes}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "people"),
+    [
+        ("absent: {custom_fields: [Badge]}", 2),
+        ("absent: {custom_fields: [Dept]}", 2),
+        ("absent: {custom_fields: [Badge, Skills]}", 3),
+        ("absent: {custom_fields: [Empty]}", 0),
+        (DROPS, 2),
+        ("custom_fields: [{name: Skills, choices: {exclude: [SQL]}}]", 1),
+        ("custom_fields: [{name: Skills, choices: [{name: Golang, previously: [Go]}, SQL]}]", 0),
+        ("custom_fields: [{name: Dept, choices: [HR]}]\nabsent: {custom_fields: [Badge]}", 2),
+        (f"{DROPS}\nusers: [{{email: c@acme.example, answers: {{Skills: SQL}}}}]", 1),
+    ],
+    ids=["text", "choices", "two fields", "nobody", "choice", "excluded", "renamed", "both", "moved before"],
+)
+def test_answers_are_counted_by_person(it: Project, manifests: str, people: int) -> None:
+    """Everybody counts once, archived people too; who gets another answer before the choice goes loses none."""
+    found = guard(it.plan(manifests), "answers")
+    assert (found.total, found.tripped, found.allow) == (people, people > 0, f"answers={people}" if people else None)
+
+
+def test_apply_stops_before_answers_are_lost(it: Project) -> None:
+    """Exit 4 and nothing sent, until exactly that many people are allowed to lose answers."""
+    it.write("absent: {custom_fields: [Badge]}")
+    ran = lmsconf(it.root, "apply", "--auto-approve")
+    assert ran.code == ExitCode.BLOCKED
+    assert "the answers of 2 people, and the limit is 0" in ran.err
+    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == ExitCode.BLOCKED
+    assert "Badge" in it.fields()
+    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=2").code == ExitCode.OK
+    assert "Badge" not in it.fields()
+
+
+def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
+    """Who answered after the review was counted by nobody."""
+    it.write("absent: {custom_fields: [Badge]}")
+    assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == ExitCode.OK
+    field = str(it.fields()["Badge"]["customFieldId"])
+    wrapped = it.wire.behaviour("users.update-custom-field-choice.shape") == "wrapped"
+    said: dict[str, object] = {field: "9"}
+    it.send("users.update-custom-field-choice", {"userId": "u-d"}, {"customFields": said} if wrapped else said)
+    ran = lmsconf(it.root, "apply", str(it.root / "plan.json"), "--allow", "answers=2")
+    assert ran.code == ExitCode.STALE
+
+
+class Told(httpx.BaseTransport):
+    """A service that lists people otherwise."""
+
+    def __init__(self, sandbox: Sandbox, edit: Callable[[list[dict[str, object]]], None]) -> None:
+        self._sandbox, self._edit = sandbox, edit
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._sandbox.handle_request(request)
+        if request.method != "GET" or request.url.path.rstrip("/") != "/users":
+            return answer
+        said = json.loads(answer.read())
+        self._edit(next(rows for rows in said.values() if isinstance(rows, list)))
+        return httpx.Response(answer.status_code, json=said)
+
+
+def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Plan:
+    """The plan of the manifests where the service lists people in another shape."""
+    it.plan()
+    settings = it.settings
+    sandbox = Sandbox(str(settings.workspace.database), wire=it.wire)
+    try:
+        seen = WorkspaceReader(settings=settings, connection=Link(Told(sandbox, edit), it.wire))
+        return seen.plan(read_manifests(settings), settings.policy)
+    finally:
+        sandbox.shut()
+
+
+def unlisted(people: list[dict[str, object]]) -> None:
+    for one in people:
+        del one["customFields"]
+
+
+def renamed(people: list[dict[str, object]]) -> None:
+    for one in people:
+        one["customFields"] = {f"field {key}": value for key, value in dict(one["customFields"]).items()}  # type: ignore[call-overload]  # a map
+
+
+def opaque(people: list[dict[str, object]]) -> None:
+    for one in people:
+        one["customFields"] = {key: {"blob": 1} for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
+
+
+def elsewhere(people: list[dict[str, object]]) -> None:
+    for one in people:
+        one["customFields"] = "see elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("edit", "manifests", "total"),
+    [
+        (unlisted, DELETES, None),
+        (renamed, DELETES, None),
+        (elsewhere, DELETES, None),
+        (opaque, DROPS, None),
+        (opaque, DELETES, 2),
+    ],
+)
+def test_what_cannot_be_read_is_not_nobody(
+    it: Project, edit: Callable[[list[dict[str, object]]], None], manifests: str, total: int | None
+) -> None:
+    """Answers in a shape that nobody knows make the number unknown, and only `answers=unknown` lets that pass.
+
+    Whoever answered a field that goes as a whole loses the answer, whatever it says.
+    """
+    it.write(manifests)
+    plan = planned(it, edit)
+    found = guard(plan, "answers")
+    number = "unknown" if total is None else total
+    assert (found.total, found.tripped, found.allow) == (total, True, f"answers={number}")
+    assert ("custom-field/answers-unknown" in [one.code for one in plan.all_problems]) is (total is None)
+
+
+def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None:
+    """So the number is null, the guard stops, and the way back is not known."""
+    it.write(DELETES)
+    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == ExitCode.OK
+    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
+    (found,) = (one for one in document["guards"] if one["name"] == "answers")
+    assert (found["total"], found["tripped"], found["allow"]) == (None, True, "answers=unknown")
+    assert document["changes"][0]["undo"]["level"] == "none"
+
+
+def test_a_snapshot_counts_as_the_workspace_does(it: Project) -> None:
+    """Answers are in it, so the number is known without a connection."""
+    it.write("absent: {custom_fields: [Badge, Skills]}")
+    assert lmsconf(it.root, "snapshot", "live.json").code == ExitCode.OK
+    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
+    assert [one["total"] for one in document["guards"] if one["name"] == "answers"] == [3]
+
+
+def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
+    """All of a change in place, and of a creation; of what is deleted, not the id, the progress or the answers."""
+    plan = it.plan(
+        "groups: [{name: New}]\nusers: [{email: d@acme.example, answers: {Dept: HR}}]\n"
+        "custom_fields: [{name: Skills, choices: [SQL]}, {name: Dept, hidden: true}]\n"
+        "absent: {groups: [Old], custom_fields: [Badge]}"
+    )
+    assert undone(plan) == {
+        "custom_field/Badge": ("partial", "the field comes back with another id, and answers must be given again"),
+        "custom_field/Dept": ("full", None),
+        "custom_field/Skills": ("partial", "dropped choices come back with other ids, and answers must be given again"),
+        "group/New": ("full", None),
+        "group/Old": ("partial", "the group comes back with another id"),
+        "content_target/Intro -> group/Old": (
+            "partial",
+            "the assignment comes back with another id and without progress",
+        ),
+        "user/d@acme.example": ("full", None),
+    }
+
+
+def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:
+    """A plan that destroys none asks how many people there are, and does not list them."""
+    it = Project(tmp_path, SEED, "dialect: {paging.limit: 2}\n")
+
+    def pages(manifests: str) -> int:
+        it.plan(manifests)
+        return sum(call.operation == "users.list" for call in it.calls)
+
+    assert pages("custom_fields: [{name: Dept, hidden: true, choices: [Sales, HR, New]}]") == 1
+    assert pages(DELETES) > 1
+
+
+@pytest.mark.parametrize(("count", "trips"), [(6, False), (7, True)])
+def test_changes_in_place_have_a_share_of_their_kind(tmp_path: Path, count: int, trips: bool) -> None:
+    """Three of ten resources of a kind may change; creations and deletions count elsewhere."""
+    seed = "groups: [" + ", ".join(f"{{name: G{n}}}" for n in range(20)) + "]\npeople: [{email: a@acme.example}]\n"
+    it = Project(tmp_path, seed, "")
+    changed = ", ".join(f"{{name: G{n}, members: [a@acme.example]}}" for n in range(count))
+    found = guard(it.plan(f"groups: [{changed}, {{name: New}}]"), "updates")
+    assert (found.total, found.tripped, dict(found.limit)) == (count, trips, {"count": 200, "share": 0.3})
+
+
+@pytest.mark.parametrize(("others", "trips"), [(3, True), (14, False)])
+def test_assignments_are_a_share_of_the_whole_catalog(tmp_path: Path, others: int, trips: bool) -> None:
+    """What no manifest names is read only as far as it takes to tell that the share is small."""
+    groups = ", ".join(f"{{name: G{n}}}" for n in range(17))
+    catalog = "content: [{name: C}" + "".join(f", {{name: O{n}}}" for n in range(others)) + "]\n"
+    to = ", ".join(f"{{group: G{n}}}" for n in range(17))
+    targets = f"content_targets:\n  - {{content: C, assign_to: [{to}]}}\n"
+    targets += "".join(f"  - {{content: O{n}, assign_to: [everyone]}}\n" for n in range(others))
+    # Where an assignment is deleted and made again, it counts as a removal.
+    in_place = "dialect: {content-targets.on-existing: update}\n"
+    it = Project(tmp_path, f"groups: [{groups}]\n{catalog}{targets}", in_place)
+    wanted = ", ".join(f"{{group: G{n}, mandatory: true}}" for n in range(9))
+    found = guard(it.plan(f"content_targets: [{{content: C, assign_to: [{wanted}]}}]"), "updates")
+    assert (found.total, found.tripped) == (9, trips)

@@ -1,0 +1,220 @@
+"""A service that shows late what was done, or does not do what it accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import httpx
+import pytest
+from laws.sandbox_project import Link
+
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport, Status
+from lmsconf.project.settings import load
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.reader import read_manifests
+
+SEED = """
+people:
+  - {email: anna@acme.example}
+  - {email: bo@acme.example, admin: true}
+  - {email: cy@acme.example}
+content: [{name: K, id: c-1}]
+content_targets: [{content: K, assign_to: [{group: A}]}]
+groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
+"""
+
+
+@dataclass
+class Late(httpx.BaseTransport):
+    """The way to a workspace in made-up time, whose answers to reads are so many seconds old; some writes do nothing.
+
+    idle: the end of the path of writes that are answered and not done. refused: of those that are answered with 403.
+    barred: the end of the path of reads that are refused once something was written.
+    """
+
+    sandbox: Sandbox
+    lag: float = 0.0
+    idle: str = "nothing"
+    refused: str = "nothing"
+    barred: str = "nothing"
+    now: float = 0.0
+    sent: list[str] = field(default_factory=list)
+    told: list[float] = field(default_factory=list)
+    _states: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float, hurry: Event) -> None:
+        self.now += seconds
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            barred = self.sent and request.url.path.endswith(self.barred)
+            return httpx.Response(404, json={"message": "gone"}) if barred else self._seen(request)
+        path = request.url.path
+        self.sent.append(f"{request.method} {path}")
+        if path.endswith(self.refused):
+            return httpx.Response(403, json={"message": "no"})
+        if path.endswith(self.idle):
+            return httpx.Response(200, json={})
+        self.sandbox.checkpoint(str(len(self._states)))
+        self._states.append(self.now)
+        return self.sandbox.handle_request(request)
+
+    def _seen(self, request: httpx.Request) -> httpx.Response:
+        """The answer as of so many seconds ago: before the first write that is younger."""
+        young = next((number for number, at in enumerate(self._states) if at > self.now - self.lag), None)
+        if young is None:
+            return self.sandbox.handle_request(request)
+        self.sandbox.checkpoint("now")
+        self.sandbox.restore(str(young))
+        answer = self.sandbox.handle_request(request)
+        answer.read()
+        self.sandbox.restore("now")
+        return answer
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\nguards: off\n", encoding="utf-8"
+    )
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    yield sandbox
+    sandbox.shut()
+
+
+def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
+    (root / "manifests").mkdir(exist_ok=True)
+    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    settings = load(root, None, {"LMSCONF_T": "sandbox"})
+    timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
+    link = Link(late, late.sandbox.wire)
+    workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
+    return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
+
+
+def members(sandbox: Sandbox, list: str = "members") -> list[str]:
+    request = httpx.Request("GET", f"http://sandbox/groups/g-1/{list}", headers={"authorization": "Bearer sandbox"})
+    return sorted(json.loads(sandbox.handle_request(request).read())["userIds"])
+
+
+@pytest.mark.parametrize("lag", [0.0, 2.0, 20.0])
+def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
+    """The run looks until all of it shows, and has converged; the next one finds nothing to do."""
+    late = Late(sandbox, lag)
+    wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
+    report = applied(tmp_path, late, wanted)
+    assert report.exit == ExitCode.OK, report
+    assert late.now >= lag
+    assert late.told[:1] == ([30.0] if lag else [])
+    assert members(sandbox) == ["u-2"]
+    late.sent.clear()
+    assert applied(tmp_path, late, wanted).converged
+    assert late.sent == []
+
+
+@pytest.mark.parametrize(("lag", "seen"), [(20.0, True), (60.0, False)])
+def test_what_was_made_is_waited_for_although_more_of_it_failed(
+    tmp_path: Path, sandbox: Sandbox, lag: float, seen: bool
+) -> None:
+    """A call of the same group was refused; the group itself shows late, and made again it would be there twice."""
+    late = Late(sandbox, lag, refused="/members")
+    report = applied(tmp_path, late, "groups: [{name: New, members: [cy@acme.example]}]")
+    made, refused = report.outcomes
+    assert (made.status, refused.status) == (Status.DONE, Status.FAILED)
+    assert (report.seen, late.now >= min(lag, 30.0)) == (seen, True)
+    told = [problem.message for problem in report.problems]
+    assert told == ([] if seen else ["group/New: the service accepted its creation, and it still does not show"])
+
+
+def test_without_lag_nobody_waits(tmp_path: Path, sandbox: Sandbox) -> None:
+    """What shows at once costs no second look."""
+    late = Late(sandbox)
+    assert applied(tmp_path, late, "groups: [{name: A, members: [bo@acme.example]}]").converged
+    assert late.now == 0
+
+
+def test_what_never_shows_ends_the_wait(tmp_path: Path, sandbox: Sandbox) -> None:
+    """After the settling time the run says that it did not converge, and which dialect key to look at."""
+    late = Late(sandbox, idle="/groups")
+    report = applied(tmp_path, late, "groups: [{name: A}, {name: New}]")
+    assert report.exit != ExitCode.OK
+    assert late.now >= 30
+
+
+@pytest.mark.parametrize("key", ["members", "managers"])
+def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox: Sandbox, key: str) -> None:
+    """A grant that is accepted and has no effect stops what would be taken away after it."""
+    before = members(sandbox, key)
+    late = Late(sandbox, idle=f"/{key}")
+    report = applied(tmp_path, late, f"groups: [{{name: A, {key}: [cy@acme.example]}}]")
+    assert members(sandbox, key) == before
+    assert [one.split()[0] for one in late.sent] == ["POST"]
+    grant, revocation = report.outcomes
+    assert (grant.status, revocation.status) == (Status.FAILED, Status.BLOCKED)
+    assert report.exit == ExitCode.PARTIAL
+    assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
+    assert grant.hint is not None
+    assert f"manual-groups.add-{key}.userIds" in grant.hint
+
+
+def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Where the new administrator is none, the only one stays one, also one who would be archived."""
+    options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text(options.replace("guards: off", "guards: {min_admins: 1}"), encoding="utf-8")
+    for loss in ("admin: false", "archived: true"):
+        late = Late(sandbox, idle="/make-admin/true")
+        report = applied(
+            tmp_path, late, f"users: [{{email: cy@acme.example, admin: true}}, {{email: bo@acme.example, {loss}}}]"
+        )
+        assert [one.split()[1].rpartition("/users/")[2] for one in late.sent] == ["u-3/make-admin/true"]
+        grant, *revocations = report.outcomes
+        assert (grant.status, {one.status for one in revocations}) == (Status.FAILED, {Status.BLOCKED})
+        reason = "the service accepted it, and the person is no administrator; nobody is taken out"
+        assert grant.reason == reason
+
+
+def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Content goes from one group to another; where the new one does not get it, the old one keeps it."""
+    (tmp_path / "lmsconf.yaml").write_text(
+        (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8") + "ownership: {content_targets: declared_content}\n",
+        encoding="utf-8",
+    )
+    wanted = "groups: [{name: B}]\ncontent_targets: [{content: K, assign_to: [{group: B}]}]"
+    late = Late(sandbox, idle="/content/targets")
+    report = applied(tmp_path, late, wanted)
+    assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
+    assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED]
+    assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
+    late = Late(sandbox, lag=5.0)
+    assert applied(tmp_path, late, wanted).exit == ExitCode.OK
+    assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
+
+
+def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbox: Sandbox) -> None:
+    """A 403 on one write: everything that does not depend on it is done, and the run is partial."""
+    late = Late(sandbox, refused="/groups")
+    wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
+    report = applied(tmp_path, late, wanted)
+    assert report.exit == ExitCode.PARTIAL
+    assert members(sandbox) == ["u-2"]
+    assert report.count(Status.NOT_ATTEMPTED) == 0
+    again = applied(tmp_path, late, wanted)
+    assert again.exit == ExitCode.UNAUTHORIZED
+
+
+def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Where the list cannot be read after the call, nobody knows; something may have been done, and nobody goes."""
+    late = Late(sandbox, barred="/members")
+    report = applied(tmp_path, late, "groups: [{name: A, members: [cy@acme.example]}]")
+    grant, revocation = report.outcomes
+    assert (grant.status, grant.unsure, revocation.status) == (Status.FAILED, True, Status.BLOCKED)
+    assert report.exit == ExitCode.PARTIAL
+    assert members(sandbox) == ["u-1", "u-3"]

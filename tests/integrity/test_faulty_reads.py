@@ -1,0 +1,221 @@
+"""A read that fails, is short, repeats or is cut never becomes a creation or a deletion, at any page of any list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from laws.sandbox_project import Link
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import LmsconfError
+from lmsconf.model.values import Action, Plan
+from lmsconf.project.settings import load
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.reader import read_manifests
+
+
+def lines(section: str, count: int, line: str) -> str:
+    """A section with that many entries, numbered."""
+    return f"{section}:\n" + "".join(f"  - {line.format(n=n, f=n % 3)}\n" for n in range(count))
+
+
+SEED: Final = (
+    lines("people", 7, "{{email: p{n}@acme.example, id: u-{n}}}")
+    + lines("groups", 6, "{{name: G{n}, id: g-{n}, members: [p{n}@acme.example], managers: [p0@acme.example]}}")
+    + lines("custom_fields", 3, "{{name: F{n}, type: CHOICE, choices: [A, B]}}")
+    + lines("smart_groups", 6, "{{name: S{n}, id: s-{n}, conditions: [{{field: F{f}, choices: [A]}}]}}")
+    + lines("content", 5, "{{name: C{n}, id: c-{n}}}")
+    + lines("content_targets", 3, "{{content: C{n}, assign_to: [{{group: G{n}}}, {{smart_group: S{n}}}, everyone]}}")
+)
+WANTED: Final = (
+    lines("groups", 5, "{{name: G{n}, members: [p{n}@acme.example], managers: [p0@acme.example]}}")
+    + "  - {name: New, members: [p1@acme.example]}\n"
+    + lines("custom_fields", 3, "{{name: F{n}, type: CHOICE, choices: [A, B]}}")
+    + lines("smart_groups", 5, "{{name: S{n}, conditions: [{{field: F{f}, choices: [A]}}]}}")
+    + "  - {name: New smart, conditions: [{field: F1, choices: [B]}]}\n"
+    + lines("content_targets", 3, "{{content: C{n}, assign_to: [{{group: G{n}}}, {{smart_group: S{n}}}, everyone]}}")
+    + "absent: {groups: [G9], content_targets: [{content: C4, assign_to: [everyone]}]}\n"
+)
+"""Most of what is live, one group and one smart group more, and one of each less: those are owned, and go."""
+OWNED: Final = "ownership: {groups: all, smart_groups: all, custom_fields: all, content_targets: declared_content}\n"
+PAGE: Final = 2
+
+Answer = Callable[[httpx.Request], httpx.Response]
+Spoil = Callable[[Answer, httpx.Request], httpx.Response]
+
+
+def rows_of(said: dict[str, Any]) -> str | None:
+    """The key of an answer's list."""
+    return next((key for key, value in said.items() if isinstance(value, list)), None)
+
+
+def edited(edit: Callable[[list[Any]], list[Any]]) -> Spoil:
+    """The right answer with its list edited."""
+
+    def spoil(ask: Answer, request: httpx.Request) -> httpx.Response:
+        said = json.loads(ask(request).read())
+        key = rows_of(said)
+        return httpx.Response(200, json=said if key is None else {**said, key: edit(said[key])})
+
+    return spoil
+
+
+def recounted(edit: Callable[[int], int]) -> Spoil:
+    """The right answer with another total."""
+
+    def spoil(ask: Answer, request: httpx.Request) -> httpx.Response:
+        said = json.loads(ask(request).read())
+        counts = {key: edit(said[key]) for key in ("matchCount", "total") if key in said}
+        return httpx.Response(200, json={**said, **counts})
+
+    return spoil
+
+
+def repeated(ask: Answer, request: httpx.Request) -> httpx.Response:
+    """The page before, as if it were this one."""
+    skip = int(request.url.params.get("skip", "0"))
+    url = request.url.copy_merge_params({"skip": str(max(0, skip - PAGE))}) if skip else request.url
+    return ask(httpx.Request("GET", url, headers=request.headers))
+
+
+def cut(ask: Answer, request: httpx.Request) -> httpx.Response:
+    """The first half of the right answer."""
+    body = ask(request).read()
+    return httpx.Response(200, content=body[: len(body) // 2], headers={"content-type": "application/json"})
+
+
+SPOILS: Final[Mapping[str, Spoil]] = {
+    "500": lambda ask, request: httpx.Response(500, json={"error": "oops"}),
+    "404": lambda ask, request: httpx.Response(404, json={"error": "not found"}),
+    "no list": lambda ask, request: httpx.Response(200, json={}),
+    "null list": lambda ask, request: httpx.Response(200, json={rows_of(json.loads(ask(request).read())) or "x": None}),
+    "cut": cut,
+    "repeated": repeated,
+    "first row missing": edited(lambda rows: rows[1:]),
+    "last row missing": edited(lambda rows: rows[:-1]),
+    "empty": edited(lambda rows: []),
+    "one more": recounted(lambda count: count + 1),
+    "one less": recounted(lambda count: count - 1),
+    "none counted": recounted(lambda count: 0),
+}
+
+
+@dataclass
+class Spoiled(httpx.BaseTransport):
+    """A workspace of which one read goes wrong: every time, or only the first."""
+
+    sandbox: Sandbox
+    url: str | None = None
+    spoil: Spoil | None = None
+    times: int = 2**31
+    asked: list[str] = field(default_factory=list)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url.raw_path.decode()
+        self.asked.append(url)
+        if url != self.url or self.spoil is None or self.times < 1:
+            return self.sandbox.handle_request(request)
+        self.times -= 1
+        return self.spoil(self.sandbox.handle_request, request)
+
+
+@dataclass(frozen=True)
+class World:
+    """A project and its workspace, read in pages of two."""
+
+    root: Path
+    sandbox: Sandbox
+
+    def plan(self, transport: Spoiled) -> Plan | None:
+        """The plan, None where there is an error."""
+        settings = load(self.root, None, {})
+        link = Link(transport, ApiSpec({"paging.limit": PAGE}))
+        workspace = Applier(settings=settings, connection=link, parallelism=2)
+        try:
+            return workspace.plan(read_manifests(settings), settings.policy)
+        except LmsconfError:
+            return None
+
+
+def radical(plan: Plan) -> set[tuple[str, str]]:
+    """What a plan creates and deletes."""
+    return {(one.action, str(one.address)) for one in plan.changes if one.action is not Action.UPDATE}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(WANTED, encoding="utf-8")
+    (tmp_path / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    yield World(tmp_path, sandbox)
+    sandbox.shut()
+
+
+SHORT: Final = ("first row missing", "last row missing", "empty")
+
+
+def unseen(url: str, name: str, times: int) -> bool:
+    """Where nothing in any answer tells: nothing counts the assignments of a content, and it always says the same."""
+    return url.startswith("/content/targets") and name in SHORT and times > 1
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [*((name, 2**31) for name in SPOILS), *((name, 1) for name in (*SHORT, "repeated", "cut", "500"))],
+)
+def test_no_bad_read_becomes_a_change(world: World, name: str, times: int) -> None:
+    """Whatever is wrong with any one read, the plan creates and deletes what the right one does, or there is none."""
+    whole = Spoiled(world.sandbox)
+    truth = world.plan(whole)
+    assert truth is not None
+    assert {action for action, _ in radical(truth)} == {Action.CREATE, Action.DELETE}
+    positions = sorted(set(whole.asked))
+    assert len(positions) > 20
+    wrong = []
+    for url in positions:
+        found = world.plan(Spoiled(world.sandbox, url, SPOILS[name], times))
+        more = set() if found is None else radical(found) - radical(truth)
+        if more and not unseen(url, name, times):
+            wrong.append((url, sorted(more)))
+    assert wrong == []
+
+
+def test_some_bad_reads_leave_no_plan(world: World) -> None:
+    """The reads that go wrong above are reads that the plan needs: without them there is none."""
+    whole = Spoiled(world.sandbox)
+    world.plan(whole)
+    plans = [world.plan(Spoiled(world.sandbox, url, SPOILS["404"])) for url in sorted(set(whole.asked))]
+    assert plans.count(None) > 15
+
+
+@pytest.mark.parametrize("name", ["empty", "first row missing"])
+def test_a_list_that_is_short_once_is_read_again(world: World, name: str) -> None:
+    """A page that lacks rows once costs a second look, and the plan is the right one all the same."""
+    truth = world.plan(Spoiled(world.sandbox))
+    assert truth is not None
+    for url in ("/groups?skip=2&limit=2", "/smart-groups?skip=4&limit=2"):
+        found = world.plan(Spoiled(world.sandbox, url, SPOILS[name], 1))
+        assert found is None or radical(found) == radical(truth)
+
+
+@pytest.mark.parametrize(
+    ("path", "times"), [("/content/targets", 1), ("/custom-fields", 2**31)], ids=["assignments once", "fields always"]
+)
+def test_a_list_that_comes_empty_creates_nothing_twice(world: World, path: str, times: int) -> None:
+    """Assignments are looked at once more before any is made, and fields that smart groups name are there."""
+    whole = Spoiled(world.sandbox)
+    truth = world.plan(whole)
+    assert truth is not None
+    [url, *_] = sorted({one for one in whole.asked if one.startswith(path)})
+    found = world.plan(Spoiled(world.sandbox, url, SPOILS["empty"], times))
+    assert found is None or radical(found) <= radical(truth)

@@ -1,0 +1,74 @@
+"""What journals look like from outside, and places where nothing can be written or locked."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from journal.journal_project import Scene
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import LmsconfError
+from lmsconf.journal.lines import decode, encode
+from lmsconf.journal.lock import locked
+from lmsconf.journal.reading import recorded
+from lmsconf.journal.writing import Journal
+from lmsconf.model.values import Json
+
+
+def test_a_line_can_be_checked_by_anybody() -> None:
+    """Canonical JSON with the first eight digits of its own sha256, so that older and newer journals can be read."""
+    entry: dict[str, Json] = {"event": "end", "exit": 0, "verified": "all", "at": "2026-06-01T08:00:00Z"}
+    text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
+    line = json.loads(encode(entry))
+    assert line == {**entry, "sum": sha256(text.encode()).hexdigest()[:8]}
+    assert decode(encode(entry)) == entry
+
+
+def test_a_journal_is_called_by_its_time_and_its_plan(scene: Scene) -> None:
+    """The first of a second has no number, the others are counted from 2 on."""
+    plan = scene.plan()
+    name = f"20260601T080001Z-{plan_digest(plan)[:12]}"
+    with scene.begin(plan) as one, scene.begin(plan) as two, scene.begin(plan) as three:
+        found = [journal.path.name for journal in (one, two, three)]
+    assert found == [f"{name}.jsonl", f"{name}-2.jsonl", f"{name}-3.jsonl"]
+
+
+def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: Scene) -> None:
+    """Even where it has all the keys that this one has: what they mean there is not known."""
+    _, _, path = scene.applied()
+    opening, *_ = path.read_bytes().splitlines()
+    entry = decode(opening)
+    assert entry is not None
+    assert recorded("run", encode(entry)).opening is not None
+    other = recorded("run", encode({**entry, "format": "lmsconf.journal/2"}))
+    assert (other.opening, other.damaged) == (None, 1)
+
+
+def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: Scene) -> None:
+    """Neither a file nor a descriptor: a service that plans again and again would run out of them."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    plan = scene.plan()
+    before = os.dup(0)
+    os.close(before)
+    with pytest.raises(LmsconfError, match="No space left"):
+        Journal.begin(scene.root, plan, meta={}, sync=full)
+    after = os.dup(0)
+    os.close(after)
+    assert after == before, "the lowest number that is free is another one now"
+    assert not list((scene.root / ".lmsconf" / "runs").iterdir())
+
+
+def test_where_there_are_no_file_locks_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run is safe without one, so that is an error that names systems that have them."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(LmsconfError, match="no file locks") as found, locked(tmp_path, "production"):
+        pass
+    assert "Linux" in (found.value.hint or "")

@@ -1,0 +1,255 @@
+"""Where the laws are tried: a sandbox in memory, manifests as YAML on disk, and a look that does without lmsconf."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Final, cast
+
+import httpx
+from hypothesis import reject
+
+from laws.random_manifests import ELSEWHERE, Wish
+from laws.random_workspaces import World
+from lmsconf.api.client import Client
+from lmsconf.api.reader import Reader
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.applier import Applier
+from lmsconf.documents.plan_file import dumps
+from lmsconf.errors import ProblemsFound
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.policy import Consent, Policy
+from lmsconf.model.values import Plan
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings
+from lmsconf.project.settings import load as load_settings
+from lmsconf.sandbox.faults import Faults
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
+
+NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+NAME: Final = "sandbox"
+_PROJECT: Final = f"""
+workspaces: {{{NAME}: {{url: "sandbox:"}}, {ELSEWHERE}: {{url: "sandbox:other.db"}}}}
+timezone: Europe/Stockholm
+"""
+_AT_ONCE: Final = Retry(sleep=lambda _: None)
+_GRANTED: Final = {"authorization": "Bearer sandbox"}
+
+Raw = dict[tuple[str, str], dict[str, object]]
+"""Kind and id → what the API says of that thing. A target's id is that of its content, a slash, and its audience's."""
+
+
+class Link(Connection):
+    """A connection over a transport of the test's choosing, whose clients lose no time between their tries."""
+
+    def __init__(self, transport: httpx.BaseTransport, wire: ApiSpec) -> None:
+        self.name, self.url, self.wire = NAME, "sandbox:", wire
+        self._transport = transport
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
+
+    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
+        return Reader(crew, self.wire, everything=everything)
+
+    def _client(self) -> Client:
+        return Client("http://sandbox", "sandbox", wire=self.wire, transport=self._transport, retry=_AT_ONCE)
+
+
+class Seconds:
+    """Time that passes only by waiting for it."""
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+
+    def timing(self) -> Clock:
+        return Clock(now=lambda: self._passed, sleep=self._sleep)
+
+    def _sleep(self, seconds: float, hurry: Event) -> None:
+        self._passed += seconds
+
+
+class Shuffled(httpx.BaseTransport):
+    """A service that lists the same rows in another order."""
+
+    _ROWS: Final = ("users", "customFields", "groups", "smartGroups", "courses", "targets", "userIds")
+
+    def __init__(self, service: httpx.BaseTransport, seed: int) -> None:
+        self._service, self._random = service, random.Random(seed)  # noqa: S311  an order is no secret
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._service.handle_request(request)
+        said = json.loads(answer.read() or b"null")
+        for key in self._ROWS:
+            if isinstance(said, dict) and isinstance(said.get(key), list):
+                self._random.shuffle(said[key])
+        return httpx.Response(answer.status_code, json=said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One world with one wish: `workspace` is lmsconf's view of it, `sandbox` the thing itself."""
+
+    folder: Path
+    sandbox: Sandbox
+    settings: Settings
+    workspace: Applier
+
+    def manifests(self) -> Manifests:
+        """What the manifests on disk say."""
+        return read_manifests(self.settings)
+
+    def plan(self, policy: Policy | None = None) -> Plan:
+        """A fresh plan of the manifests on disk. A wish makes sense, so there are no errors to tell of but one.
+
+        In a workspace of ten fields, a group that is to leave the field that goes for the one that comes in its place
+        has no order to do so in; the plan says that, and the example is another.
+        """
+        try:
+            return self.workspace.plan(self.manifests(), policy or self.settings.policy)
+        except ProblemsFound as found:
+            if {problem.code for problem in found.problems if problem.is_error} == {"plan/circle"}:
+                reject()
+            raise AssertionError([str(problem) for problem in found.problems if problem.is_error]) from found
+
+    def consented(self, plan: Plan) -> Plan:
+        """The plan with the exact consents that its guards ask for."""
+        judged = self.workspace.judged(plan, [Consent(guard=one.name, number=one.total) for one in plan.guards])
+        assert not any(guard.tripped for guard in judged.guards)
+        return judged
+
+    def apply(self, plan: Plan) -> ApplyReport:
+        """Carries a plan out whatever its guards say, once it is found fresh."""
+        plan = self.consented(plan)
+        self.workspace.check_fresh(plan)
+        return self.workspace.execute(plan, meta={})
+
+    def with_accounts(self) -> Stage:
+        """The same stage in a project whose file allows to create people."""
+        settings = replace(self.settings, policy=replace(self.settings.policy, create_people=True))
+        return replace(self, settings=settings, workspace=replace(self.workspace, settings=settings))
+
+    def one_by_one(self) -> Stage:
+        """The same stage, where one request is under way at a time, so that ids are given out in one order."""
+        return replace(self, workspace=replace(self.workspace, parallelism=1))
+
+    def seen_through(self, transport: httpx.BaseTransport) -> Stage:
+        """The same stage, reached by another way."""
+        link = Link(transport, self.sandbox.wire)
+        return replace(self, workspace=replace(self.workspace, connection=link))
+
+    def rewrite(self, files: Mapping[str, str]) -> None:
+        """Other manifests in the place of those there are."""
+        for old in self.settings.manifests.iterdir():
+            old.unlink()
+        for name, text in files.items():
+            (self.settings.manifests / name).write_text(text, encoding="utf-8")
+
+    def writes(self) -> int:
+        """How many writing requests the workspace has seen."""
+        return sum(one.writes for one in self.sandbox.log)
+
+    def look(self) -> Raw:
+        """All that manifests can speak of, as the API answers it."""
+        return dict(_look(self._get))
+
+    def _get(self, path: str, query: str = "") -> dict[str, object]:
+        answer = self.sandbox.answer("GET", path, query, _GRANTED, b"")
+        assert answer.status == 200, answer
+        return cast("dict[str, object]", json.loads(answer.body))
+
+
+_numbers = count()
+
+
+def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = None) -> Stage:
+    """A sandbox that holds the world, and a project beside it that wants the wish."""
+    root = folder / str(next(_numbers))
+    (root / "manifests").mkdir(parents=True)
+    (root / "manifests" / "all.yaml").write_text(yaml_text(wish.document()), encoding="utf-8")
+    wire = ApiSpec(world.dialect)
+    sandbox = Sandbox(wire=wire, clock=lambda: NOW, faults=faults)
+    with sandbox.store.writing() as ledger:
+        plant(ledger, world.seed(), wire=wire)
+    usual = _settings(folder)
+    policy = replace(usual.policy, ownership=wish.ownership, leave_alone=wish.leave_alone)
+    settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)
+    workspace = Applier(
+        settings=settings,
+        connection=Link(sandbox, wire),
+        parallelism=2,
+        clock=lambda: datetime.fromtimestamp(NOW, UTC),
+        timing=Seconds().timing(),
+    )
+    return Stage(folder=root, sandbox=sandbox, settings=settings, workspace=workspace)
+
+
+@cache
+def _settings(folder: Path) -> Settings:
+    """What a project file says; read once, because what differs between stages is not in it."""
+    (folder / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
+    return load_settings(folder, NAME, {}, today=date(2026, 1, 1))
+
+
+def yaml_text(document: Mapping[str, object]) -> str:
+    """Sections as YAML: one entry a line, every text in quotes."""
+    lines: list[str] = []
+    for section, entries in document.items():
+        lines.append(f"{section}:")
+        if isinstance(entries, dict):
+            lines.extend(f"  {key}: {_flow(items)}" for key, items in entries.items())
+        else:
+            lines.extend(f"  - {_flow(entry)}" for entry in cast("list[object]", entries))
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: object) -> str:
+    # What JSON writes is YAML too; only a variable's sign has to be taken for itself.
+    return json.dumps(value, ensure_ascii=False).replace("$(", "$$(")
+
+
+def document_of(plan: Plan) -> dict[str, object]:
+    """The plan's document, the way a script reads it."""
+    return cast("dict[str, object]", json.loads(dumps(plan)))
+
+
+def _look(get: Callable[..., dict[str, object]]) -> Iterable[tuple[tuple[str, str], dict[str, object]]]:
+    def pages(path: str, key: str) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = []
+        while page := cast("list[dict[str, object]]", get(path, f"skip={len(rows)}&limit=100")[key]):
+            rows.extend(page)
+        return rows
+
+    for field in cast("list[dict[str, object]]", get("/custom-fields")["customFields"]):
+        yield ("custom_field", str(field["id"])), field
+    for group in pages("/groups", "groups"):
+        at = f"/groups/{group['groupId']}"
+        lists = {key: get(f"{at}/{key}")["userIds"] for key in ("members", "managers")}
+        yield ("group", str(group["groupId"])), {"name": group["name"], **lists}
+    for group in pages("/smart-groups", "smartGroups"):
+        whole = get(f"/smart-groups/{group['smartGroupId']}")
+        said = {key: whole[key] for key in ("conditions", "managers")}
+        yield ("smart_group", str(group["smartGroupId"])), {"name": group["name"], **said}
+    for person in pages("/users", "users"):
+        said = {key: person.get(key) for key in ("email", "firstName", "lastName", "archivedAt")}
+        yield ("user", str(person["userId"])), said
+    for content in pages("/content/all", "courses"):
+        yield ("content", str(content["courseId"])), {key: content[key] for key in ("name", "contentType")}
+        targets = get("/content/targets", f"contentId={content['courseId']}")["targets"]
+        for target in cast("list[dict[str, object]]", targets):
+            # The label follows the audience's name, which is no property of the assignment.
+            lasting = {key: value for key, value in target.items() if key != "name"}
+            yield ("content_target", f"{content['courseId']}/{target['targetId']}"), lasting

@@ -1,0 +1,312 @@
+"""What makes manifests shorter: `for_each`, sets and `except` mean what a plain manifest would say at length."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from call_count import Effort
+from jsonschema import Draft202012Validator
+
+from lmsconf.errors import Severity
+from lmsconf.export.expanded import Expanded
+from lmsconf.kinds import all_kinds
+from lmsconf.manifest.load import load
+from lmsconf.manifest.yaml.files import read
+from lmsconf.model.values import Json
+from lmsconf.planner.plan import Manifests
+from lmsconf.support.package_data import schema_text
+
+VARIABLES: dict[str, Json] = {
+    "none": [],
+    "countries": ["SE", "NO"],
+    "strict": True,
+    "leads": ["anna.berg@acme.example", "bo.ek@acme.example"],
+}
+FIELDS = """\
+custom_fields:
+  - {name: Country, type: CHOICE, choices: $(countries)}
+  - {name: Employment, type: CHOICE, choices: [Permanent, {name: Contractor, previously: [External]}, Temp]}
+"""
+SETS = """\
+people_sets:
+  Coaches: [cy.dahl@acme.example, Bo.Ek@acme.example]
+  Leaders: {file: hr/people.csv, column: email, where: {team: A}}
+condition_sets:
+  Own staff:
+    - {field: Employment, except: [Contractor]}
+"""
+GROUPS = """\
+groups:
+  - for_each: {country: $(countries), team: [A, 2]}
+    name: Team $(country) $(team)
+    managers: $(leads)
+    members: [x@acme.example, {set: Coaches}, {set: Leaders}]
+  - {name: Everybody, members: {include: {set: Leaders}, exclude: [{set: Coaches}]}}
+smart_groups:
+  - for_each: {country: $(countries)}
+    name: Staff $(country)
+    conditions: [{field: Country, choices: [$(country)]}]
+    use: Own staff
+    managers: {set: Coaches}
+  - {name: All own, use: [Own staff]}
+"""
+TARGETS = """\
+content_targets:
+  - for_each: {country: $(countries)}
+    content: Safety $(country)
+    mandatory: $(strict)
+    assign_to: [{smart_group: Staff $(country)}, everyone]
+absent:
+  groups:
+    - {name: Interns $(year), for_each: {year: [2024, 2025]}, until: 2030-01-01}
+    - Old $$(x)
+"""
+PLAIN = """\
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO]}
+  - {name: Employment, type: CHOICE, choices: [Permanent, {name: Contractor, previously: [External]}, Temp]}
+groups:
+  - &team
+    name: Team SE A
+    managers: [anna.berg@acme.example, bo.ek@acme.example]
+    members: [x@acme.example, cy.dahl@acme.example, bo.ek@acme.example, lea@acme.example]
+  - {name: Team SE 2, managers: &m [anna.berg@acme.example, bo.ek@acme.example], members: &p [x@acme.example, cy.dahl@acme.example, bo.ek@acme.example, lea@acme.example]}
+  - {name: Team NO A, managers: *m, members: *p}
+  - {name: Team NO 2, managers: *m, members: *p}
+  - {name: Everybody, members: {include: [lea@acme.example], exclude: [cy.dahl@acme.example, bo.ek@acme.example]}}
+smart_groups:
+  - {name: Staff SE, conditions: [{field: Country, choices: [SE]}, &own {field: Employment, choices: [Permanent, Temp]}], managers: &c [cy.dahl@acme.example, bo.ek@acme.example]}
+  - {name: Staff NO, conditions: [{field: Country, choices: [NO]}, *own], managers: *c}
+  - {name: All own, conditions: [*own]}
+content_targets:
+  - {content: Safety SE, mandatory: true, assign_to: [{smart_group: Staff SE}, everyone]}
+  - {content: Safety NO, mandatory: true, assign_to: [{smart_group: Staff NO}, everyone]}
+absent:
+  groups:
+    - {name: Interns 2024, until: 2030-01-01}
+    - {name: Interns 2025, until: 2030-01-01}
+    - Old $$(x)
+"""  # noqa: E501  # written at length, that is how it reads
+SHORT = {"fields.yaml": FIELDS, "sets.yaml": SETS, "hr.yaml": GROUPS, "targets.yaml": TARGETS}
+
+
+def loaded(root: Path, files: dict[str, str], keep: Expanded | None = None) -> Manifests:
+    (root / "hr").mkdir(parents=True, exist_ok=True)
+    (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
+    for name, text in files.items():
+        (root / name).write_text(text)
+    return load(root, root, all_kinds(), variables=VARIABLES, keep=keep.take if keep else None)
+
+
+def meaning(found: Manifests) -> tuple[set[str], set[str]]:
+    """What is declared and absent, whatever the order and the places."""
+    return (
+        {f"{one.address} {one.spec!r} {one.pins} {one.previously} {one.only_in}" for one in found.declared},
+        {f"{one.address} {one.until}" for one in found.absent},
+    )
+
+
+def test_short_manifests_mean_what_plain_ones_say(tmp_path: Path) -> None:
+    """Variables, for_each, sets and except, over several files, declare exactly what is written out beside them."""
+    short, plain = loaded(tmp_path / "short", SHORT), loaded(tmp_path / "plain", {"a.yaml": PLAIN})
+    assert [str(problem) for problem in (*short.problems, *plain.problems)] == []
+    assert meaning(short) == meaning(plain)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_order_of_files_does_not_matter(tmp_path: Path, seed: int) -> None:
+    """Sections in any order over any files, used before they are declared or after, mean the same."""
+    before = loaded(tmp_path / "before", SHORT)
+    documents = list(SHORT.values())
+    order = Random(seed)  # noqa: S311  # an order is no secret
+    order.shuffle(documents)
+    cut = order.randint(1, 3)
+    mixed = {"b.yaml": "---\n".join(documents[:cut]), "a.yml": "---\n".join(documents[cut:])}
+    after = loaded(tmp_path / "after", mixed)
+    assert after.problems == ()
+    assert meaning(after) == meaning(before)
+
+
+def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
+    """The expanded manifest means the same, needs no variable, fits each kind's plain schema, and expands to itself."""
+    first, second = Expanded(), Expanded()
+    short = loaded(tmp_path / "short", SHORT, first)
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a.yaml").write_text(first.text())
+    plain = load(tmp_path / "plain", tmp_path / "plain", all_kinds(), keep=second.take)
+    assert plain.problems == ()
+    assert meaning(plain) == meaning(short)
+    assert second.text() == first.text()
+    said = read("a.yaml", first.text()).documents[0].value
+    assert isinstance(said, dict)
+    for kind in all_kinds().values():
+        for entry in said.get(kind.section, ()):
+            assert list(Draft202012Validator(dict(kind.schema)).iter_errors(entry)) == []
+
+
+def test_editors_take_short_manifests() -> None:
+    """The schema for editors finds nothing wrong with variables, for_each and sets, and still finds what is wrong."""
+    schema = Draft202012Validator(json.loads(schema_text("manifest.schema.json")))
+    for text in SHORT.values():
+        assert list(schema.iter_errors(read("a.yaml", text).documents[0].value)) == []
+    for wrong in (
+        "groups: [{name: A, members: Sales}]",
+        "groups: [{name: A, for_each: [x]}]",
+        "custom_fields: [{name: A, hidden: x$(a)}]",
+    ):
+        assert list(schema.iter_errors(read("a.yaml", wrong).documents[0].value)), wrong
+
+
+def test_places_of_what_is_written_out(tmp_path: Path) -> None:
+    """An entry stands at its own line with its values beside it; what comes from a set stands in the set."""
+    found = loaded(tmp_path, SHORT)
+    places = {str(one.address): one.places for one in found.declared}
+    team, staff = places["group/Team NO 2"], places["smart_group/Staff SE"]
+    assert str(team.at()) == "hr.yaml:2:5 (country=NO, team=2)"
+    assert str(team.at("name")) == "hr.yaml:3:11 (country=NO, team=2)"
+    assert str(team.find("cy.dahl@acme.example", "members")).startswith("sets.yaml:2:13")
+    assert str(team.find("lea@acme.example", "members")).startswith("hr/people.csv:2")
+    assert str(team.find("x@acme.example", "members")).startswith("hr.yaml:5:15")
+    assert str(staff.at("conditions", 0)) == "hr.yaml:10:18 (country=SE)"
+    assert str(staff.at("conditions", 1, "field")).startswith("sets.yaml:6:15")
+    assert str(places["group/Everybody"].at()) == "hr.yaml:6:5"
+
+
+def test_several_names_go_through_in_order(tmp_path: Path) -> None:
+    """Two names give each combination, the last one changing first."""
+    found = loaded(tmp_path, {"a.yaml": "groups: [{name: $(a)$(b), for_each: {a: [x, y], b: [1, 2, 010]}}]"})
+    assert [one.address.name for one in found.declared] == ["x1", "x2", "x010", "y1", "y2", "y010"]
+
+
+def test_a_condition_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    """Sets may share a condition, and a group may say it too: one is left, and what a group says twice stays."""
+    text = """\
+condition_sets:
+  A: [{field: F, choices: [x, y]}, {field: G, choices: [z]}]
+  B: [{field: F, choices: [y, x]}]
+smart_groups:
+  - {name: Both, use: [A, B]}
+  - {name: Own, conditions: [{field: G, choices: [z]}, {field: G, choices: [z]}], use: A}
+"""
+    found = loaded(tmp_path, {"a.yaml": text})
+    conditions = {one.address.name: one.spec.conditions for one in found.declared}
+    assert [len(said) for said in conditions.values()] == [2, 3]
+
+
+def test_shared_entries_stay_their_own(tmp_path: Path) -> None:
+    """An anchor with sets and variables in it, used in several entries, means in each what it says there."""
+    text = """\
+x-team: &team [{set: Coaches}, lead.$(c)@acme.example]
+people_sets: {Coaches: [cy.dahl@acme.example]}
+groups:
+  - {name: A $(c), for_each: {c: [se, no]}, members: *team, managers: *team}
+"""
+    found = loaded(tmp_path, {"a.yaml": text})
+    assert found.problems == ()
+    assert [sorted(one.spec.members.include) for one in found.declared] == [
+        ["cy.dahl@acme.example", "lead.se@acme.example"],
+        ["cy.dahl@acme.example", "lead.no@acme.example"],
+    ]
+
+
+def test_files_may_be_named_by_a_value(tmp_path: Path) -> None:
+    """A CSV file for each value; what is wrong with one of them says for which."""
+    text = "groups: [{name: A $(c), for_each: {c: [people, others]}, members: {file: hr/$(c).csv, column: email}}]"
+    found = loaded(tmp_path, {"a.yaml": text})
+    assert [str(problem.source) for problem in found.problems] == ["a.yaml:1:74 (c=others)"]
+    assert [one.address.name for one in found.declared] == ["A people"]
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ("{set: Nobody}", "2:35"),
+        ("[bo@acme.example, {set: Nobody}]", "2:53"),
+        ("{include: {set: Nobody}, exclude: [bo@acme.example]}", "2:45"),
+        ("{include: [bo@acme.example], exclude: {set: Nobody}}", "2:73"),
+        ("$(none)", "2:29"),
+        ("[$(none)]", "2:29"),
+        ("{include: $(none)}", "2:39"),
+        ("[$(none), {set: Somebody}]", None),
+        ("{set: Nobody, allow_empty: true}", None),
+        ("[{set: Nobody, allow_empty: true}]", None),
+        ("{set: File}", None),
+        ("[]", None),
+        ("[ ]", None),
+        ("*none", None),
+    ],
+)
+def test_an_empty_list_that_nobody_sees_is_an_error(tmp_path: Path, members: str, place: str | None) -> None:
+    """A set or a variable without people is told where it is used, unless that is said to be right; [] means nobody."""
+    text = f"""\
+x-none: &none []
+groups: [{{name: A, members: {members}}}]
+people_sets:
+  Nobody: []
+  Somebody: [cy.dahl@acme.example]
+  File: {{file: hr/people.csv, column: email, where: {{email: x}}, allow_empty: true}}
+"""
+    found = loaded(tmp_path, {"a.yaml": text})
+    errors = [(problem.code, str(problem.source)) for problem in found.problems if problem.is_error]
+    assert errors == ([("people/nobody", f"a.yaml:{place}")] if place else [])
+
+
+def test_notes_do_not_stop_anything(tmp_path: Path) -> None:
+    """An empty list and a set that nothing uses are notes."""
+    text = "people_sets: {Nobody: []}\ngroups: [{name: A $(c), for_each: {c: []}}, {name: B}]\n"
+    found = loaded(tmp_path, {"a.yaml": text})
+    assert {(problem.code, problem.severity) for problem in found.problems} == {
+        ("set/unused", Severity.NOTE),
+        ("for_each/empty", Severity.NOTE),
+    }
+    assert [one.address.name for one in found.declared] == ["B"]
+
+
+def test_sets_count_in_the_digest(tmp_path: Path) -> None:
+    """A change to a set alone is a change of the manifests."""
+    before = loaded(tmp_path / "a", SHORT).digest
+    assert loaded(tmp_path / "b", SHORT | {"sets.yaml": SETS.replace("cy.dahl", "di.fors")}).digest != before
+
+
+@pytest.mark.parametrize("value", ["\x1b[31m", "a\nb", "x" * 500, "(SE)", ""])
+def test_odd_values_beside_a_place(tmp_path: Path, value: str) -> None:
+    """A value in a place is short, in one line, and in quotes where it is no plain word."""
+    text = f"groups: [{{name: {json.dumps('A $(c)')}, for_each: {{c: [{json.dumps(value)}]}}, manager: 1}}]"
+    for problem in loaded(tmp_path, {"a.yaml": text}).problems:
+        assert str(problem.source).isprintable()
+        assert len(str(problem.source)) < 80
+
+
+def test_entries_cannot_grow_without_bound(tmp_path: Path) -> None:
+    """A few bytes that stand for millions of values, or for as many entries, are refused at once."""
+    people = ", ".join(f"p{number}@acme.example" for number in range(2_000))
+    digits = ", ".join(map(str, range(1_000)))
+    text = f"groups: [{{name: A $(a), for_each: {{a: [{digits}]}}, members: [{people}]}}]"
+    with Effort() as effort:
+        assert {problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems} == {"variable/too-many"}
+    assert effort.calls < 500_000
+    names = "".join(f", n{number}: [{digits}]" for number in range(50)).removeprefix(", ")
+    uses = "".join(f"$(n{number})" for number in range(50))
+    text = f"groups: [{{name: {uses}, for_each: {{{names}}}}}]"
+    with Effort() as effort:
+        assert {problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems} == {"for_each/too-many"}
+    assert effort.calls < 5_000_000
+
+
+def test_what_is_unknown_to_every_copy_hides_nothing_else(tmp_path: Path) -> None:
+    """A variable that two thousand copies lack is one problem, and others are told beside it."""
+    text = f"groups: [{{name: A $(n) $(m), for_each: {{n: {list(range(2_000))}}}}}, {{name: B, use: C}}]"
+    assert [problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems] == [
+        "variable/undefined",
+        "manifest/unknown-key",
+    ]
+
+
+def test_names_of_sets_are_compared_as_all_names(tmp_path: Path) -> None:
+    """A set is found by its name however its letters are composed."""
+    text = "people_sets: {Caf\u00e9: [a@acme.example]}\ngroups: [{name: A, members: {set: Cafe\u0301}}]\n"
+    found = loaded(tmp_path, {"a.yaml": text})
+    assert found.problems == ()

@@ -1,0 +1,150 @@
+"""Which everyday tests reach a line of lmsconf, and how long each takes: python -m tests.planted.line_coverage [TEST…].
+
+One run of the tests under coverage.py is kept in `build/`; lines that moved since are found again by their text.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .faults import ROOT
+
+_FOLDER: Final = ROOT / "build" / "planted"
+# What plays thousands of schedules, starts whole pipelines, or reads the sources themselves is no test near the code.
+_NOT_EVERYDAY: Final = (
+    "benchmarks", "ci", "examples", "judges", "laws", "pictures", "planted", "rules", "simulation",
+)  # fmt: skip
+
+
+def everyday() -> list[str]:
+    """The tests that belong to the code beside them, as pytest takes them."""
+    tests = ROOT / "tests"
+    return [f"tests/{one.name}" for one in sorted(tests.iterdir()) if _is_everyday(one)]
+
+
+def _is_everyday(path: Path) -> bool:
+    if path.is_dir():
+        return path.name not in _NOT_EVERYDAY and any(path.glob("test_*.py"))
+    return path.match("test_*.py")
+
+
+def collected() -> frozenset[str]:
+    """Every everyday test that there is now, by the name that pytest gives it."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *everyday()]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return frozenset(line for line in ran.stdout.splitlines() if "::" in line)
+
+
+class _Watch:
+    """A plugin of pytest: coverage keeps each test's lines apart, and this how long it took."""
+
+    def __init__(self) -> None:
+        import coverage  # only whoever makes the map needs it
+
+        (_FOLDER / "lines").unlink(missing_ok=True)
+        coverage_file = str(_FOLDER / "lines")
+        self.coverage = coverage.Coverage(data_file=coverage_file, source=["lmsconf"])
+        self.coverage.set_option("run:relative_files", True)
+        self.seconds: dict[str, float] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.coverage.switch_context(item.nodeid)
+        yield
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self.seconds[report.nodeid] = float("inf")
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+
+def collect(tests: Sequence[str]) -> int:
+    """Runs the tests and keeps what they reach. What does not pass is not kept."""
+    # A shell that starts this in the background has it ignore Ctrl-C, and tests of interruptions would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    watch = _Watch()
+    watch.coverage.start()
+    ended = pytest.main(["-q", "-p", "no:cacheprovider", "--tb=line", *tests], plugins=[watch])
+    watch.coverage.stop()
+    watch.coverage.save()
+    files = sorted((ROOT / "lmsconf").rglob("*.py"))
+    kept = {
+        "seconds": {test: seconds for test, seconds in watch.seconds.items() if seconds != float("inf")},
+        "texts": {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files},
+    }
+    (_FOLDER / "kept.json").write_text(json.dumps(kept), encoding="utf-8")
+    return int(ended)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the kept run says of one file. lines: a line as it is now → the tests; seconds: of every test."""
+
+    lines: Mapping[int, frozenset[str]]
+    seconds: Mapping[str, float]
+
+    def tests(self, lines: Sequence[int], within: float) -> list[str]:
+        """Tests that reach one of these lines, else the file, else any; of each function first the quickest."""
+        found = frozenset().union(*(self.lines.get(line, ()) for line in lines))
+        # What is done once for all tests, as imports and caches are, shows in none of them.
+        found = found or frozenset().union(*self.lines.values()) or frozenset(self.seconds)
+        functions: dict[str, list[str]] = {}
+        for test in sorted(found & self.seconds.keys(), key=lambda one: self.seconds[one]):
+            functions.setdefault(test.partition("[")[0], []).append(test)
+        chosen: list[str] = []
+        for test in filter(None, chain.from_iterable(zip_longest(*functions.values()))):
+            within -= self.seconds[test]
+            if within < 0 and chosen:
+                break
+            chosen.append(test)
+        return chosen
+
+
+@cache
+def _kept() -> tuple[Mapping[str, float], Mapping[str, str]]:
+    if not (_FOLDER / "kept.json").exists():
+        raise FileNotFoundError("nothing is known of the tests yet: python -m tests.planted.line_coverage")
+    kept = json.loads((_FOLDER / "kept.json").read_text(encoding="utf-8"))
+    return kept["seconds"], kept["texts"]
+
+
+@cache
+def reached(file: str) -> Reached:
+    """What the kept run says of a file as it is now."""
+    from coverage import CoverageData
+
+    seconds, texts = _kept()
+    data = CoverageData(str(_FOLDER / "lines"))
+    data.read()
+    before = data.contexts_by_lineno(file)
+    then = moved(texts.get(file, "").splitlines(), (ROOT / file).read_text(encoding="utf-8").splitlines())
+    lines = {line: frozenset(before.get(old or 0, ())) - {""} for line, old in then.items()}
+    return Reached(lines, seconds)
+
+
+def moved(before: Sequence[str], now: Sequence[str]) -> dict[int, int | None]:
+    """Each line of a text now, from 1 → the line that it was; of a new one, what the line before it was."""
+    same = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
+    found = {block.b + at + 1: block.a + at + 1 for block in same for at in range(block.size)}
+    last: int | None = None
+    return {line: (last := found.get(line, last)) for line in range(1, len(now) + 1)}
+
+
+if __name__ == "__main__":
+    sys.exit(collect(sys.argv[1:] or everyday()))

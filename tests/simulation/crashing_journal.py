@@ -1,0 +1,21 @@
+"""A journal whose process dies."""
+
+from __future__ import annotations
+
+from lmsconf.journal.writing import Journal
+from lmsconf.model.outcomes import Outcome
+
+from .request_faults import Killed
+
+
+class MortalJournal(Journal):
+    """Everything is written down until the outcome of that number: then the process dies instead."""
+
+    dies_at: int | None = None
+
+    def outcome(self, outcome: Outcome) -> None:
+        if self.dies_at is not None:
+            self.dies_at -= 1
+            if not self.dies_at:
+                raise Killed
+        super().outcome(outcome)

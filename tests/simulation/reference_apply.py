@@ -1,0 +1,158 @@
+"""One reference apply on a stage of its own: its sandbox, its project, its plan, and how it ends undisturbed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from lmsconf.api.client import Client
+from lmsconf.api.reader import Reader
+from lmsconf.api.retry import Retry
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.apply.ambiguous_writes import Clock as RunClock
+from lmsconf.apply.applier import Applier
+from lmsconf.model.values import Plan
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.settings import Settings, load
+from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import read_manifests
+
+from .canaries import TOKEN
+from .clock import BEGIN, Clock
+from .network import Network
+from .references import REFERENCES, seed, yaml_lines
+from .schedules import Calm, Script
+from .workspace_state import Portrait, ids, portrait
+
+_PROJECT: Final = """
+workspaces: {sandbox: {url: "sandbox:"}}
+timezone: Europe/Stockholm
+settle: 30s
+guards: off
+"""
+_START: Final = "start"
+_JITTER: Final = 0.7
+
+
+class Link(Connection):
+    """A connection over a network of our own, whose clients wait in its time."""
+
+    def __init__(self, network: Network, clock: Clock) -> None:
+        self.name, self.url, self.wire = "sandbox", "sandbox:", ApiSpec.default()
+        self._network = network
+        self._retry = Retry(sleep=clock.sleep, now=clock.now, chance=lambda: _JITTER)
+
+    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
+
+    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
+        return Reader(crew, self.wire, everything=everything)
+
+    def _client(self) -> Client:
+        return Client("http://sandbox", TOKEN, wire=self.wire, transport=self._network, retry=self._retry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything that a schedule needs. `calls`: how many writes the undisturbed run sends."""
+
+    name: str
+    clock: Clock
+    network: Network
+    sandbox: Sandbox
+    workspace: Applier
+    manifests: Manifests
+    plan: Plan
+    calls: int
+    wanted: Portrait
+    old: frozenset[str]
+
+    def reset(self, script: Script) -> None:
+        """As it was before the apply, with what is to go wrong."""
+        self.sandbox.restore(_START)
+        self.sandbox.log.clear()
+        self.clock.reset()
+        self.network.reset(script)
+
+    def fresh_plan(self) -> Plan:
+        """What the manifests want of the workspace as it is now."""
+        return self.workspace.plan(self.manifests, self.workspace.settings.policy)
+
+    def carried_out(self) -> int:
+        """How many writes the service has carried out since the beginning."""
+        return sum(one.writes and one.status < 300 for one in self.sandbox.log)
+
+    def portrait(self) -> Portrait:
+        """What the workspace holds now."""
+        with self.sandbox.store.reading() as ledger:
+            return portrait(ledger, self.old)
+
+
+@cache
+def scene(name: str) -> Scene:
+    """The scene of one reference, set once for each process."""
+    clock = Clock()
+    network = Network(clock)
+    sandbox = Sandbox(token=TOKEN, clock=clock.now, faults=network.past)
+    with sandbox.store.writing() as ledger:
+        plant(ledger, seed())
+        old = ids(ledger)
+    network.lead_to(sandbox)
+    sandbox.checkpoint(_START)
+    with TemporaryDirectory() as folder:
+        settings = _project(Path(folder), name)
+        manifests = read_manifests(settings)
+    workspace = Applier(
+        settings=settings,
+        connection=Link(network, clock),
+        parallelism=1,
+        clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
+        timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
+        patience=settings.settle,
+    )
+    network.reset(Calm())
+    plan = workspace.plan(manifests, settings.policy)
+    report = workspace.execute(plan, meta={})
+    assert report.converged, report
+    calls = network.writes
+    with sandbox.store.reading() as ledger:
+        wanted = portrait(ledger, old)
+    return Scene(
+        name=name,
+        clock=clock,
+        network=network,
+        sandbox=sandbox,
+        workspace=workspace,
+        manifests=manifests,
+        plan=plan,
+        calls=calls,
+        wanted=wanted,
+        old=old,
+    )
+
+
+def _project(folder: Path, name: str) -> Settings:
+    (folder / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
+    (folder / "manifests").mkdir()
+    text = "\n".join(yaml_lines(REFERENCES[name]()))
+    (folder / "manifests" / "all.yaml").write_text(text, encoding="utf-8")
+    return load(folder, None, {}, today=datetime.fromtimestamp(BEGIN, UTC).date())
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Waits at its end until nobody who was at work inside is at work any more."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("lmsconf-"):
+            thread.join()
