@@ -30,7 +30,7 @@ _ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)")
 
 def visible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
-    return _ACTIVE.sub(lambda found: _escaped(ord(found[0])), text)
+    return _ACTIVE.sub(lambda match: _escaped(ord(match[0])), text)
 
 
 def _escaped(code: int) -> str:
@@ -67,13 +67,13 @@ def parse(text: str) -> dict[str, Json]:
     Raises StalePlan for text that is truncated, not JSON, or has a duplicate key; LmsconfError if it has no format.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         hint = "It was cut short or edited. Make it again."
         raise StalePlan(f"the file is not a whole document of lmsconf: {error}", hint=hint) from error
-    if not isinstance(found, dict) or not isinstance(found.get("format"), str):
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
         raise LmsconfError("the file is not a document of lmsconf: it has no format", hint=_MAKE)
-    return found
+    return document
 
 
 _MAKE = "Make one with: lmsconf plan --out FILE"
@@ -92,9 +92,9 @@ def _refused(constant: str) -> NoReturn:
 
 def expect_format(document: Mapping[str, Json], wanted: str) -> None:
     """Raise LmsconfError, naming the actual format, unless the document has the wanted one."""
-    found = document["format"]
-    if found != wanted:
-        raise LmsconfError(f"the file has the format {found!r}, not {wanted!r}", hint=_MAKE)
+    actual = document["format"]
+    if actual != wanted:
+        raise LmsconfError(f"the file has the format {actual!r}, not {wanted!r}", hint=_MAKE)
 
 
 def sealed(document: Mapping[str, Json]) -> dict[str, Json]:
@@ -132,10 +132,10 @@ class DocumentReader:
         return self._value[key]
 
     def _typed(self, key: str, kind: type[Value]) -> Value:
-        found = self.json(key)
-        if type(found) is not kind:
+        value = self.json(key)
+        if type(value) is not kind:
             raise ValueError(f"{key} is not of the type {kind.__name__}")
-        return found
+        return value
 
     def text(self, key: str) -> str:
         return self._typed(key, str)

@@ -91,19 +91,19 @@ def loads(text: str, key: bytes | None = None) -> Plan:
 
 def _expect_format(document: Mapping[str, Json]) -> None:
     """Raise LmsconfError for a document that is not a plan, StalePlan for an unsupported version of the plan format."""
-    found = str(document["format"])
-    if found != FORMAT and found.startswith(_ANY_PLAN):
+    actual = str(document["format"])
+    if actual != FORMAT and actual.startswith(_ANY_PLAN):
         hint = "Another version of lmsconf wrote it. Plan again with this one."
-        raise StalePlan(f"the file has the format {found!r}, not {FORMAT!r}", hint=hint)
+        raise StalePlan(f"the file has the format {actual!r}, not {FORMAT!r}", hint=hint)
     expect_format(document, FORMAT)
 
 
 def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
     """Raise StalePlan unless the file was signed with the key; compares in constant time."""
-    found = document.get("hmac")
-    if not isinstance(found, str):
+    signature = document.get("hmac")
+    if not isinstance(signature, str):
         raise StalePlan("the plan file is not signed, and there is a key to check it with", hint=_SIGN)
-    if not hmac.compare_digest(found.encode("utf-8", "surrogatepass"), _signature(document, key).encode("ascii")):
+    if not hmac.compare_digest(signature.encode("utf-8", "surrogatepass"), _signature(document, key).encode("ascii")):
         raise StalePlan("the plan file was signed with another key, or changed after it was signed", hint=_SIGN)
 
 
@@ -147,9 +147,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "problems": [problem_json(problem) for problem in plan.all_problems],
     }
     if plan.base is not None:
-        gone: list[Json] = [{"address": str(one.address), "absent": one.absent} for one in plan.let_go]
-        settings: list[Json] = [_setting_json(one) for one in plan.settings_changed]
-        document |= {"base": plan.base, "let_go": gone, "settings_changed": settings}
+        let_go: list[Json] = [{"address": str(item.address), "absent": item.absent} for item in plan.let_go]
+        settings: list[Json] = [_setting_json(change) for change in plan.settings_changed]
+        document |= {"base": plan.base, "let_go": let_go, "settings_changed": settings}
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
     return {**document, "digest": _digest(document)}
@@ -220,8 +220,8 @@ def _let_go_value(at: DocumentReader) -> Abandoned:
     return Abandoned(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
-def _setting_json(one: SettingChange) -> Json:
-    return {"path": one.path, "base": one.base, "now": one.now, "weaker": one.weaker}
+def _setting_json(change: SettingChange) -> Json:
+    return {"path": change.path, "base": change.base, "now": change.now, "weaker": change.weaker}
 
 
 def _setting_value(at: DocumentReader) -> SettingChange:
