@@ -170,7 +170,7 @@ def _tell(generated: Export, paths: Sequence[Path]) -> None:
 
     for path in paths:
         say(f"Wrote {path}")
-    counts = ", ".join(count_of(number, kind) for kind, number in generated.said.items() if number)
+    counts = ", ".join(count_of(number, kind) for kind, number in generated.counts.items() if number)
     say(f"Exported {counts}." if counts else "There is nothing to export.")
     if generated.declared:
         say(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")

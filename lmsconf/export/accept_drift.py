@@ -6,7 +6,7 @@ import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence as Some
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
@@ -53,11 +53,11 @@ class Draft:
     before: MappingOf[str, bytes]
     after: MappingOf[str, bytes]
 
-    def along(self, patterns: Some[str]) -> Iterator[Address]:
+    def along(self, patterns: SequenceOf[str]) -> Iterator[Address]:
         """Yield the addresses that were accepted though they match no pattern."""
-        for one in self.accepted:
-            if not any(fits(str(one.address), pattern) for pattern in patterns):
-                yield one.address
+        for finding in self.accepted:
+            if not any(fits(str(finding.address), pattern) for pattern in patterns):
+                yield finding.address
 
     @property
     def diff(self) -> str:
@@ -78,7 +78,7 @@ def _ended(lines: list[str]) -> list[str]:
 
 
 def drafted(
-    findings: Some[DriftFinding],
+    findings: SequenceOf[DriftFinding],
     manifests: Manifests,
     root: Path,
     timezone: tzinfo | None,
@@ -102,11 +102,11 @@ def acceptable(drift: Drift) -> list[DriftFinding]:
 
     A resource that would be deleted only with another is excluded: it stays if the other does.
     """
-    found = (*drift.findings, *(one.finding for one in drift.ignored))
-    return [one for one in found if not one.goes_along]
+    findings = (*drift.findings, *(ignored.finding for ignored in drift.ignored))
+    return [finding for finding in findings if not finding.goes_along]
 
 
-def fitting(findings: Some[DriftFinding], patterns: Some[str]) -> list[DriftFinding]:
+def fitting(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> list[DriftFinding]:
     """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
@@ -138,8 +138,8 @@ class _Accepting:
                 self.problems.append(_nowhere(finding))
             else:
                 together[finding.source].append(finding)
-        for source, found in sorted(together.items()):
-            self._tried(found, source)
+        for source, entry_findings in sorted(together.items()):
+            self._tried(entry_findings, source)
         for finding, change, entry in self._renames:
             try:
                 self._rename(finding, change, entry)
@@ -150,39 +150,39 @@ class _Accepting:
         """Return the changed files, path → bytes; empty if there are problems."""
         if self.problems:
             return {}
-        found: dict[str, bytes] = {}
+        changed: dict[str, bytes] = {}
         for page in self.pages.values():
             try:
                 if page.is_changed:
-                    found[page.name] = page.edited()
+                    changed[page.name] = page.edited()
             except Refused as refused:
                 self.problems.append(refused.problem)
-        return found
+        return changed
 
-    def _tried(self, found: list[DriftFinding], source: SourceLocation) -> None:
+    def _tried(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         try:
-            if found[0].state is DriftState.UNDECLARED:
-                for finding in found:
+            if findings[0].state is DriftState.UNDECLARED:
+                for finding in findings:
                     self._drop_absent(finding, source)
             else:
-                self._refuse_part(found, source)
-                self._take_over(found[0], source)
+                self._refuse_part(findings, source)
+                self._take_over(findings[0], source)
         except Refused as refused:
-            self._refuse(found[0], refused)
+            self._refuse(findings[0], refused)
 
     def _refuse(self, finding: DriftFinding, refused: Refused) -> None:
         message = f"{finding.address}: {refused.problem.message}"
         self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
 
-    def _refuse_part(self, found: list[DriftFinding], source: SourceLocation) -> None:
+    def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises Refused."""
-        here = [one for one in self.manifests.declared if one.source == source]
-        first, kind = found[0], self.kinds[found[0].address.kind]
-        alike = all((one.state, one.fields) == (first.state, first.fields) for one in found)
-        if source.each or len(here) > len(found) or not alike:
-            what = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
+        declared = [one for one in self.manifests.declared if one.source == source]
+        first, kind = findings[0], self.kinds[findings[0].address.kind]
+        alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
+        if source.each or len(declared) > len(findings) or not alike:
+            cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write what differs as an entry of its own, and run it again."
-            raise Refused(f"{what}, and they are no longer alike", source, hint)
+            raise Refused(f"{cause}, and they are no longer alike", source, hint)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -329,8 +329,8 @@ def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Probl
 
     An edit with any of them is not written.
     """
-    told = {problem.message for problem in before.problems}
-    yield from (problem for problem in after.problems if problem.is_error and problem.message not in told)
+    messages_before = {problem.message for problem in before.problems}
+    yield from (problem for problem in after.problems if problem.is_error and problem.message not in messages_before)
     known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
     accepted = {finding.address for finding in draft.accepted}
     for finding in (*after.findings, *(one.finding for one in after.ignored)):

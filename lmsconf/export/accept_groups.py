@@ -45,8 +45,8 @@ class DriftedProject:
         while True:
             # An entry that declares several resources can only be edited for all of them.
             lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
-            asked = {one.address for one in wanted}
-            wanted = [one for one in every if one.address in asked or one.source in lines]
+            addresses = {one.address for one in wanted}
+            wanted = [one for one in every if one.address in addresses or one.source in lines]
             draft = self._drafted(wanted)
             after = self.read(draft.after)
             problems = tuple(self._left(draft, after))
@@ -60,9 +60,9 @@ class DriftedProject:
 
     def passable(self) -> Drift:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""
-        mine = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
-        dead = self._refused(mine)
-        dead |= self._owned([one for one in mine if one.state is DriftState.UNDECLARED and one.address not in dead])
+        editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
+        dead = self._refused(editable)
+        dead |= self._owned([one for one in editable if one.state is DriftState.UNDECLARED and one.address not in dead])
         findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
         return replace(self.drift, findings=tuple(findings))
 
@@ -70,9 +70,11 @@ class DriftedProject:
         """Yield the problems of a draft, given its parsed manifests."""
         try:
             after = self.look(manifests)
-        except ProblemsFound as found:
-            told = {problem.message for problem in self.drift.problems}
-            yield from (problem for problem in found.problems if problem.is_error and problem.message not in told)
+        except ProblemsFound as error:
+            messages_before = {problem.message for problem in self.drift.problems}
+            yield from (
+                problem for problem in error.problems if problem.is_error and problem.message not in messages_before
+            )
         else:
             yield from still_different(draft, self.drift, after)
 
@@ -84,12 +86,14 @@ class DriftedProject:
         wrong = {Address.parse(one.address) for one in problems if one.address is not None}
         accepted = {one.address for one in draft.accepted}
         known = {one.address for one in acceptable(self.drift) if one.source is not None} - accepted
-        if found := known & {as_it_was(address, draft.renamed) for address in wrong}:
-            return found
+        if broken := known & {as_it_was(address, draft.renamed) for address in wrong}:
+            return broken
         # An accepted condition may refer to a choice that the manifests do not declare yet.
-        mine = [one for one in after.declared if one.address in wrong]
+        resources = [one for one in after.declared if one.address in wrong]
         below = {
-            as_it_was(each, draft.renamed) for one in mine for each in self.kinds[one.address.kind].dependencies(one)
+            as_it_was(each, draft.renamed)
+            for resource in resources
+            for each in self.kinds[resource.address.kind].dependencies(resource)
         }
         return set(sorted(known & below)[:1])
 
@@ -124,8 +128,8 @@ class DriftedProject:
     def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
         try:
             self._drafted(findings)
-        except ProblemsFound as found:
-            return found.problems
+        except ProblemsFound as error:
+            return error.problems
         return ()
 
     def _drafted(self, findings: Sequence[DriftFinding]) -> Draft:
@@ -138,9 +142,9 @@ def on_disk(problem: Problem, draft: Draft) -> Problem:
     if source is None or source.file not in draft.after:
         return problem
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (draft.after, draft.before))
-    for what, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
+    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
-            same = what == "equal"
+            same = tag == "equal"
             line = old_start + source.line - start if same else min(old_start + 1, old_end, len(old))
             return replace(problem, source=SourceLocation(source.file, line, source.column if same else 0, source.each))
     return problem

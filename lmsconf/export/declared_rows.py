@@ -20,12 +20,12 @@ from lmsconf.planner.plan import Manifests
 class DeclaredRows:
     """What existing manifests declare or delete.
 
-    ids: of live rows by kind. here: addresses for this workspace. elsewhere: addresses only for other workspaces.
+    ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.
     """
 
     ids: Mapping[str, frozenset[str]]
-    here: frozenset[Address]
-    elsewhere: frozenset[Address]
+    this_workspace: frozenset[Address]
+    other_workspaces: frozenset[Address]
 
 
 def declared_rows(
@@ -34,19 +34,21 @@ def declared_rows(
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), terms, lambda _: True)
-    here = [one for one in existing.declared if _is_here(one, policy)]
-    gone = [one for one in existing.absent if _is_here(one, policy)]
+    resources = [one for one in existing.declared if _applies(one, policy)]
+    delete_entries = [one for one in existing.absent if _applies(one, policy)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
     for name, kind in kinds.items():
-        declared = [one for one in here if one.address.kind == name]
-        absent = [one for one in gone if one.address.kind == name]
+        declared = [one for one in resources if one.address.kind == name]
+        absent = [one for one in delete_entries if one.address.kind == name]
         result = kind.match(planning, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
         ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
-    current = frozenset([one.address for one in here] + [one.address for one in gone])
+    this_workspace = frozenset([one.address for one in resources] + [one.address for one in delete_entries])
     every = [one.address for one in existing.declared] + [one.address for one in existing.absent]
-    return DeclaredRows({name: frozenset(of) for name, of in ids.items()}, current, frozenset(every) - current)
+    return DeclaredRows(
+        {name: frozenset(of) for name, of in ids.items()}, this_workspace, frozenset(every) - this_workspace
+    )
 
 
-def _is_here(one: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
-    return one.applies_in(policy.workspace)
+def _applies(entry: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
+    return entry.applies_in(policy.workspace)

@@ -20,7 +20,7 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.plan import Manifests, make_plan
 
-_TOLD = 20
+_MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
 
 
@@ -28,12 +28,12 @@ _TOLD = 20
 class Export:
     """Manifests of a live workspace.
 
-    files: section → text. said: kind → number of entries. problems: what could not be exported. left_alone: number of
+    files: section → text. counts: kind → number of entries. problems: what could not be exported. left_alone: number of
     rows that the project ignores. declared: number of rows that existing manifests declare.
     """
 
     files: Mapping[str, str]
-    said: Mapping[str, int]
+    counts: Mapping[str, int]
     problems: tuple[Problem, ...]
     left_alone: int
     declared: int
@@ -71,12 +71,12 @@ def export(
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches(str(row.address), policy.leave_alone)]
     trial.skipped.extend(row for row in managed if isinstance(row, SkippedRow))
-    limited = [_here(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
+    limited = [_limited(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
     entries, plan = trial.passed(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return Export(
         files=files(entries, trial.skipped, kinds, snapshot.workspace),
-        said={name: len(exported) for name, exported in of_kind.items()},
+        counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
             *_first(_skipped(trial.skipped)),
             *_first(_notes(entries)),
@@ -106,13 +106,13 @@ def _refuse_parts(snapshot: Snapshot, names: Iterable[str]) -> None:
             )
 
 
-def _here(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial: Trial) -> ExportedEntry | None:
+def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial: Trial) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
-    if entry.address in declared.here:
+    if entry.address in declared.this_workspace:
         reason = "the manifests have an entry of that name, which means something else"
         trial.skipped.append(SkippedRow(address=entry.address, id=entry.id, reason=reason))
         return None
-    if entry.address not in declared.elsewhere:
+    if entry.address not in declared.other_workspaces:
         return entry
     limits: Json = [policy.workspace]
     return replace(entry, body={**entry.body, "only_in": limits})
@@ -131,12 +131,12 @@ def _notes(entries: Iterable[ExportedEntry]) -> Iterator[Problem]:
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield the first _TOLD problems, and the number of the others."""
+    """Yield the first _MOST_PROBLEMS problems, and the number of the others."""
     every = list(problems)
-    yield from every[:_TOLD]
-    if len(every) > _TOLD:
-        more = f"and {len(every) - _TOLD:,} more like the last; the files say which"
-        yield replace(every[_TOLD], message=more, hint=None, address=None)
+    yield from every[:_MOST_PROBLEMS]
+    if len(every) > _MOST_PROBLEMS:
+        more = f"and {len(every) - _MOST_PROBLEMS:,} more like the last; the files say which"
+        yield replace(every[_MOST_PROBLEMS], message=more, hint=None, address=None)
 
 
 def _losses(plan: Plan) -> Iterator[Problem]:

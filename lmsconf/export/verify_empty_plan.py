@@ -81,11 +81,11 @@ class Trial:
 
     def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedRow]:
         """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
-        for number, one in enumerate(entries):
-            unrepresentable = [key for key, value in one.body.items() if not is_representable(value)]
+        for number, entry in enumerate(entries):
+            unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from (RejectedRow(number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                for finding in self._shape(one.address.kind).findings(cast(Json, one.body)):
+                for finding in self._shape(entry.address.kind).findings(cast(Json, entry.body)):
                     yield RejectedRow(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
     def _shape(self, kind: str) -> Shape:
@@ -94,9 +94,11 @@ class Trial:
     def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedRow]]:
         declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
-        for number, one in enumerate(entries):
-            entry = ManifestEntry(body=one.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
-            declared.extend(self.kinds[one.address.kind].parse(entry))
+        for number, entry in enumerate(entries):
+            manifest_entry = ManifestEntry(
+                body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
+            )
+            declared.extend(self.kinds[entry.address.kind].parse(manifest_entry))
         every = [*self.existing.declared, *declared]
         problems.extend(cross.problems(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, entries))
@@ -108,8 +110,8 @@ class Trial:
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
         try:
             made = self.plan(manifests)
-        except ProblemsFound as found:
-            faults = list(_blamed(found.problems, entries))
+        except ProblemsFound as error:
+            faults = list(_blamed(error.problems, entries))
             if not faults:
                 raise
             return None, faults
@@ -133,25 +135,25 @@ class Trial:
         for fault in faults:
             by_number[fault.number].setdefault(fault.key, fault.why)
         left = []
-        for number, one in enumerate(entries):
+        for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
-            kind = self.kinds[one.address.kind]
+            kind = self.kinds[entry.address.kind]
             needed = kind.required_keys | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.omitted_means_default
-            if is_whole or keys.keys() & needed or keys.keys() - one.body.keys():
-                self.skipped.append(SkippedRow(address=one.address, id=one.id, reason=next(iter(keys.values()))))
+            if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
+                self.skipped.append(SkippedRow(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
             elif keys:
-                body = {key: value for key, value in one.body.items() if key not in keys}
-                notes = (*one.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
-                left.append(replace(one, body=body, notes=notes))
+                body = {key: value for key, value in entry.body.items() if key not in keys}
+                notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
+                left.append(replace(entry, body=body, notes=notes))
             else:
-                left.append(one)
+                left.append(entry)
         return left
 
 
 def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedRow]:
     """Yield the errors that concern the entries, each with the key."""
-    numbers = {str(one.address): number for number, one in enumerate(entries)}
+    numbers = {str(entry.address): number for number, entry in enumerate(entries)}
     for problem in problems:
         if not problem.is_error:
             continue
