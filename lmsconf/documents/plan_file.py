@@ -237,8 +237,8 @@ def _summary(plan: Plan) -> Json:
         "delete": counts.delete,
         "calls": counts.calls,
         "blocked": [
-            {"type": one.type.value, "name": one.name, "message": one.message, "allow": one.allow}
-            for one in blockers(plan)
+            {"type": blocker.type.value, "name": blocker.name, "message": blocker.message, "allow": blocker.allow}
+            for blocker in blockers(plan)
         ],
     }
 
