@@ -162,4 +162,4 @@ class PersonLessons:
         row = next(found, None)
         if row is None:
             return []
-        return row.said if field.type == "TEXT" else sorted(row.choices)
+        return row.as_text if field.type == "TEXT" else sorted(row.choices)

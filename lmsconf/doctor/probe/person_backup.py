@@ -135,7 +135,7 @@ class PersonBackup:
         return {
             str(field.id): answer_value(wire.behaviour, field.type, said)
             for field, one in pairs
-            if field is not None and (said := one.said if field.type == "TEXT" else sorted(one.choices))
+            if field is not None and (said := one.as_text if field.type == "TEXT" else sorted(one.choices))
         }
 
 
@@ -151,7 +151,7 @@ def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
     if field is None:
         return answer
     if field.type == "TEXT":
-        return AnswerRow(answer.field, frozenset(), answer.said) if len(answer.choices) < 2 else None
+        return AnswerRow(answer.field, frozenset(), answer.as_text) if len(answer.choices) < 2 else None
     ids = _ids(field)
     if not answer.picked <= ids.keys():
         return None

@@ -38,10 +38,10 @@ class EditRow:
 
 def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
-    for one in objects(an_object(answer, "the targets"), "targets"):
-        by, at = _editor(one.get("updatedBy")), _text(one.get("updatedAt"))
+    for target in objects(an_object(answer, "the targets"), "targets"):
+        by, at = _editor(target.get("updatedBy")), _text(target.get("updatedAt"))
         if by or at:
-            yield EditRow(target_row(content, one).id, by, at)
+            yield EditRow(target_row(content, target).id, by, at)
 
 
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:

@@ -102,7 +102,7 @@ def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-_ONE_CONTENT: Json = {
+_SINGLE_CONTENT: Json = {
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")]
 }
 _CONTENT: dict[str, Json] = {
@@ -110,7 +110,7 @@ _CONTENT: dict[str, Json] = {
     "oneOf": [
         NAME,
         entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id."),
-        {"type": "array", "items": _ONE_CONTENT, "minItems": 1},
+        {"type": "array", "items": _SINGLE_CONTENT, "minItems": 1},
     ],
 }
 
@@ -193,10 +193,10 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def _assignment(
         self, entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
     ) -> Assignment | None:
-        said: Mapping[str, Json] = item if isinstance(item, dict) else {}
+        audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
         at = ("assign_to", position)
-        start = _moment(entry, said, at, "visible_from", end_of_day=False)
-        finish = _moment(entry, said, at, "visible_until", end_of_day=True)
+        start = _moment(entry, audience, at, "visible_from", end_of_day=False)
+        finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
         if start is not None and finish is not None and finish <= start:
             key = "visible_until"
             entry.report(
@@ -204,11 +204,11 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
                     code="content-target/window",
                     message=f"{content}: it would be hidden before it can be seen",
                     hint="`visible_until` must be later than `visible_from`.",
-                    source=entry.places.at(*at, key) if key in said else entry.places.at(key),
+                    source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
                 )
             )
             return None
-        mandatory = said.get("mandatory", entry.body.get("mandatory", False))
+        mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
         return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
@@ -245,13 +245,13 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
         return BeforeAfter(before=assignment_form(live, planning.policy), after=after)
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[TargetRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
         """The live assignment; a time that cannot be parsed is shown verbatim."""
-        row = gone.row
+        row = deletion.row
         form = row_form(planning, row)
-        said = None if gone.absent is None else gone.absent.spec
-        if said is not None and said.content_pins:
-            form["content"] = {"name": said.content, "id": row.content}
+        spec = None if deletion.absent is None else deletion.absent.spec
+        if spec is not None and spec.content_pins:
+            form["content"] = {"name": spec.content, "id": row.content}
         return BeforeAfter(before=form, after=None)
 
     def action(self, planning: PlanContext, match: Match[Assignment, TargetRow]) -> Action:
@@ -275,9 +275,9 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         )
         return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[TargetRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""
-        return [target_deletion(planning, gone.row, gone.address)]
+        return [target_deletion(planning, deletion.row, deletion.address)]
 
     def grant_check(self, call: Call) -> GrantCheck | None:
         """Assignments to groups are verified by reading the assignments of the content."""
@@ -398,10 +398,10 @@ def _to(item: Json) -> Address:
 
 
 def _moment(
-    entry: ManifestEntry, said: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
+    entry: ManifestEntry, audience: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
 ) -> datetime | None:
     """The time under `key`: the value of the audience, even null, overrides that of the entry."""
-    body, place = (said, (*at, key)) if key in said else (entry.body, (key,))
+    body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
     value = body.get(key)
     if value is None:
         return None

@@ -43,10 +43,10 @@ def identify_targets(
     _know_people(planning)
     contents = _Contents(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
-    declared = sorted(declared, key=lambda one: not planning.chosen(one.address))
-    ready = [one for one in declared if _is_ready(planning, contents, one)]
-    for gone in absent:
-        contents.find(gone, must=False)
+    declared = sorted(declared, key=lambda entry: not planning.chosen(entry.address))
+    ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
+    for absent_entry in absent:
+        contents.find(absent_entry, must=False)
     targets = [(row, audience_of(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
@@ -55,35 +55,35 @@ def identify_targets(
     )
     doubts = _doubts(planning, targets)
     spoken: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = {}
-    for one in ready:
-        key = contents.identity(one)
+    for entry in ready:
+        key = contents.identity(entry)
         rows = live.get(key, [])
-        if (other := spoken.setdefault(key, one)) is not one:
-            _same(planning, one, other)
+        if (other := spoken.setdefault(key, entry)) is not entry:
+            _same(planning, entry, other)
         elif len(rows) > 1:
-            _twice(planning, one, rows)
+            _twice(planning, entry, rows)
         elif not rows and (row := doubts.get(key)):
-            _unclear(planning, one, row)
+            _unclear(planning, entry, row)
         elif not rows and listing.incomplete:
-            _incomplete(planning, one.address, one, listing.incomplete)
+            _incomplete(planning, entry.address, entry, listing.incomplete)
         else:
-            out.matches.append(Match(declared=one, row=rows[0] if rows else None))
-    for one in declared:
-        if (key := contents.identity(one))[0] is not None:
-            spoken.setdefault(key, one)
-    for gone in absent:
-        key = contents.identity(gone)
-        if (other := spoken.setdefault(key, gone)) is not gone and isinstance(other, DesiredResource):
-            _same(planning, gone, other)
+            out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
+    for entry in declared:
+        if (key := contents.identity(entry))[0] is not None:
+            spoken.setdefault(key, entry)
+    for absent_entry in absent:
+        key = contents.identity(absent_entry)
+        if (other := spoken.setdefault(key, absent_entry)) is not absent_entry and isinstance(other, DesiredResource):
+            _same(planning, absent_entry, other)
             continue
-        rows = live.get(key, []) if other is gone else []
-        out.deletions.extend(Deletion(address=gone.address, row=row, absent=gone) for row in rows)
+        rows = live.get(key, []) if other is absent_entry else []
+        out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
         if not rows:
-            nothing_to_do(planning, gone, contents.alike(gone))
+            nothing_to_do(planning, absent_entry, contents.alike(absent_entry))
     _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
     if listing.incomplete:
-        for lost in out.deletions:
-            _incomplete(planning, lost.address, lost.absent, listing.incomplete)
+        for deletion in out.deletions:
+            _incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
         for group in sorted(planning.deleted):
             if group.kind in (GROUP, SMART_GROUP):
                 _incomplete(planning, group, None, listing.incomplete)
@@ -106,24 +106,24 @@ class _Contents:
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.state(TargetState).shared_content = frozenset(shared)
 
-    def find(self, one: DesiredResource[Assignment] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
+    def find(self, entry: DesiredResource[Assignment] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
         must: whether a name that the catalog lacks is a problem.
         """
-        spec = one.spec
+        spec = entry.spec
         workspace = self._planning.policy.workspace
         pin = pin_in(spec.content_pins, workspace)
         key = (spec.content, pin or "")
         if key not in self.named:
-            self.named[key] = self._look(one.places.at("content"), one.address, spec, pin, must)
+            self.named[key] = self._look(entry.places.at("content"), entry.address, spec, pin, must)
             if (id := self.named[key]) is not None:
                 self._planning.book.register(CONTENT, spec.content, id)
         return self.named[key]
 
-    def identity(self, one: DesiredResource[Assignment] | DeleteEntry[Any]) -> Identity:
+    def identity(self, entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Identity:
         """The identity of an assignment that was passed to `find`."""
-        return self.find(one), one.spec.audience
+        return self.find(entry), entry.spec.audience
 
     def _look(
         self, at: SourceLocation, address: Address, spec: Assignment, pin: str | None, must: bool
@@ -152,10 +152,10 @@ class _Contents:
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
-    def alike(self, one: DeleteEntry[Any]) -> str | None:
+    def alike(self, entry: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
-        spec = one.spec
-        if self.find(one, must=False) is None:
+        spec = entry.spec
+        if self.find(entry, must=False) is None:
             return alike(spec.content, self._by_name)
         to = spec.audience
         known = self._planning.book.names(to.kind)
@@ -184,44 +184,44 @@ class _Contents:
 
 
 def _know_people(planning: PlanContext) -> None:
-    for id, one in directory(planning).emails.items():
-        planning.book.register(USER, one, RemoteId(id))
+    for id, person_email in directory(planning).emails.items():
+        planning.book.register(USER, person_email, RemoteId(id))
 
 
-def _is_ready(planning: PlanContext, contents: _Contents, one: DesiredResource[Assignment]) -> bool:
+def _is_ready(planning: PlanContext, contents: _Contents, entry: DesiredResource[Assignment]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
-    spec = one.spec
-    found = contents.find(one) is not None
+    spec = entry.spec
+    has_content = contents.find(entry) is not None
     to = spec.audience
-    if is_in_doubt(planning, to, one.address, one.source):
+    if is_in_doubt(planning, to, entry.address, entry.source):
         return False
     if to == EVERYONE or planning.book.has(to.kind, to.name):
         if to.kind == USER and to.name in directory(planning).archived:
             planning.problem(
                 "person/archived",
-                f"{one.address}: {to.name} is archived",
+                f"{entry.address}: {to.name} is archived",
                 hint="Archived people cannot learn; take the assignment out, or unarchive the person.",
-                at=one.source,
-                address=one.address,
+                at=entry.source,
+                address=entry.address,
                 severity=Severity.WARNING,
             )
-        return found
+        return has_content
     if to.kind == USER and (ids := directory(planning).twice.get(to.name)):
         planning.problem(
             "person/twice",
-            f"{one.address}: {to.name} {several(ids)}",
+            f"{entry.address}: {to.name} {several(ids)}",
             hint=WHICH_PERSON,
-            at=one.source,
-            address=one.address,
+            at=entry.source,
+            address=entry.address,
         )
         return False
-    what, hint = fate_of(planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind)))
+    message, hint = fate_of(planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind)))
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
-        f"{one.address}: {what}",
+        f"{entry.address}: {message}",
         hint=hint,
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
     )
     return False
 
@@ -281,55 +281,58 @@ def _settle(
 
 def _same(
     planning: PlanContext,
-    one: DesiredResource[Assignment] | DeleteEntry[Any],
+    entry: DesiredResource[Assignment] | DeleteEntry[Any],
     other: DesiredResource[Assignment] | DeleteEntry[Any],
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.problem(
         "content-target/same",
-        f"{one.address}: it is the same assignment as {other.address}, with the content under another name",
+        f"{entry.address}: it is the same assignment as {other.address}, with the content under another name",
         hint=f"See {other.source}. Keep one of the two.",
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
     )
 
 
-def _twice(planning: PlanContext, one: DesiredResource[Assignment], rows: Sequence[TargetRow]) -> None:
+def _twice(planning: PlanContext, entry: DesiredResource[Assignment], rows: Sequence[TargetRow]) -> None:
     planning.problem(
         "identity/live-twice",
-        f"{one.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
+        f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
         hint="Delete the double in the product, or look at the dialect key content-targets.on-existing.",
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
     )
 
 
 def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
     """Each possible identity of a live target with several candidate audiences → that target."""
     return {
-        (row.content, one): row for row, audience in targets if audience is None for one in candidates(planning, row)
+        (row.content, candidate): row
+        for row, audience in targets
+        if audience is None
+        for candidate in candidates(planning, row)
     }
 
 
-def _unclear(planning: PlanContext, one: DesiredResource[Assignment], row: TargetRow) -> None:
-    who = " and ".join(str(found) for found in candidates(planning, row))
+def _unclear(planning: PlanContext, entry: DesiredResource[Assignment], row: TargetRow) -> None:
+    names = " and ".join(str(audience) for audience in candidates(planning, row))
     planning.problem(
         "content-target/audience",
-        f'{one.address}: a live assignment is for the id "{row.target}", which is that of {who}, and its targetType '
-        f'"{row.type}" does not tell which',
+        f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
+        f'targetType "{row.type}" does not tell which',
         hint="Take the assignment out of the manifests: lmsconf sends nothing that could change the other one.",
-        at=one.source,
-        address=one.address,
+        at=entry.source,
+        address=entry.address,
     )
 
 
 def _incomplete(
-    planning: PlanContext, address: Address, one: DesiredResource[Assignment] | DeleteEntry[Any] | None, why: str
+    planning: PlanContext, address: Address, entry: DesiredResource[Assignment] | DeleteEntry[Any] | None, why: str
 ) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read whole: {why}",
         hint="Nothing is created or deleted on the word of an incomplete listing. Try again.",
-        at=one.source if one else None,
+        at=entry.source if entry else None,
         address=address,
     )

@@ -29,7 +29,7 @@ from lmsconf.planner.guards import SMALL, enough_live, has_share, many_may_chang
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import Declarations, ReadContext, differs, only, sorted_listing
 
-Found: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
+AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
 _AT_ONCE: Final = 32
 
@@ -53,23 +53,25 @@ class Known:
     listings: Mapping[str, Listing[Any]]
     everyone: str
 
-    def lacking(self, wanted: Iterable[Assignment], contents: Iterable[ContentRow], found: Found) -> set[RemoteId]:
+    def lacking(
+        self, wanted: Iterable[Assignment], contents: Iterable[ContentRow], answers: AnswersById
+    ) -> set[RemoteId]:
         """The ids of contents that lack a declared assignment, judged by names.
 
         A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
         """
         named: defaultdict[str, list[RemoteId]] = defaultdict(list)
         for content in contents:
-            if content.id in found:
+            if content.id in answers:
                 named[normal(content.name)].append(content.id)
         ids = {kind: _by_name(kind, listing) for kind, listing in self.listings.items()}
-        live = {(row.content, str(row.target)) for _, rows in found.values() for row in rows}
+        live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
         out: set[RemoteId] = set()
-        for one in wanted:
-            to = one.audience
+        for assignment in wanted:
+            to = assignment.audience
             target = self.everyone if to == EVERYONE else ids.get(to.kind, {}).get(to.name)
-            pinned = (RemoteId(pin) for pin in one.content_pins.values() if pin in found)
-            out.update(id for id in (*named[one.content], *pinned) if target is None or (id, target) not in live)
+            pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
+            out.update(id for id in (*named[assignment.content], *pinned) if target is None or (id, target) not in live)
         return out
 
 
@@ -81,8 +83,8 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     contents = sorted_listing(map(content_row, catalog.rows), catalog.incomplete)
     reading.add(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
-    found = read_targets(reading.api, wanted)
-    live = read_again(reading.api, wanted, found, _lacking(kind, reading, wanted, found))
+    answers = read_targets(reading.api, wanted)
+    live = read_again(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     if reading.edits:
         edits = (row for id, answer in live.answers.items() for row in edit_rows(id, answer))
@@ -99,9 +101,9 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
         return list(rows)
     names: set[str] = set()
     ids: set[str] = set()
-    for one in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
-        if reading.chosen(one.address):
-            spec: Assignment = one.spec
+    for entry in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
+        if reading.chosen(entry.address):
+            spec: Assignment = entry.spec
             names.add(spec.content)
             ids.update(spec.content_pins.values())
     return [row for row in rows if row.id in ids or normal(row.name) in names]
@@ -114,13 +116,13 @@ def _groups_go(reading: ReadContext) -> bool:
     return reading.deletes(GROUPS) or reading.deletes(SMART_GROUPS)
 
 
-def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], found: Found) -> set[RemoteId]:
+def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
     """Return the contents for which an assignment would be created, according to their responses."""
     wanted = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
     if not wanted:
         return set()
     listings = {name: reading.listing(name) for name in (GROUP, SMART_GROUP, USER)}
-    return Known(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, found)
+    return Known(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, answers)
 
 
 def _count_others(
@@ -145,8 +147,8 @@ def _count_others(
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: listing}
     both = [_changing(kind, reading, listings, version, recreates) for version in reading.versions]
-    going, changing = (max(numbers) for numbers in zip(*both, strict=True))
-    enough = max(enough_live(going, guards.removals), enough_live(changing, guards.updates, least=SMALL))
+    removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
+    enough = max(enough_live(removed, guards.removals), enough_live(changed, guards.updates, least=SMALL))
     if enough > live:
         reading.add(UNNAMED_TARGETS, Listing(rows=count_on(reading.api, others, enough - live)))
 
@@ -165,10 +167,10 @@ def _changing(
     for other in before:
         other.match(planning, *version.of(other.name))
     matched = kind.match(planning, *version.of(kind.name))
-    gone = sum(reading.chosen(one.address) for one in matched.deletions)
+    removed = sum(reading.chosen(one.address) for one in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
     changed = sum(differs(kind.diff(planning, match)) for match in live)
-    return (gone + changed, 0) if recreates else (gone, changed)
+    return (removed + changed, 0) if recreates else (removed, changed)
 
 
 def unlisted_groups(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -183,7 +185,7 @@ def unlisted_groups(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 yield kind, f"none came, and content {named.content} is assigned to id {named.target} of them"
 
 
-def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:
+def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
     """The targets of each content. Raises BadAnswer for a response without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     return {
@@ -191,11 +193,13 @@ def read_targets(api: Api, contents: Sequence[ContentRow]) -> Found:
     }
 
 
-def read_again(api: Api, contents: Sequence[ContentRow], found: Found, doubtful: Collection[RemoteId]) -> LiveAudiences:
+def read_again(
+    api: Api, contents: Sequence[ContentRow], first: AnswersById, doubtful: Collection[RemoteId]
+) -> LiveAudiences:
     """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
     again = read_targets(api, [content for content in contents if content.id in doubtful])
-    differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(found[one.id])]
-    latest = {**found, **again}
+    differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(first[one.id])]
+    latest = {**first, **again}
     return LiveAudiences(
         rows=tuple(row for _, rows in latest.values() for row in rows),
         answers={id: answer for id, (answer, _) in latest.items()},
@@ -209,20 +213,20 @@ def count_on(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[T
     for start in range(0, len(contents), _AT_ONCE):
         if len(rows) >= enough:
             break
-        found = read_targets(api, contents[start : start + _AT_ONCE])
-        rows.extend(row for _, some in found.values() for row in some)
+        answers = read_targets(api, contents[start : start + _AT_ONCE])
+        rows.extend(row for _, targets in answers.values() for row in targets)
     return tuple(rows)
 
 
 def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
-    found = an_object(answer, "the targets")
-    if not isinstance(found.get("targets"), list):
+    data = an_object(answer, "the targets")
+    if not isinstance(data.get("targets"), list):
         raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
-    return (target_row(content.id, one) for one in objects(found, "targets"))
+    return (target_row(content.id, one) for one in objects(data, "targets"))
 
 
-def _ids(found: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
-    return {row.id for row in found[1]}
+def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
+    return {row.id for row in answer[1]}
 
 
 def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:

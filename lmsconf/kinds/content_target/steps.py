@@ -49,12 +49,12 @@ def target_steps(planning: PlanContext, match: Match[Assignment, TargetRow]) -> 
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
     content = planning.book.ref(CONTENT, spec.content, Ref(at))
-    said: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
-    said.update(_times(planning, spec, row))
+    body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
+    body.update(_times(planning, spec, row))
     fresh = frozenset({Ref(at, "(old)")})
     post = Step(
         operation="content-targets.create",
-        body=planning.terms.body("content-targets.create", **said),
+        body=planning.terms.body("content-targets.create", **body),
         makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED)}),
         uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh,
     )
@@ -88,14 +88,14 @@ def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> di
 
 def _form(planning: PlanContext) -> str:
     """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
-    said = planning.terms.behaviour("content-targets.time-format")
-    if said != "auto":
-        return said
+    time_format = planning.terms.behaviour("content-targets.time-format")
+    if time_format != "auto":
+        return time_format
     state = planning.state(TargetState)
     if state.time_format is None:
         rows = planning.snapshot.rows(TargetRow)
-        seen = {form_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
-        state.time_format = "epoch-ms" if seen == {"epoch-ms"} else "iso"
+        formats = {form_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
+        state.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
     return state.time_format
 
 

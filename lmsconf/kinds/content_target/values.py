@@ -157,11 +157,11 @@ def audience_of(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target by its id, None if unresolved; its type and label decide only if kinds share it."""
     if row.target == planning.terms.behaviour("content-targets.everyone"):
         return EVERYONE
-    found = candidates(planning, row)
-    if len(found) > 1:
-        said = _told_apart(planning, row, found)
-        found = [one for one in found if one.kind == said]
-    return found[0] if found else None
+    audiences = candidates(planning, row)
+    if len(audiences) > 1:
+        kind = _likely_kind(planning, row, audiences)
+        audiences = [audience for audience in audiences if audience.kind == kind]
+    return audiences[0] if audiences else None
 
 
 def nameless(row: TargetRow) -> str:
@@ -175,12 +175,12 @@ def candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     return [Address.of(kind, name) for kind, name in names if name]
 
 
-def _told_apart(planning: PlanContext, row: TargetRow, found: Sequence[Address]) -> str | None:
+def _likely_kind(planning: PlanContext, row: TargetRow, audiences: Sequence[Address]) -> str | None:
     """The kind of a target whose id several kinds share: by words in its type, other targets of it, or its label."""
-    kinds = {one.kind for one in found}
-    said = kind_of(row.type)
-    if said in kinds:
-        return said
+    kinds = {audience.kind for audience in audiences}
+    implied = kind_of(row.type)
+    if implied in kinds:
+        return implied
     learnt = _types(planning).get(row.type, frozenset())
     if len(learnt) == 1:
         return next(iter(learnt & kinds), None)
@@ -195,9 +195,9 @@ def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
     if state.types is None:
         types: defaultdict[str, set[str]] = defaultdict(set)
         for row in planning.snapshot.rows(TargetRow):
-            found = candidates(planning, row)
-            if len(found) == 1:
-                types[row.type].add(found[0].kind)
+            audiences = candidates(planning, row)
+            if len(audiences) == 1:
+                types[row.type].add(audiences[0].kind)
         state.types = {type: frozenset(kinds) for type, kinds in types.items()}
     return state.types
 

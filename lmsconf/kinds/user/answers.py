@@ -10,7 +10,7 @@ from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import field_types, is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.custom_field.values import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
-from lmsconf.kinds.user.values import AnswerRow, Person, PersonRow, Said
+from lmsconf.kinds.user.values import Answer, AnswerRow, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.values import DesiredResource, Step
@@ -20,11 +20,11 @@ from lmsconf.planner.matching import fate_of, is_in_doubt
 _SEVERAL: Final = "MULTI_SELECT"
 
 
-def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> dict[str, Said] | None:
+def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> dict[str, Answer] | None:
     """Return the declared answers in the shape of their fields' types; None, with problems, if one is invalid."""
-    wanted: dict[str, Said] = {}
+    wanted: dict[str, Answer] = {}
     whole = True
-    for field, said in declared.spec.answers.items():
+    for field, answer in declared.spec.answers.items():
         at = Address.of(CUSTOM_FIELD, field)
         if is_in_doubt(planning, at, declared.address, declared.places.at("answers", field)):
             whole = False
@@ -34,82 +34,82 @@ def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> 
             whole = False
             continue
         type = field_types(planning).get(field, _SEVERAL)
-        wrong = _misfit(type, said)
+        wrong = _misfit(type, answer)
         if wrong:
             _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
             whole = False
             continue
-        wanted[field] = _shaped(type, said)
+        wanted[field] = _shaped(type, answer)
         if type != "TEXT":
-            whole = _knows_choices(planning, declared, field, said) and whole
+            whole = _knows_choices(planning, declared, field, answer) and whole
     return wanted if whole else None
 
 
-def _misfit(type: str, said: Said) -> str | None:
+def _misfit(type: str, answer: Answer) -> str | None:
     """Return why a field of that type cannot hold the answer, or None."""
-    if isinstance(said, frozenset):
+    if isinstance(answer, frozenset):
         if type == "TEXT":
             return "is a TEXT field and takes a text, not a list"
-        if type == "CHOICE" and len(said) > 1:
+        if type == "CHOICE" and len(answer) > 1:
             return "is a CHOICE field and takes one choice"
     return None
 
 
-def _shaped(type: str, said: Said) -> Said:
+def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
     if type == _SEVERAL:
-        return said if isinstance(said, frozenset) else frozenset({said} if said else ())
-    return next(iter(said), None) if isinstance(said, frozenset) else said
+        return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
+    return next(iter(answer), None) if isinstance(answer, frozenset) else answer
 
 
-def _picked(said: Said) -> frozenset[str]:
+def _picked(answer: Answer) -> frozenset[str]:
     """Return the choices of an answer to a CHOICE or MULTI_SELECT field."""
-    return said if isinstance(said, frozenset) else frozenset({said} if said else ())
+    return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
-def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], field: str, said: Said) -> bool:
+def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], field: str, answer: Answer) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
-    for name in sorted(_picked(said)):
+    for name in sorted(_picked(answer)):
         if is_choice_in_doubt(planning, at, name):
             whole = False
         elif not planning.book.has(scope, name):
             known = planning.book.names(scope)
             near = new_choice_name(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
-            what = f'{at} has no choice "{shown(name)}"'
-            _problem(planning, declared, "reference/unknown-choice", field, what, hint)
+            message = f'{at} has no choice "{shown(name)}"'
+            _problem(planning, declared, "reference/unknown-choice", field, message, hint)
             whole = False
     return whole
 
 
 def _unknown_field(planning: PlanContext, declared: DesiredResource[Person], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
-    what, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
-    _problem(planning, declared, "reference/unknown-field", field, what, hint)
+    message, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
+    _problem(planning, declared, "reference/unknown-field", field, message, hint)
 
 
 def _problem(
-    planning: PlanContext, declared: DesiredResource[Person], code: str, field: str, what: str, hint: str | None
+    planning: PlanContext, declared: DesiredResource[Person], code: str, field: str, message: str, hint: str | None
 ) -> None:
     planning.problem(
         code,
-        f"{declared.address}: {what}",
+        f"{declared.address}: {message}",
         hint=hint,
         at=declared.places.at("answers", field),
         address=declared.address,
     )
 
 
-def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Said]) -> dict[str, Said]:
+def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the live answers to the fields of `wanted`, with fields and choices by their names after the plan."""
     held = {_field_name(planning, one): one for one in row.answers or ()}
     return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
 
 
-def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Said) -> Said:
+def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Answer) -> Answer:
     type = field_types(planning).get(field, _SEVERAL)
     if type == "TEXT":
-        return (answer.said or None) if answer else None
+        return (answer.as_text or None) if answer else None
     scope = choice_scope(field)
     return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.picked if answer else ())))
 
@@ -125,17 +125,17 @@ def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
     return {normal(row.name): row.id for row in rows}
 
 
-def answer_refs(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
+def answer_refs(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the choices that answers name."""
     return frozenset(
         Ref(Address.of(CUSTOM_FIELD, field), name)
-        for field, said in answers.items()
+        for field, answer in answers.items()
         if field_types(planning).get(field) != "TEXT"
-        for name in _picked(said)
+        for name in _picked(answer)
     )
 
 
-def note_answers(planning: PlanContext, before: Mapping[str, Said], after: Mapping[str, Said]) -> None:
+def note_answers(planning: PlanContext, before: Mapping[str, Answer], after: Mapping[str, Answer]) -> None:
     """Record the choices dropped and picked as `changed_refs`: fields create the new before deleting the old."""
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     if old != new:
@@ -146,18 +146,18 @@ def answers_step(
     planning: PlanContext,
     path: Mapping[str, str | Ref],
     row: PersonRow | None,
-    before: Mapping[str, Said],
-    after: Mapping[str, Said],
+    before: Mapping[str, Answer],
+    after: Mapping[str, Answer],
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
-    changed = {field: said for field, said in after.items() if (before.get(field) or None) != (said or None)}
+    changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
     body: dict[str | RemoteId | Ref, object] = {}
     if row is not None and planning.terms.behaviour(f"{ANSWERS}.omitted") == "clear":
         body.update(_kept(planning, row))
-        changed |= {field: said for field, said in after.items() if said}
-    for field, said in changed.items():
+        changed |= {field: answer for field, answer in after.items() if answer}
+    for field, answer in changed.items():
         at = Address.of(CUSTOM_FIELD, field)
-        body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, said)
+        body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, answer)
     old, new = answer_refs(planning, before), answer_refs(planning, after)
     return Step(
         operation=ANSWERS,
@@ -168,21 +168,25 @@ def answers_step(
     )
 
 
-def _to_come(planning: PlanContext, answers: Mapping[str, Said]) -> frozenset[Ref]:
+def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
-    found = {one for one in fields if isinstance(planning.book.ref(CUSTOM_FIELD, one.address.name, one), Ref)}
-    for one in answer_refs(planning, answers):
-        scope, name = choice_scope(one.address.name), cast(str, one.part)
-        if isinstance(planning.book.ref(scope, name, one), Ref):
-            found.add(one)
-    return frozenset(found)
+    refs = {ref for ref in fields if isinstance(planning.book.ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
+    for ref in answer_refs(planning, answers):
+        scope, name = choice_scope(ref.address.name), cast(str, ref.part)
+        if isinstance(planning.book.ref(scope, name, ref), Ref):
+            refs.add(ref)
+    return frozenset(refs)
 
 
-def _value(planning: PlanContext, field: str, said: Said) -> object:
+def _value(planning: PlanContext, field: str, answer: Answer) -> object:
     """Return an answer as it is sent; an empty one removes the answer."""
     type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
-    ids = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(said))] if type != "TEXT" else said
+    ids = (
+        [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(answer))]
+        if type != "TEXT"
+        else answer
+    )
     return answer_value(planning.terms.behaviour, type, ids)
 
 
@@ -195,8 +199,8 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
             name = _field_name(planning, answer)
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
-            if said := answer.said if type == "TEXT" else ids:
-                out[id] = answer_value(planning.terms.behaviour, type, said)
+            if value := answer.as_text if type == "TEXT" else ids:
+                out[id] = answer_value(planning.terms.behaviour, type, value)
     return out
 
 

@@ -51,8 +51,8 @@ def _in_manifest(text: str) -> str | None:
     small = normal(text.strip()).lower()
     small = small if email(small) == email(text) else email(text)
     before, at, after = small.partition("@")
-    is_one = before and at and after and "@" not in after and not any(char.isspace() for char in small)
-    return small if is_one and is_representable(small) else None
+    is_valid = before and at and after and "@" not in after and not any(char.isspace() for char in small)
+    return small if is_valid and is_representable(small) else None
 
 
 def people_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
@@ -138,8 +138,8 @@ def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[
         scope = choice_scope(answer.field)
         names = plain(frozenset(live.planning.book.name(scope, id) or id for id in answer.picked))
         if types.get(answer.field) == "TEXT":
-            if answer.said:
-                yield answer.field, answer.said
+            if answer.as_text:
+                yield answer.field, answer.as_text
         elif isinstance(names, list) and names:
             yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
 

@@ -39,7 +39,7 @@ from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.read import read_people
 from lmsconf.kinds.user.rights import admin_grant, foretell_rights, lost_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.values import TEXTS, AdminRow, HolderRow, Person, PersonRow, Said, person_row
+from lmsconf.kinds.user.values import TEXTS, AdminRow, Answer, HolderRow, Person, PersonRow, person_row
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email
@@ -155,11 +155,11 @@ class UserKind(Kind[Person, PersonRow]):
         if not declared:
             return MatchResult()
         rows = _nameable(planning, declared)
-        found, _ = match_declared(planning, USER, self.noun, declared, rows)
-        found.live = len(rows)
-        refuse_taken(planning, found, rows)
-        register_people(planning, found)
-        return found
+        matched, _ = match_declared(planning, USER, self.noun, declared, rows)
+        matched.live = len(rows)
+        refuse_taken(planning, matched, rows)
+        register_people(planning, matched)
+        return matched
 
     def diff(self, planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
@@ -181,7 +181,7 @@ class UserKind(Kind[Person, PersonRow]):
             return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
         before = live_form(planning, row, spec, live_answers(planning, row, answers))
         if not planning.policy.additive:
-            note_answers(planning, cast("Mapping[str, Said]", before.get("answers", {})), answers)
+            note_answers(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
         self._refuse_merge(planning, declared, row)
         sizes = {"applications": len(row.applications or ())}
         return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
@@ -212,8 +212,8 @@ class UserKind(Kind[Person, PersonRow]):
         """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
         if planning.terms.behaviour("users.update-metadata.mode") != "merge":
             return
-        said = declared.spec.metadata
-        for key in sorted(key for key, _ in row.metadata or () if key in said and said[key] is None):
+        metadata = declared.spec.metadata
+        for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
             planning.problem(
                 "refusal/metadata-merged",
                 f'{declared.address}: the metadata "{key}" cannot be taken away, because the service merges metadata',
@@ -222,9 +222,9 @@ class UserKind(Kind[Person, PersonRow]):
                 address=declared.address,
             )
 
-    def state_before_delete(self, planning: PlanContext, gone: Deletion[PersonRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
         """Return the e-mail only: people are never deleted."""
-        return BeforeAfter(before={"email": gone.row.name}, after=None)
+        return BeforeAfter(before={"email": deletion.row.name}, after=None)
 
     def finalize(self, planning: PlanContext, matched: MatchResult[Person, PersonRow]) -> None:
         """Refuse a plan that leaves too few admins, and count the people who lose answers."""
@@ -244,7 +244,7 @@ class UserKind(Kind[Person, PersonRow]):
         """Return how far the change can be reverted: a created account can only be archived."""
         return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
 
-    def plan_delete(self, planning: PlanContext, gone: Deletion[PersonRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[PersonRow]) -> list[Step]:
         """Return no calls: people are never deleted."""
         return []
 

@@ -10,7 +10,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.common import texts
 from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, Said
+from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Answer, Person
 from lmsconf.model.address import Address
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json
@@ -18,7 +18,7 @@ from lmsconf.planner.kind import ManifestEntry
 
 _FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
-_SOME: dict[str, Json] = {"type": "array", "items": {"enum": list(APPLICATIONS)}}
+_APPLICATION_LIST: dict[str, Json] = {"type": "array", "items": {"enum": list(APPLICATIONS)}}
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
 
 PROPERTIES: Final[Mapping[str, Json]] = {
@@ -34,10 +34,10 @@ PROPERTIES: Final[Mapping[str, Json]] = {
     "applications": {
         "description": "What the person has access to: all there is, or include and exclude.",
         "oneOf": [
-            _SOME,
+            _APPLICATION_LIST,
             {
                 "type": "object",
-                "properties": {"include": _SOME, "exclude": _SOME},
+                "properties": {"include": _APPLICATION_LIST, "exclude": _APPLICATION_LIST},
                 "minProperties": 1,
                 "additionalProperties": False,
             },
@@ -67,40 +67,41 @@ def parse_person(entry: ManifestEntry) -> Person:
     """Parse the entry to a Person; an invalid date is reported and becomes None."""
     body = entry.body
     return Person(
-        said=frozenset(body.keys() & PROPERTIES.keys()),
+        declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
         texts={key: normal(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in _FLAGS if key in body},
         applications=_applications(entry),
         metadata=dict(cast("Mapping[str, str | None]", body.get("metadata", {}))),
         answers={
-            normal(field): _answer(said) for field, said in cast("Mapping[str, Json]", body.get("answers", {})).items()
+            normal(field): _answer(value)
+            for field, value in cast("Mapping[str, Json]", body.get("answers", {})).items()
         },
         archive_date=_moment(entry),
     )
 
 
-def _answer(said: Json) -> Said:
-    if isinstance(said, list):
-        return frozenset(texts(said))
-    return None if said is None else normal(str(said))
+def _answer(value: Json) -> Answer:
+    if isinstance(value, list):
+        return frozenset(texts(value))
+    return None if value is None else normal(str(value))
 
 
 def _applications(entry: ManifestEntry) -> People | None:
-    said = entry.body.get("applications")
-    if said is None:
+    value = entry.body.get("applications")
+    if value is None:
         return None
-    if isinstance(said, list):
-        return People(frozenset(map(str, said)))
-    parts = cast("Mapping[str, list[str]]", said)
+    if isinstance(value, list):
+        return People(frozenset(map(str, value)))
+    parts = cast("Mapping[str, list[str]]", value)
     return People(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
 
 
 def _moment(entry: ManifestEntry) -> datetime | None:
-    said = entry.body.get(_DATE)
-    if said is None:
+    value = entry.body.get(_DATE)
+    if value is None:
         return None
     try:
-        return manifest_time(str(said), entry.timezone, end_of_day=False)
+        return manifest_time(str(value), entry.timezone, end_of_day=False)
     except BadTime as wrong:
         source = entry.places.at(_DATE)
         entry.report(Problem(code="manifest/time", message=f"{_DATE}: {wrong}", hint=wrong.hint, source=source))
@@ -110,10 +111,10 @@ def _moment(entry: ManifestEntry) -> datetime | None:
 def person_problems(entry: ManifestEntry, address: Address, spec: Person) -> Iterator[Problem]:
     """Yield contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
-    for one in sorted(both):
-        source = entry.places.find(one, "applications", "exclude")
+    for application in sorted(both):
+        source = entry.places.find(application, "applications", "exclude")
         hint = "Leave it in one of the two lists."
-        yield _problem("user/both", address, f"{one} is both included and excluded", hint, source)
+        yield _problem("user/both", address, f"{application} is both included and excluded", hint, source)
     if spec.flag("archived") and spec.flag("admin"):
         hint = "Say `admin: false`, or `archived: false`."
         yield _problem("user/archived-admin", address, "an admin cannot be archived", hint, entry.places.at("archived"))

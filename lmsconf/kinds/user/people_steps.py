@@ -30,51 +30,51 @@ def people_steps(
     old one, so that access is never interrupted.
     """
     old = before.include if before else frozenset()
-    coming, going = sorted(after.include - old), sorted(old - after.include)
+    added, removed = sorted(after.include - old), sorted(old - after.include)
     me = [Ref(at)] if path["groupId" if "groupId" in path else "smartGroupId"] == Ref(at) else []
-    mine = Ref(at, f"{GRANTED} {adds}")
+    additions = Ref(at, f"{GRANTED} {adds}")
     known = directory(planning)
     is_membership = adds.endswith("members")
-    for some in _batches(coming, int(planning.terms.behaviour("manual-groups.add.batch"))):
-        arrived = [entered(one) for one in some if is_membership and one in planning.removed_emails]
+    for batch in _batches(added, int(planning.terms.behaviour("manual-groups.add.batch"))):
+        arrived = [entered(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
-            body=planning.terms.body(adds, userIds=[known.id(one) for one in some]),
-            makes=frozenset({mine, *arrived}),
-            uses=awaited(planning, some, manages=not is_membership) | frozenset(me),
-            people=tuple(some),
+            body=planning.terms.body(adds, userIds=[known.id(person) for person in batch]),
+            makes=frozenset({additions, *arrived}),
+            uses=awaited(planning, batch, manages=not is_membership) | frozenset(me),
+            people=tuple(batch),
         )
-    for one in going:
+    for person in removed:
         yield Step(
             operation=removes,
-            path={**path, "userId": known.id(one)},
-            uses=frozenset({mine, *([entered(one)] if is_membership else [])}),
+            path={**path, "userId": known.id(person)},
+            uses=frozenset({additions, *([entered(person)] if is_membership else [])}),
             revokes=True,
-            people=(one,),
+            people=(person,),
         )
 
 
 def awaited(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    found: set[Ref] = set()
-    for one in people:
-        id = directory(planning).id(one)
+    refs: set[Ref] = set()
+    for person in people:
+        id = directory(planning).id(person)
         if isinstance(id, Ref):
-            found.add(id)
+            refs.add(id)
         if manages:
-            found |= rights_of(one)
-    return frozenset(found)
+            refs |= rights_of(person)
+    return frozenset(refs)
 
 
-def rights_of(one: str) -> frozenset[Ref]:
+def rights_of(person: str) -> frozenset[Ref]:
     """Return the Ref made by the calls that grant rights to a person."""
-    return frozenset({Ref(Address.of(USER, one), "(rights)")})
+    return frozenset({Ref(Address.of(USER, person), "(rights)")})
 
 
-def entered(one: str) -> Ref:
+def entered(person: str) -> Ref:
     """Return the Ref made by adding a person to new groups; removal from a group depends on it."""
-    return Ref(Address.of(USER, one), GRANTED)
+    return Ref(Address.of(USER, person), GRANTED)
 
 
 def list_grant(operation: str, key: str) -> GrantCheck:

@@ -75,11 +75,11 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
     if not reading.covers(USER):
         return listing if needed else None
-    planning, found = reading.match(kind, listing, reading.declarations)
+    planning, matched = reading.match(kind, listing, reading.declarations)
     page = count.first_page.result()[1]
-    listing, some = read_declared(reading.api, planning, found, listing, rows, page, extended)
-    if some is not None:
-        reading.add(ADMIN, some)
+    listing, admin_rows = read_declared(reading.api, planning, matched, listing, rows, page, extended)
+    if admin_rows is not None:
+        reading.add(ADMIN, admin_rows)
     return listing
 
 
@@ -98,7 +98,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 def read_declared(
     api: Api,
     planning: PlanContext,
-    found: MatchResult[Person, PersonRow],
+    matched: MatchResult[Person, PersonRow],
     listing: Listing[PersonRow],
     rows: Rows,
     page: int,
@@ -112,12 +112,12 @@ def read_declared(
     """
     specs = {
         match.row.id: match.declared.spec
-        for match in found.matches
+        for match in matched.matches
         if match.row is not None and planning.chosen(match.address)
     }
     raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
-    details = {id: listed_details(raw[id], spec.said & _LISTED) for id, spec in specs.items()}
-    single = [id for id, spec in specs.items() if spec.said & _SINGLE]
+    details = {id: listed_details(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
+    single = [id for id, spec in specs.items() if spec.declared_keys & _SINGLE]
     flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
     everybody: Rows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
@@ -130,11 +130,11 @@ def read_declared(
     for id, answer in zip(wanted, answers, strict=True):
         data = an_object(answer, "a user")
         spec = specs[RemoteId(id)]
-        details[RemoteId(id)] |= single_details(data, spec.said) | (rights(data) if spec.needs_rights else {})
+        details[RemoteId(id)] |= single_details(data, spec.declared_keys) | (rights(data) if spec.needs_rights else {})
     people = listing.rows
-    told = (_with(row, details.get(row.id, {})) for row in people)
-    whole = Listing(rows=tuple(told), incomplete=listing.incomplete)
-    if everybody is None and not enough_admins(planning, _again(found, whole)):
+    detailed = (_with(row, details.get(row.id, {})) for row in people)
+    whole = Listing(rows=tuple(detailed), incomplete=listing.incomplete)
+    if everybody is None and not enough_admins(planning, _again(matched, whole)):
         everybody = extended.rows()
     return whole, None if everybody is None else admins(everybody, people)
 
@@ -149,17 +149,17 @@ def read_everybody(
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): rights(row) for row in everybody.rows}
     people = listing.rows
-    told = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
-    return Listing(rows=tuple(told), incomplete=listing.incomplete), admins(everybody, people)
+    detailed = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
+    return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admins(everybody, people)
 
 
-def read_singly(api: Api, found: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> Listing[PersonRow]:
+def read_singly(api: Api, matched: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with declared languages and applications, which take one request per person."""
-    specs = {str(one.row.id): one.declared.spec for one in found.matches if one.row is not None}
-    wanted = sorted(id for id, spec in specs.items() if spec.said & _SINGLE)
+    specs = {str(one.row.id): one.declared.spec for one in matched.matches if one.row is not None}
+    wanted = sorted(id for id, spec in specs.items() if spec.declared_keys & _SINGLE)
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     details = {
-        id: single_details(an_object(answer, "a user"), specs[id].said)
+        id: single_details(an_object(answer, "a user"), specs[id].declared_keys)
         for id, answer in zip(wanted, answers, strict=True)
     }
     people = listing.rows
@@ -174,13 +174,13 @@ def read_manager_rights(
     named = {one for people in lists if people is not None for one in people.include}
     if not named:
         return listing
-    mine = [one for one in declared if one.address.kind == USER and one.address.name in named]
-    named.update(old for one in mine for old in one.previously)
-    pinned = {one.pin(workspace) for one in mine}
+    people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
+    named.update(old for one in people_entries for old in one.previously)
+    pinned = {one.pin(workspace) for one in people_entries}
     held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
     people = listing.rows
-    asked = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
-    return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in asked else row for row in people))
+    wanted = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
+    return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
 
 
 def _all_listed(data: Data) -> dict[str, object]:
@@ -190,8 +190,8 @@ def _all_listed(data: Data) -> dict[str, object]:
 def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     active = {row.id: row for row in people if not row.archived}
-    found = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
-    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(found) if id in active)
+    ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
+    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(ids) if id in active)
     return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
 
 
@@ -201,10 +201,10 @@ def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
-def _again(found: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> MatchResult[Person, PersonRow]:
+def _again(matched: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> MatchResult[Person, PersonRow]:
     """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
-    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in found.matches]
+    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
     return MatchResult(matches=matches)
 
 

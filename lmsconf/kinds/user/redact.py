@@ -68,12 +68,12 @@ class _Declarations:
         """Index declarations; for an e-mail, the first one counts."""
         by_email: dict[str, Person] = {}
         by_id: dict[str, Person] = {}
-        for one in declared:
-            if one.applies_in(snapshot.workspace):
-                for name in (one.address.name, *one.previously):
-                    by_email.setdefault(name, one.spec)
-                if (pin := one.pin(snapshot.workspace)) is not None:
-                    by_id[pin] = one.spec
+        for entry in declared:
+            if entry.applies_in(snapshot.workspace):
+                for name in (entry.address.name, *entry.previously):
+                    by_email.setdefault(name, entry.spec)
+                if (pin := entry.pin(snapshot.workspace)) is not None:
+                    by_id[pin] = entry.spec
         return _Declarations(by_email, by_id)
 
     def of_row(self, row: PersonRow) -> Person | None:
@@ -101,14 +101,14 @@ def _declared_part(row: PersonRow, spec: Person | None, names: Mapping[str, froz
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = (spec.said & _LISTED) | (frozenset(RIGHTS) if spec.needs_rights else frozenset())
+    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_rights else frozenset())
     kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
-    if "metadata" in spec.said and row.metadata is not None:
+    if "metadata" in spec.declared_keys and row.metadata is not None:
         kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
-    if "answers" in spec.said and row.answers is not None:
+    if "answers" in spec.declared_keys and row.answers is not None:
         fields = {name for declared in spec.answers for name in (declared, *names.get(declared, ()))}
         kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
-    if "custom_archive_date" in spec.said:
+    if "custom_archive_date" in spec.declared_keys:
         kept["archive_date"] = row.archive_date
     return replace(bare, **kept)
 

@@ -46,8 +46,8 @@ def lost_rights(change: Change) -> Iterator[str]:
 
 def later(spec: Person, row: PersonRow | None, key: str) -> bool:
     """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
-    said = spec.flag(key)
-    return said if said is not None else bool(getattr(row, key, False))
+    declared = spec.flag(key)
+    return declared if declared is not None else bool(getattr(row, key, False))
 
 
 def foretell_rights(planning: PlanContext, match: Match[Person, PersonRow]) -> None:
@@ -91,8 +91,8 @@ def refuse_lock_out(planning: PlanContext, identified: MatchResult[Person, Perso
     listing = planning.snapshot.of(ADMIN)
     sure = {match.address.name for match in moves.gains}
     lost = {match.row.id for match in moves.losses if match.row}
-    gone = {match.row.id for match in identified.matches if match.row and _is_archived(planning, match)}
-    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - gone
+    archived = {match.row.id for match in identified.matches if match.row and _is_archived(planning, match)}
+    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived
     kept = {match.row.id for match in moves.gains if match.row}
     left = len(sure) + len(others - kept)
     if left >= least:

@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.people import People
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot
 from lmsconf.kinds.user.answers import answers_step
 from lmsconf.kinds.user.people_steps import rights_of
-from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Person, PersonRow, Said
+from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Answer, Person, PersonRow
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.values import Step
@@ -39,24 +39,24 @@ def person_steps(planning: PlanContext, match: Match[Person, PersonRow], sides: 
     steps: list[Step] = []
     if row is None:
         steps.append(_creation(planning, at, after))
-    here = frozenset({Ref(at)}) if row is None else frozenset()
+    ready = frozenset({Ref(at)}) if row is None else frozenset()
     if row is not None and before.get("archived") and not after["archived"]:
         back = Ref(at, "(active)")
         steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({back})))
-        here = frozenset({back})
+        ready = frozenset({back})
     if row is not None:
-        steps.extend(_profile(planning, at, row, path, here, before, after))
-    steps.extend(_metadata(planning, row, path, here, before, after))
+        steps.extend(_profile(planning, at, row, path, ready, before, after))
+    steps.extend(_metadata(planning, row, path, ready, before, after))
     if _differs(before, after, "answers"):
-        old, new = (cast("Mapping[str, Said]", form.get("answers", {})) for form in (before, after))
+        old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
         step = answers_step(planning, path, row, old, new)
-        steps.append(replace(step, uses=step.uses | here))
+        steps.append(replace(step, uses=step.uses | ready))
     if _differs(before, after, "custom_archive_date") and spec.archive_date is None and row is not None:
-        steps.append(_archive_date(planning, path, None, here, cleared=at))
-    steps.extend(_rights(at, path, here, before, after))
-    steps.extend(_applications(planning, at, path, here, before, after))
+        steps.append(_archive_date(planning, path, None, ready, cleared=at))
+    steps.extend(_rights(at, path, ready, before, after))
+    steps.extend(_applications(planning, at, path, ready, before, after))
     if _differs(before, after, "custom_archive_date") and spec.archive_date is not None:
-        steps.append(_archive_date(planning, path, spec.archive_date, here | _revoked(at)))
+        steps.append(_archive_date(planning, path, spec.archive_date, ready | _revoked(at)))
     if row is not None and after.get("archived") and not before["archived"]:
         made = frozenset(ref for step in steps for ref in step.makes)
         # The person may be an administrator, so new administrators are granted first.
@@ -70,43 +70,43 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
-    said = {wire: after[key] for key, wire in TEXTS.items()}
-    body = planning.terms.body("users.create", email=at.name, **said, sendWelcomeEmail=False)
+    texts = {wire: after[key] for key, wire in TEXTS.items()}
+    body = planning.terms.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
     return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=name_slot(at))
 
 
 def _profile(
-    planning: PlanContext, at: Address, row: PersonRow, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, at: Address, row: PersonRow, path: Path, ready: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield the changes of e-mail, names and language of an existing account."""
     if before["email"] != after["email"]:
         body = planning.terms.body("users.update-email", email=at.name)
-        makes, uses = freed_name_slot(USER, row), name_slot(at) | here
+        makes, uses = freed_name_slot(USER, row), name_slot(at) | ready
         yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
     names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
     if names:
         body = planning.terms.body("users.update-fullname", **names)
-        yield Step(operation="users.update-fullname", path=path, body=body, uses=here)
+        yield Step(operation="users.update-fullname", path=path, body=body, uses=ready)
     if _differs(before, after, "language"):
         body = planning.terms.body("users.update-language", language=after["language"])
-        yield Step(operation="users.update-language", path=path, body=body, uses=here)
+        yield Step(operation="users.update-language", path=path, body=body, uses=ready)
 
 
 def _metadata(
-    planning: PlanContext, row: PersonRow | None, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, row: PersonRow | None, path: Path, ready: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield one call with the live map and the declared keys: the service may replace the whole map."""
     if not _differs(before, after, "metadata"):
         return
-    said = cast("Mapping[str, str | None]", after["metadata"])
+    declared = cast("Mapping[str, str | None]", after["metadata"])
     held = dict(row.metadata or ()) if row else {}
-    whole = {key: value for key, value in {**held, **said}.items() if value is not None}
+    whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
         body = planning.terms.body("users.update-metadata", metadata=whole)
-        yield Step(operation="users.update-metadata", path=path, body=body, uses=here)
+        yield Step(operation="users.update-metadata", path=path, body=body, uses=ready)
 
 
-def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:
+def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:
     """Yield grants and revocations; adding the person to a list of managers waits for the grants."""
     for key in RIGHTS:
         if not _differs(before, after, key) or (key not in before and not after[key]):
@@ -114,15 +114,15 @@ def _rights(at: Address, path: Path, here: frozenset[Ref], before: Form, after: 
         operation, endow = f"user-access.make-{key}", str(after[key]).lower()
         everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
         if after[key]:
-            makes, uses = rights_of(at.name) | everybody, here | frozenset({_cleared(at)})
+            makes, uses = rights_of(at.name) | everybody, ready | frozenset({_cleared(at)})
             yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses)
         else:
-            makes, uses = _revoked(at), here | everybody
+            makes, uses = _revoked(at), ready | everybody
             yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses, revokes=True)
 
 
 def _applications(
-    planning: PlanContext, at: Address, path: Path, here: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, at: Address, path: Path, ready: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield one call per application to add or remove.
 
@@ -136,15 +136,15 @@ def _applications(
     unwanted = held - wanted.include
     if not isinstance(live, People):
         unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
-    for action, some in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
-        for one in sorted(some):
+    for action, applications in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
+        for application in sorted(applications):
             taken = action == "REMOVE"
             yield Step(
                 operation="user-access.set",
                 path={**path, "action": action},
-                body=planning.terms.body("user-access.set", applicationId=one),
+                body=planning.terms.body("user-access.set", applicationId=application),
                 makes=_revoked(at) if taken else frozenset(),
-                uses=here,
+                uses=ready,
                 revokes=taken,
             )
 

@@ -18,9 +18,9 @@ from lmsconf.model.values import Json
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
-_TOLD_BY: Final = ("choices", "choiceIds", "values", "choiceId", "text", "value")
+_VALUE_KEYS: Final = ("choices", "choiceIds", "values", "choiceId", "text", "value")
 """Keys under which an answer object may hold its value; its other keys are descriptive."""
-Said: TypeAlias = "str | frozenset[str] | None"
+Answer: TypeAlias = "str | frozenset[str] | None"
 """A declared answer to a field: a choice or a text, several choices, or None for no answer."""
 
 
@@ -37,7 +37,7 @@ class AnswerRow(NamedTuple):
         return self.choices or frozenset({self.text} if self.text else ())
 
     @property
-    def said(self) -> str:
+    def as_text(self) -> str:
         """The text, for a TEXT field, which some services return as a list of one; "" without an answer."""
         return self.text or (next(iter(self.choices)) if len(self.choices) == 1 else "")
 
@@ -121,14 +121,14 @@ class AnswersRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """A declared person. `said` holds the declared keys of the entry; an undeclared single value is None."""
+    """A declared person. `declared_keys` are those of the entry; an undeclared single value is None."""
 
-    said: frozenset[str]
+    declared_keys: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, bool] = field(default_factory=dict)
     applications: People | None = None
     metadata: Mapping[str, str | None] = field(default_factory=dict)
-    answers: Mapping[str, Said] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
     archive_date: datetime | None = None
 
     def flag(self, key: str) -> bool | None:
@@ -138,7 +138,9 @@ class Person:
     @property
     def needs_rights(self) -> bool:
         """Whether the live rights must be read: they are declared, or may forbid archiving or an archive date."""
-        return not self.said.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
+        return (
+            not self.declared_keys.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
+        )
 
 
 def person_row(data: Mapping[str, Json]) -> PersonRow:
@@ -151,15 +153,15 @@ def person_row(data: Mapping[str, Json]) -> PersonRow:
 
 def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
     """Parse the values of these manifest keys from an entry of GET /users, which has no language and no rights."""
-    found: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
+    details: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
     if "metadata" in keys:
         held = an_object(data.get("metadata") or {}, "the metadata of a user")
-        found["metadata"] = tuple(sorted((key, label(held, key)) for key in held))
+        details["metadata"] = tuple(sorted((key, label(held, key)) for key in held))
     if "answers" in keys:
-        found["answers"] = live_answers_of(data)
+        details["answers"] = live_answers_of(data)
     if "custom_archive_date" in keys and (date := data.get("customArchiveDate")) is not None:
-        found["archive_date"] = int(text(data, "customArchiveDate")) if date else None
-    return found
+        details["archive_date"] = int(text(data, "customArchiveDate")) if date else None
+    return details
 
 
 def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
@@ -176,8 +178,8 @@ def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name. Raises BadAnswer for an unrecognized shape."""
     held = an_object(data.get("customFields") or {}, "the answers of a user")
-    found = (live_answer(name, held[name]) for name in sorted(held))
-    return tuple(answer for answer in found if answer is not None)
+    answers = (live_answer(name, held[name]) for name in sorted(held))
+    return tuple(answer for answer in answers if answer is not None)
 
 
 def live_answer(name: str, value: Json) -> AnswerRow | None:
@@ -190,16 +192,16 @@ def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, 
 
     Raises BadAnswer without a list of applicationIds.
     """
-    found: dict[str, object] = {}
+    details: dict[str, object] = {}
     if "language" in keys:
-        found["language"] = label(data, "language")
+        details["language"] = label(data, "language")
     if "applications" in keys:
         held = data.get("applicationIds")
         if not isinstance(held, list):
             # Read as empty, it would plan a grant of every application, or hide removals.
             raise BadAnswer("an answer about a user came without its list of applicationIds")
-        found["applications"] = frozenset(map(str, held))
-    return found
+        details["applications"] = frozenset(map(str, held))
+    return details
 
 
 def rights(data: Mapping[str, Json]) -> dict[str, object]:
@@ -213,18 +215,18 @@ def _answer(name: str, value: Json) -> AnswerRow:
         return AnswerRow(normal(name), frozenset(), value)
     if isinstance(value, list):
         return _choices(name, value)
-    said = an_object(value, f"the answer to {name}")
-    told = {key: part for key in _TOLD_BY if (part := said.get(key)) is not None and part != "" and part != []}
-    for key, part in told.items():
+    body = an_object(value, f"the answer to {name}")
+    parts = {key: part for key in _VALUE_KEYS if (part := body.get(key)) is not None and part != "" and part != []}
+    for key, part in parts.items():
         if isinstance(part, list):
             return _choices(name, part)
         if key == "choiceId":
-            return AnswerRow(normal(name), frozenset({text(said, key)}), None)
+            return AnswerRow(normal(name), frozenset({text(body, key)}), None)
         if key in ("text", "value") and isinstance(part, str):
             return AnswerRow(normal(name), frozenset(), part)
-    if not told and (said.keys() & _TOLD_BY or not any(part is not None and part != "" for part in said.values())):
+    if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
         return AnswerRow(normal(name), frozenset(), None)
-    raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(said)}")
+    raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(body)}")
 
 
 def _choices(name: str, picked: list[Json]) -> AnswerRow:
