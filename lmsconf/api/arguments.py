@@ -66,7 +66,7 @@ def _body_values(known: Operation) -> Schema:
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
     """Return an object schema with these properties and non-empty ids; with `filters`, arrays must not be empty."""
-    found: dict[str, Schema] = {}
+    properties: dict[str, Schema] = {}
     for name, schema in schemas.items():
         part = dict(schema)
         if name.endswith("Id") and part["type"] == "string":
@@ -75,8 +75,8 @@ def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]
             part["items"] = {**cast("Schema", part["items"]), "minLength": 1}
         if filters and part["type"] == "array":
             part["minItems"] = 1
-        found[name] = part
-    return {"properties": found}
+        properties[name] = part
+    return {"properties": properties}
 
 
 def _without_spelling(node: object) -> object:
@@ -91,20 +91,20 @@ def _without_spelling(node: object) -> object:
 def _wrong(error: Any) -> str:
     """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
     _, _, key = str(error.name).removeprefix("data.").partition(".")
-    place, rule, said = f": {key}" if key else "", str(error.rule), error.rule_definition
+    place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
     if rule == "required":
-        return f"{place} needs {_listed(name for name in said if name not in error.value)}"
-    if rule in _BRANCHES and (names := [name for branch in said for name in branch.get("required", [])]):
+        return f"{place} needs {_listed(name for name in expected if name not in error.value)}"
+    if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
         return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
     if rule == "type":
-        allowed = said if isinstance(said, list) else [said]
+        allowed = expected if isinstance(expected, list) else [expected]
         return f"{place} must be {' or '.join(allowed)}, not {_kind(error.value)}"
     if rule == "enum":
-        return f"{place} is one of {_listed(said)}"
+        return f"{place} is one of {_listed(expected)}"
     if rule in ("minLength", "minItems"):
         return f"{place} must not be empty"
     if rule in ("minimum", "maximum"):
-        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {said}"
+        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {expected}"
     return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
 
 

@@ -59,17 +59,17 @@ class Client:
         url_said: str = URL_SAID,
     ) -> None:
         self._only_reads = only_reads
-        self._door = HttpTransport(
+        self._transport = HttpTransport(
             base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said
         )
         self.wire = wire or ApiSpec.default()
         self._retry = retry or Retry()
-        self._pace = pace or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
-        self._budget = budget
+        self._rate_limiter = pace or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._circuit_breaker = budget
         self._on_call = on_call
 
     def __repr__(self) -> str:
-        return f"Client({self._door.host})"
+        return f"Client({self._transport.host})"
 
     def __enter__(self) -> Client:
         return self
@@ -79,7 +79,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connection."""
-        self._door.close()
+        self._transport.close()
 
     def call(
         self,
@@ -115,90 +115,101 @@ class Client:
             raise ValueError(f"{method} {path} is not {operation}")
         return self._perform(prepare(route[0], path, query or {}, body))
 
-    def _perform(self, asked: PreparedRequest) -> Json:
+    def _perform(self, request: PreparedRequest) -> Json:
         """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
-        if asked.writes and self._only_reads:
-            raise ValueError(f"{asked.method} {asked.path} writes, and this only reads")
-        budget = self._budget or CircuitBreaker(self._retry)
+        if request.writes and self._only_reads:
+            raise ValueError(f"{request.method} {request.path} writes, and this only reads")
+        breaker = self._circuit_breaker or CircuitBreaker(self._retry)
         tried, waited, trouble = 0, 0.0, None
         outcome: HttpResponse | RequestNotSent | ResponseLost | None = None
-        while self._may_send(budget):
+        while self._may_send(breaker):
             tried += 1
-            outcome = self._attempt(asked, tried, budget)
-            if not self._may_repeat(asked, outcome):
+            outcome = self._attempt(request, tried, breaker)
+            if not self._may_repeat(request, outcome):
                 break
-            trouble = budget.trouble if trouble is None else trouble
-            pause = self._pause(outcome, tried, waited, budget)
-            if pause is None or pause > budget.left():
-                budget.gave_up(trouble)
+            trouble = breaker.trouble if trouble is None else trouble
+            pause = self._pause(outcome, tried, waited, breaker)
+            if pause is None or pause > breaker.left():
+                breaker.gave_up(trouble)
                 break
             self._retry.sleep(pause)
             waited += pause
         if outcome is None:
-            outcome = RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if budget.too_much else RequestNotSent(_GIVEN_UP)
+            outcome = RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if breaker.too_much else RequestNotSent(_GIVEN_UP)
         if isinstance(outcome, HttpResponse):
-            return parse_response(asked, outcome, self._door, tried)
-        raise to_error(asked, outcome, self._door, tried) from outcome.__cause__
+            return parse_response(request, outcome, self._transport, tried)
+        raise to_error(request, outcome, self._transport, tried) from outcome.__cause__
 
     def _pause(
-        self, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, waited: float, budget: CircuitBreaker
+        self, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, waited: float, breaker: CircuitBreaker
     ) -> float | None:
         """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, HttpResponse):
             return self._retry.pause(tried, waited)
-        return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, budget))
+        return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, breaker))
 
-    def _is_too_much(self, answer: HttpResponse, budget: CircuitBreaker) -> bool:
-        return self._retry.is_too_much(answer.status, lives=budget.lives, retry_after=answer.retry_after)
+    def _is_too_much(self, answer: HttpResponse, breaker: CircuitBreaker) -> bool:
+        return self._retry.is_too_much(answer.status, lives=breaker.lives, retry_after=answer.retry_after)
 
-    def _may_send(self, budget: CircuitBreaker) -> bool:
+    def _may_send(self, breaker: CircuitBreaker) -> bool:
         """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
-        left = budget.left()
-        return left > 0 and self._pace.wait(left) and budget.left() > 0
+        left = breaker.left()
+        return left > 0 and self._rate_limiter.wait(left) and breaker.left() > 0
 
     def _attempt(
-        self, asked: PreparedRequest, tried: int, budget: CircuitBreaker
+        self, request: PreparedRequest, tried: int, breaker: CircuitBreaker
     ) -> HttpResponse | RequestNotSent | ResponseLost:
         """Send the request once and return the outcome."""
         start = self._retry.clock()
         outcome: HttpResponse | RequestNotSent | ResponseLost
         try:
-            outcome = self._door.ask(
-                asked.method, asked.target, asked.body, asked.headers, writes=asked.writes, within=budget.left()
+            outcome = self._transport.ask(
+                request.method,
+                request.target,
+                request.body,
+                request.headers,
+                writes=request.writes,
+                within=breaker.left(),
             )
         except (RequestNotSent, ResponseLost) as failure:
             outcome = failure
-        self._heed(outcome, start, budget)
+        self._heed(outcome, start, breaker)
         if self._on_call:
-            self._on_call(self._exchange(asked, outcome, tried, self._retry.clock() - start))
+            self._on_call(self._exchange(request, outcome, tried, self._retry.clock() - start))
         return outcome
 
-    def _heed(self, outcome: HttpResponse | RequestNotSent | ResponseLost, sent: float, budget: CircuitBreaker) -> None:
+    def _heed(
+        self, outcome: HttpResponse | RequestNotSent | ResponseLost, sent: float, breaker: CircuitBreaker
+    ) -> None:
         """Report an outcome to the rate limiter and the circuit breaker."""
         if isinstance(outcome, HttpResponse) and self._retry.is_alive(outcome.status):
-            self._pace.answered()
-            budget.answered()
+            self._rate_limiter.answered()
+            breaker.answered()
             return
-        budget.failed(sent, too_much=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, budget))
+        breaker.failed(sent, too_much=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, breaker))
         if isinstance(outcome, HttpResponse) and outcome.status in NOT_NOW:
-            self._pace.too_many(sent, self._retry.asked(outcome.retry_after))
+            self._rate_limiter.too_many(sent, self._retry.retry_after_seconds(outcome.retry_after))
 
-    def _may_repeat(self, asked: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
+    def _may_repeat(self, request: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
         """Whether a retry cannot repeat a write and may succeed."""
         if isinstance(outcome, HttpResponse):
-            return self._retry.heeds(outcome.status, writes=asked.writes, retry_after=outcome.retry_after)
+            return self._retry.heeds(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
         if isinstance(outcome, RequestNotSent):
             return not outcome.final
-        return not asked.writes
+        return not request.writes
 
     def _exchange(
-        self, asked: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, seconds: float
+        self,
+        request: PreparedRequest,
+        outcome: HttpResponse | RequestNotSent | ResponseLost,
+        tried: int,
+        seconds: float,
     ) -> Exchange:
         return Exchange(
-            operation=asked.operation.id if asked.operation else None,
-            method=asked.method,
-            path=asked.path,
-            query=asked.query,
+            operation=request.operation.id if request.operation else None,
+            method=request.method,
+            path=request.path,
+            query=request.query,
             attempt=tried,
             seconds=seconds,
             status=outcome.status if isinstance(outcome, HttpResponse) else None,

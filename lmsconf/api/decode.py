@@ -52,10 +52,10 @@ def _check(value: object) -> None:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return members
 
 
 def _finite(text: str) -> float:

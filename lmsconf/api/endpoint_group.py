@@ -52,22 +52,22 @@ class EndpointGroup:
 
         Raises ValueError for arguments that do not match the operation's schemas, before anything is sent.
         """
-        wire = self._client.wire
-        known = wire[operation]
+        spec = self._client.wire
+        known = spec[operation]
         content: dict[str, object] | None = None
         if known.body is not None:
             content = _given(body)
             content |= {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
-        asked, named = _given(query), _given(headers)
-        check_values(operation, path=path or {}, query=asked, headers=named, body=content)
+        query_values, header_values = _given(query), _given(headers)
+        check_values(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
-            query=cast("Mapping[str, Json]", query_to_wire(wire, operation, asked)),
-            body=None if content is None else wire.body(operation, **body_to_wire(wire, operation, content)),
-            headers={known.headers[name]: str(value) for name, value in named.items()},
+            query=cast("Mapping[str, Json]", query_to_wire(spec, operation, query_values)),
+            body=None if content is None else spec.body(operation, **body_to_wire(spec, operation, content)),
+            headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return answer_from_wire(wire, operation, known.heard.from_wire(answer))
+        return answer_from_wire(spec, operation, known.heard.from_wire(answer))
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""
@@ -91,22 +91,22 @@ class EndpointGroup:
         Raises BadAnswer for a page of known rows only, and if the number of rows differs from the service's total.
         """
         limit = self._client.wire.number("paging.limit")
-        seen: set[object] = set()
+        seen_ids: set[object] = set()
         skip, last = 0, None
         while True:
             answer = page(skip, limit)
-            found = _rows(answer, rows)
-            fresh = [row for row in found if id is None or row.get(id) not in seen]
-            if found and (not fresh or found == last):
+            page_rows = _rows(answer, rows)
+            fresh = [row for row in page_rows if id is None or row.get(id) not in seen_ids]
+            if page_rows and (not fresh or page_rows == last):
                 raise BadAnswer(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
             yield from fresh
-            seen.update(row.get(id) for row in fresh if id is not None)
+            seen_ids.update(row.get(id) for row in fresh if id is not None)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
-            skip, last = skip + len(found), found
+            skip, last = skip + len(page_rows), page_rows
             counted = answer.get(total) if total else None
-            if not found or (id is not None and len(seen) == counted):
-                if isinstance(counted, int) and id is not None and len(seen) != counted:
-                    raise BadAnswer(f"{len(seen)} {rows} came, and the service counts {counted}", hint=_AGAIN)
+            if not page_rows or (id is not None and len(seen_ids) == counted):
+                if isinstance(counted, int) and id is not None and len(seen_ids) != counted:
+                    raise BadAnswer(f"{len(seen_ids)} {rows} came, and the service counts {counted}", hint=_AGAIN)
                 return
 
 
@@ -115,10 +115,10 @@ _AGAIN = "The workspace may have changed meanwhile: read it again."
 
 def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     """Return the rows of a page. Raises BadAnswer if it has no list of objects under `key`."""
-    found = answer.get(key)
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+    rows = answer.get(key)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BadAnswer(f"a page came without its list of {key}")
-    return cast("list[Mapping[str, object]]", found)
+    return cast("list[Mapping[str, object]]", rows)
 
 
 def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:

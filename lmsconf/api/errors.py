@@ -25,144 +25,147 @@ _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything
 _JSON_TYPES = {"object": dict, "array": list}
 
 
-def parse_response(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, tried: int) -> Json:
+def parse_response(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, tried: int) -> Json:
     """Return the value of a 2xx response, None if it has no body. Raises the ApiError of any other status."""
     if 200 <= answer.status < 300:
-        return _value(asked, answer, door)
-    raise _refusal(asked, answer, door, tried)
+        return _value(request, answer, transport)
+    raise _refusal(request, answer, transport, tried)
 
 
 def to_error(
-    asked: PreparedRequest, failure: RequestNotSent | ResponseLost, door: HttpTransport, tried: int
+    request: PreparedRequest, failure: RequestNotSent | ResponseLost, transport: HttpTransport, tried: int
 ) -> ApiError:
     """Return the error for a request without a response: AnswerLost if it is a write that may have been carried out."""
-    message = f"{_place(asked, door)}: {_safe(str(failure))}{_times(tried)}"
-    if isinstance(failure, ResponseLost) and asked.writes:
-        return AnswerLost(message, hint=_LOST_HINT, operation=_id(asked))
-    hint = (failure.hint if isinstance(failure, RequestNotSent) else None) or f"Check {door.said} and the network."
-    return Unreachable(message, hint=hint, operation=_id(asked))
+    message = f"{_place(request, transport)}: {_safe(str(failure))}{_times(tried)}"
+    if isinstance(failure, ResponseLost) and request.writes:
+        return AnswerLost(message, hint=_LOST_HINT, operation=_id(request))
+    hint = (failure.hint if isinstance(failure, RequestNotSent) else None) or f"Check {transport.said} and the network."
+    return Unreachable(message, hint=hint, operation=_id(request))
 
 
-def _value(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> Json:
+def _value(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport) -> Json:
     """Return the decoded body of a 2xx response; None if the operation has none. Raises BadAnswer."""
-    if asked.operation is None:
+    if request.operation is None:
         empty = answer.unreadable is None and not answer.body.strip()
-        return None if empty else _decoded(asked, answer, door)
-    expected = asked.operation.success
+        return None if empty else _decoded(request, answer, transport)
+    expected = request.operation.success
     if expected is None:
         if answer.body.lstrip()[:1] == b"<":
             # An HTML page: a proxy may have sent it without passing the request on to the service.
-            raise _bad(asked, answer, door, "it is a page, and the service answers this with nothing")
+            raise _bad(request, answer, transport, "it is a page, and the service answers this with nothing")
         return None
-    value = _decoded(asked, answer, door)
+    value = _decoded(request, answer, transport)
     if not isinstance(value, _JSON_TYPES.get(str(expected.get("type")), object)):
-        raise _bad(asked, answer, door, f"it is not a JSON {expected.get('type')}")
+        raise _bad(request, answer, transport, f"it is not a JSON {expected.get('type')}")
     return value
 
 
-def _decoded(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> Json:
+def _decoded(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport) -> Json:
     """Decode the body. Raises BadAnswer if it is unreadable, too large or not JSON."""
     if answer.unreadable is not None:
-        raise _bad(asked, answer, door, answer.unreadable)
+        raise _bad(request, answer, transport, answer.unreadable)
     try:
-        check_values(answer.body, paged=asked.operation is not None and "limit" in asked.operation.query)
+        check_values(answer.body, paged=request.operation is not None and "limit" in request.operation.query)
         return decode(answer.body)
     except TooLarge as error:
-        raise _bad(asked, answer, door, str(error)) from error
+        raise _bad(request, answer, transport, str(error)) from error
     except ValueError as error:
-        raise _bad(asked, answer, door, f"it is not JSON: {error}") from error
+        raise _bad(request, answer, transport, f"it is not JSON: {error}") from error
 
 
-def _bad(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, reason: str) -> BadAnswer:
-    excerpt = _excerpt(answer, door)
+def _bad(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, reason: str) -> BadAnswer:
+    excerpt = _excerpt(answer, transport)
     return BadAnswer(
-        f"{_place(asked, door)} answered {answer.status} with a body that cannot be used: {_safe(door.clean(reason))}",
+        f"{_place(request, transport)} answered {answer.status} with a body that cannot be used: "
+        f"{_safe(transport.clean(reason))}",
         hint=f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
-        operation=_id(asked),
+        operation=_id(request),
         status=answer.status,
         body=excerpt,
     )
 
 
-def _refusal(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport, tried: int) -> ApiError:
+def _refusal(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, tried: int) -> ApiError:
     """Return the error for a response that is not 2xx."""
-    excerpt = _excerpt(answer, door)
-    kind, hint = _meaning(asked, answer, door)
-    said = f": {excerpt}" if excerpt else ""
+    excerpt = _excerpt(answer, transport)
+    kind, hint = _meaning(request, answer, transport)
+    body_part = f": {excerpt}" if excerpt else ""
     return kind(
-        f"{_place(asked, door)} answered {answer.status}{_times(tried)}{said}",
+        f"{_place(request, transport)} answered {answer.status}{_times(tried)}{body_part}",
         hint=hint,
-        operation=_id(asked),
+        operation=_id(request),
         status=answer.status,
         body=excerpt,
     )
 
 
-def _meaning(asked: PreparedRequest, answer: HttpResponse, door: HttpTransport) -> tuple[type[ApiError], str | None]:
+def _meaning(
+    request: PreparedRequest, answer: HttpResponse, transport: HttpTransport
+) -> tuple[type[ApiError], str | None]:
     """Return the error class and the hint for a status that is not 2xx."""
     status = answer.status
     if status < 400:
-        return Rejected, _moved_hint(answer, door)
-    if status == 401 or (status == 403 and not asked.writes):
+        return Rejected, _moved_hint(answer, transport)
+    if status == 401 or (status == 403 and not request.writes):
         return Unauthorized, _ACCESS_HINT
     if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
         return Unreachable, LATER_HINT
-    if status == 404 and _is_at_the_root(asked):
+    if status == 404 and _is_at_the_root(request):
         return (
             Rejected,
-            f"Check {door.said}: {door.url} may lack a part of the path, such as /api, or have one too many.",
+            f"Check {transport.said}: {transport.url} may lack a part of the path, such as /api, or have one too many.",
         )
     if status < 500:
-        return Rejected, _dialect_hint(asked, status)
-    return (AnswerLost, _LOST_HINT) if asked.writes else (Unreachable, LATER_HINT)
+        return Rejected, _dialect_hint(request, status)
+    return (AnswerLost, _LOST_HINT) if request.writes else (Unreachable, LATER_HINT)
 
 
-def _is_at_the_root(asked: PreparedRequest) -> bool:
+def _is_at_the_root(request: PreparedRequest) -> bool:
     """Whether the request is a read that names no resource, so that a 404 means a wrong base URL."""
-    operation = asked.operation
-    return operation is not None and not (asked.writes or operation.path_names or operation.required_query)
+    operation = request.operation
+    return operation is not None and not (request.writes or operation.path_names or operation.required_query)
 
 
-def _moved_hint(answer: HttpResponse, door: HttpTransport) -> str:
+def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
     try:
         other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
     except ValueError:
         other = ""
-    to = f" to {_safe(door.clean(other))}" if other else ""
+    to = f" to {_safe(transport.clean(other))}" if other else ""
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
-def _dialect_hint(asked: PreparedRequest, status: int) -> str | None:
+def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
     """Return the dialect keys to check if the service may use other names or smaller pages than assumed."""
-    if asked.operation is None or status not in _MISUNDERSTOOD:
+    if request.operation is None or status not in _MISUNDERSTOOD:
         return None
-    if not asked.writes:
-        pages = "limit" in asked.operation.query
+    if not request.writes:
+        pages = "limit" in request.operation.query
         return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
-    keys = ", ".join(asked.operation.dialect_keys)
+    keys = ", ".join(request.operation.dialect_keys)
     return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None
 
 
-def _place(asked: PreparedRequest, door: HttpTransport) -> str:
-    return f"{asked.method} {door.clean(asked.path)} at {door.host}"
+def _place(request: PreparedRequest, transport: HttpTransport) -> str:
+    return f"{request.method} {transport.clean(request.path)} at {transport.host}"
 
 
 def _times(tried: int) -> str:
     return "" if tried <= 1 else f" (tried {tried} times)"
 
 
-def _id(asked: PreparedRequest) -> str | None:
-    return asked.operation.id if asked.operation else None
+def _id(request: PreparedRequest) -> str | None:
+    return request.operation.id if request.operation else None
 
 
-def _excerpt(answer: HttpResponse, door: HttpTransport) -> str:
+def _excerpt(answer: HttpResponse, transport: HttpTransport) -> str:
     """Return the start of a body, redacted and safe to print on a terminal."""
     text = answer.body[:_LOOKED_AT].decode("utf-8", "replace")
     if len(answer.body) > _LOOKED_AT:
         # Cut at a word boundary: redaction does not recognise half a secret.
         text = text[: max(text.rfind(mark) for mark in _BETWEEN_WORDS) + 1]
-    return _safe(door.clean(text).strip()[:_SHOWN])
+    return _safe(transport.clean(text).strip()[:_SHOWN])
 
 
 def _safe(text: str) -> str:

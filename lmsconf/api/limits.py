@@ -50,8 +50,8 @@ class TooLarge(ValueError):
 
 def limit_of(operation: str, *, everything: bool) -> AnswerLimit:
     """Return the limit of one listing. everything: rows are kept whole, not only the fields that a plan compares."""
-    found = _LISTINGS.get(operation, _OTHERS)
-    return replace(found, memory=found.memory * _EVERYTHING) if everything else found
+    limit = _LISTINGS.get(operation, _OTHERS)
+    return replace(limit, memory=limit.memory * _EVERYTHING) if everything else limit
 
 
 def fan_out(*, everything: bool) -> int:
@@ -59,55 +59,55 @@ def fan_out(*, everything: bool) -> int:
     return FAN_OUT * _EVERYTHING if everything else FAN_OUT
 
 
-def too_many(what: str, limit: str) -> BadAnswer:
-    """Return the error that ends a run. what: what exceeds its limit. limit: the limit, in words."""
+def too_many(subject: str, limit: str) -> BadAnswer:
+    """Return the error that ends a run. subject: what exceeds its limit. limit: the limit, in words."""
     return BadAnswer(
-        f"the service answers more {what} than lmsconf reads: {limit}",
+        f"the service answers more {subject} than lmsconf reads: {limit}",
         hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask "
         "its operator.",
     )
 
 
-def memory_of(value: Json, seen: set[int] | None = None) -> int:
+def memory_of(value: Json, counted: set[int] | None = None) -> int:
     """Estimate the memory of a decoded value, in bytes.
 
-    seen: ids of the objects in lists that are already counted; an object shared between lists counts once.
+    counted: ids of the objects in lists that are already counted; an object shared between lists counts once.
     Raises TooLarge for a string longer than TEXT.
     """
     size, left = 0, [value]
     while left:
-        one = left.pop()
-        if isinstance(one, str):
-            if len(one) > TEXT:
+        item = left.pop()
+        if isinstance(item, str):
+            if len(item) > TEXT:
                 raise TooLarge(f"it holds a text of more than {TEXT:,} characters")
             # One character outside ASCII widens every character of a string, to at most 4 bytes.
-            size += 56 + len(one) * (1 if one.isascii() else 4)
-        elif isinstance(one, dict):
-            size += 200 + sum(map(len, one))
-            left.extend(one.values())
-        elif isinstance(one, list):
-            size += 56 + 8 * len(one)
-            left.extend(one if seen is None else _unseen(one, seen))
-        elif one is not None and not isinstance(one, bool):
+            size += 56 + len(item) * (1 if item.isascii() else 4)
+        elif isinstance(item, dict):
+            size += 200 + sum(map(len, item))
+            left.extend(item.values())
+        elif isinstance(item, list):
+            size += 56 + 8 * len(item)
+            left.extend(item if counted is None else _uncounted(item, counted))
+        elif item is not None and not isinstance(item, bool):
             size += 32
     return size
 
 
-def _unseen(items: list[Json], seen: set[int]) -> Iterator[Json]:
-    """Yield the items of a list except the objects in `seen`, and add the new ones to it."""
+def _uncounted(items: list[Json], counted: set[int]) -> Iterator[Json]:
+    """Yield the items of a list except the objects in `counted`, and add the new ones to it."""
     for item in items:
         if not isinstance(item, dict):
             yield item
-        elif id(item) not in seen:
-            seen.add(id(item))
+        elif id(item) not in counted:
+            counted.add(id(item))
             yield item
 
 
 class ByteBudget:
     """Memory quota shared by the responses of a fan-out. Thread-safe."""
 
-    def __init__(self, size: int, what: str) -> None:
-        self._size, self._left, self._what = size, size, what
+    def __init__(self, size: int, subject: str) -> None:
+        self._size, self._left, self._subject = size, size, subject
         self._lock = threading.Lock()
 
     def take(self, value: Json) -> None:
@@ -115,11 +115,11 @@ class ByteBudget:
         try:
             size = memory_of(value)
         except TooLarge as error:
-            raise BadAnswer(f"an answer {self._what} cannot be used: {error}") from None
+            raise BadAnswer(f"an answer {self._subject} cannot be used: {error}") from None
         with self._lock:
             self._left -= size
             if self._left < 0:
-                raise too_many(self._what, f"more than {self._size // MIB} MiB in all")
+                raise too_many(self._subject, f"more than {self._size // MIB} MiB in all")
 
 
 def check_values(body: bytes, *, paged: bool) -> None:

@@ -37,9 +37,9 @@ def with_its_list(operation: Operation, answer: Json) -> Json:
 
 def list_hint(listed: str, key: str, answer: Json) -> str:
     """Word what is wrong with the list, that nothing is changed because of it, and how to fix it."""
-    said = answer if isinstance(answer, dict) else {}
-    lists = [name for name, item in said.items() if isinstance(item, list)]
-    wrong = f"{quoted(listed)} is no list" if listed in said else f"the key {quoted(listed)} is missing"
+    members = answer if isinstance(answer, dict) else {}
+    lists = [name for name, item in members.items() if isinstance(item, list)]
+    wrong = f"{quoted(listed)} is no list" if listed in members else f"the key {quoted(listed)} is missing"
     other = f", and there is a list under {quoted(lists[0])}" if len(lists) == 1 else ""
     way_out = f"No dialect key names it: the service must write {listed}, and [] where there are none."
     if key:

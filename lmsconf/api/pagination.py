@@ -18,7 +18,7 @@ Ask = Callable[[Mapping[str, Json]], Future[Json]]
 """Request one page: query → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
-Heard = Callable[[int | None, int], bool]
+OnFirstPage = Callable[[int | None, int], bool]
 """Called with the total, if there is one, and the number of rows of the first page. False: read no further page."""
 FIRST_PAGE_ONLY: Final = "only its first page was read"
 
@@ -42,17 +42,17 @@ class PageSchema:
 
     @classmethod
     def of(
-        cls, wire: ApiSpec, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False
+        cls, spec: ApiSpec, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False
     ) -> PageSchema:
         """Return the schema of a listing under the workspace's dialect."""
         return cls(
             rows=operation.rows,
             id=operation.id,
             total=operation.total,
-            limit=wire.number("paging.limit"),
-            paged="skip" in wire[operation.name].query,
+            limit=spec.number("paging.limit"),
+            paged="skip" in spec[operation.name].query,
             keep=keep,
-            key=list_of(wire[operation.name])[1],
+            key=list_of(spec[operation.name])[1],
             most=limit_of(operation.name, everything=everything),
         )
 
@@ -64,37 +64,37 @@ class _Pages:
     used only if its `skip` equals the number of rows received before it; the rest are cancelled.
     """
 
-    def __init__(self, ask: Ask, layout: PageSchema, query: Mapping[str, Json]) -> None:
-        self._ask, self._layout, self._query = ask, layout, query
+    def __init__(self, ask: Ask, schema: PageSchema, query: Mapping[str, Json]) -> None:
+        self._ask, self._schema, self._query = ask, schema, query
         self._ahead: dict[int, Future[Json]] = {}
-        self._coming: Iterator[int] = iter(())
+        self._next_skips: Iterator[int] = iter(())
 
     def __getitem__(self, skip: int) -> Json:
         """Return the page at `skip`. Raises ApiError."""
-        asked = self._ahead.pop(skip, None)
+        prefetched = self._ahead.pop(skip, None)
         self._fill()
-        return (asked or self._asked(skip)).result()
+        return (prefetched or self._request(skip)).result()
 
     def foresee(self, total: int | None, size: int) -> None:
         """Prefetch the pages after a first page of `size` rows."""
-        if self._layout.paged and total is not None and size:
-            self._coming = iter(range(size, total, size))
+        if self._schema.paged and total is not None and size:
+            self._next_skips = iter(range(size, total, size))
             self._fill()
 
     def _fill(self) -> None:
         """Request the next pages, up to AHEAD unused ones."""
-        while len(self._ahead) < AHEAD and (skip := next(self._coming, None)) is not None:
-            self._ahead[skip] = self._asked(skip)
+        while len(self._ahead) < AHEAD and (skip := next(self._next_skips, None)) is not None:
+            self._ahead[skip] = self._request(skip)
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
-        self._coming = iter(())
+        self._next_skips = iter(())
         for future in self._ahead.values():
             future.cancel()
 
-    def _asked(self, skip: int) -> Future[Json]:
-        layout = self._layout
-        return self._ask({**self._query, "skip": skip, "limit": layout.limit} if layout.paged else self._query)
+    def _request(self, skip: int) -> Future[Json]:
+        schema = self._schema
+        return self._ask({**self._query, "skip": skip, "limit": schema.limit} if schema.paged else self._query)
 
 
 @dataclass(slots=True)
@@ -121,19 +121,19 @@ class _Unfit(Exception):
     """A malformed page; a second pass would not help."""
 
 
-def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Heard | None = None) -> Rows:
+def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFirstPage | None = None) -> Rows:
     """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
 
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
     Raises Unauthorized and Unreachable, since every other read would fail too, and BadAnswer for a listing that exceeds
     its limits.
     """
-    found = Scan()
+    scan = Scan()
     reason: str | None = None
     for _ in range(2):
-        found = Scan()
+        scan = Scan()
         try:
-            reason = _pass(ask, layout, query, found, on_first)
+            reason = _pass(ask, schema, query, scan, on_first)
         except (Unauthorized, Unreachable):
             raise
         except ApiError as error:
@@ -143,113 +143,115 @@ def read(ask: Ask, layout: PageSchema, query: Mapping[str, Json], on_first: Hear
             reason = str(error)
             break
         except _Endless as error:
-            raise too_many(layout.rows, str(error)) from None
+            raise too_many(schema.rows, str(error)) from None
         if reason in (None, FIRST_PAGE_ONLY):
             break
         on_first = None
-    return Rows(rows=tuple(found.rows.values()), total=max(found.totals, default=None), incomplete=reason)
+    return Rows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
 
 
-def _pass(ask: Ask, layout: PageSchema, query: Mapping[str, Json], found: Scan, on_first: Heard | None) -> str | None:
-    """Read to the end; return why `found` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
-    pages = _Pages(ask, layout, query)
+def _pass(
+    ask: Ask, schema: PageSchema, query: Mapping[str, Json], scan: Scan, on_first: OnFirstPage | None
+) -> str | None:
+    """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
+    pages = _Pages(ask, schema, query)
     try:
         while True:
-            rows, total = _page(pages[found.received], layout, is_first=found.received == 0)
-            if total is not None and total > layout.most.rows:
-                raise _Endless(f"it counts {total:,} of them, and at most {layout.most.rows:,} are read")
-            is_enough = found.received == 0 and on_first is not None and not on_first(total, len(rows))
-            if found.received == 0 and not is_enough:
+            rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
+            if total is not None and total > schema.most.rows:
+                raise _Endless(f"it counts {total:,} of them, and at most {schema.most.rows:,} are read")
+            is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
+            if scan.received == 0 and not is_enough:
                 pages.foresee(total, len(rows))
             if total is not None:
-                found.totals.add(total)
-            known = len(found.rows)
-            _collect(rows, layout, found)
+                scan.totals.add(total)
+            known = len(scan.rows)
+            _collect(rows, schema, scan)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
-            found.received += len(rows)
-            _refuse_endless(layout, found)
+            scan.received += len(rows)
+            _refuse_endless(schema, scan)
             if is_enough:
                 return FIRST_PAGE_ONLY
-            if rows and len(found.rows) == known:
-                return f"a page of {layout.rows} brought only rows that were there before"
-            if total is None and len(found.rows) != found.received:
-                return f"a page of {layout.rows} began with rows that were there before"
-            if not rows or not layout.paged or len(found.rows) == total:
-                return _disagreement(layout, found) or _end(pages, layout, found)
-            found.sizes.append(len(rows))
+            if rows and len(scan.rows) == known:
+                return f"a page of {schema.rows} brought only rows that were there before"
+            if total is None and len(scan.rows) != scan.received:
+                return f"a page of {schema.rows} began with rows that were there before"
+            if not rows or not schema.paged or len(scan.rows) == total:
+                return _disagreement(schema, scan) or _end(pages, schema, scan)
+            scan.sizes.append(len(rows))
     finally:
         pages.drop()
 
 
-def _end(pages: _Pages, layout: PageSchema, found: Scan) -> str | None:
+def _end(pages: _Pages, schema: PageSchema, scan: Scan) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
     Without a total, and after a full page or none, the empty page is the only evidence. Then read once more from the
     last row: it must return exactly one known row, or nothing if there are no rows.
     """
-    full = found.sizes[0] if len(found.sizes) > 1 else layout.limit
-    if not layout.paged or found.totals or (found.sizes and found.sizes[-1] < full):
+    full = scan.sizes[0] if len(scan.sizes) > 1 else schema.limit
+    if not schema.paged or scan.totals or (scan.sizes and scan.sizes[-1] < full):
         return None
-    rows, _ = _page(pages[max(0, found.received - 1)], layout, is_first=True)
-    if len(rows) != min(1, found.received) or any(_id(row, layout) not in found.rows for row in rows):
-        return f"a page of {layout.rows} was empty, and there are more of them"
+    rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
+    if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
+        return f"a page of {schema.rows} was empty, and there are more of them"
     return None
 
 
-def _collect(rows: list[dict[str, Json]], layout: PageSchema, found: Scan) -> None:
+def _collect(rows: list[dict[str, Json]], schema: PageSchema, scan: Scan) -> None:
     """Add the rows of a page that are new, by id."""
     for row in rows:
-        id = _id(row, layout)
-        if id not in found.rows:
-            named = row if row.get(layout.id) is not None else {**row, layout.id: id}
-            kept = layout.keep(named) if layout.keep else named
+        id = _id(row, schema)
+        if id not in scan.rows:
+            named = row if row.get(schema.id) is not None else {**row, schema.id: id}
+            kept = schema.keep(named) if schema.keep else named
             try:
-                found.memory += memory_of(kept, found.counted)
+                scan.memory += memory_of(kept, scan.counted)
             except TooLarge as error:
-                raise _Unfit(f"a row of {layout.rows} cannot be used: {error}") from None
-            found.rows[id] = kept
-            _refuse_endless(layout, found)
+                raise _Unfit(f"a row of {schema.rows} cannot be used: {error}") from None
+            scan.rows[id] = kept
+            _refuse_endless(schema, scan)
 
 
-def _refuse_endless(layout: PageSchema, found: Scan) -> None:
+def _refuse_endless(schema: PageSchema, scan: Scan) -> None:
     """Raise _Endless if the rows, their memory or the pages exceed the limits."""
-    most = layout.most
-    if len(found.rows) > most.rows:
+    most = schema.most
+    if len(scan.rows) > most.rows:
         raise _Endless(f"at most {most.rows:,} are read, and more came")
-    if found.memory > most.memory:
-        raise _Endless(f"{len(found.rows):,} of them take more than {most.memory // MIB} MiB of memory")
-    if len(found.sizes) > PAGES:
-        raise _Endless(f"{len(found.rows):,} of them came in more than {PAGES:,} pages")
+    if scan.memory > most.memory:
+        raise _Endless(f"{len(scan.rows):,} of them take more than {most.memory // MIB} MiB of memory")
+    if len(scan.sizes) > PAGES:
+        raise _Endless(f"{len(scan.rows):,} of them came in more than {PAGES:,} pages")
 
 
-def _page(page: Json, layout: PageSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
+def _page(page: Json, schema: PageSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
     """Return rows and total of a page. Null rows, as some services end a listing, are allowed after the first page."""
-    rows = page.get(layout.rows) if isinstance(page, dict) else None
-    if isinstance(page, dict) and not is_first and layout.rows in page and rows is None:
+    rows = page.get(schema.rows) if isinstance(page, dict) else None
+    if isinstance(page, dict) and not is_first and schema.rows in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
-        raise _Unfit(f"a page came without its list of {layout.rows} ({list_hint(layout.rows, layout.key, page)})")
+        raise _Unfit(f"a page came without its list of {schema.rows} ({list_hint(schema.rows, schema.key, page)})")
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
-        raise _Unfit(f"a row of {layout.rows} is not an object")
-    total = page.get(layout.total) if layout.total else None
+        raise _Unfit(f"a row of {schema.rows} is not an object")
+    total = page.get(schema.total) if schema.total else None
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
-def _id(row: Mapping[str, Json], layout: PageSchema) -> str:
+def _id(row: Mapping[str, Json], schema: PageSchema) -> str:
     """Return the id of a row as text. Without its own key, `id` is used.
 
     They are equal in custom fields (API specification, Custom field).
     """
-    found = row.get("id") if row.get(layout.id) is None else row[layout.id]
-    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
-        raise _Unfit(f"a row of {layout.rows} came without its {layout.id}")
-    return str(found)
+    id = row.get("id") if row.get(schema.id) is None else row[schema.id]
+    if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
+        raise _Unfit(f"a row of {schema.rows} came without its {schema.id}")
+    return str(id)
 
 
-def _disagreement(layout: PageSchema, found: Scan) -> str | None:
+def _disagreement(schema: PageSchema, scan: Scan) -> str | None:
     """Return why the number of rows differs from a total reported by any page; None if all agree."""
-    if found.totals <= {len(found.rows)}:
+    if scan.totals <= {len(scan.rows)}:
         return None
-    said = " and then ".join(str(total) for total in sorted(found.totals))
-    return f"{len(found.rows)} {layout.rows} came, and the service counts {said}"
+    totals = " and then ".join(str(total) for total in sorted(scan.totals))
+    return f"{len(scan.rows)} {schema.rows} came, and the service counts {totals}"

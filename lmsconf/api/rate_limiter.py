@@ -84,22 +84,22 @@ class RateLimiter:
         """Record a response that is not transient."""
         self._answered.append(self._clock())
 
-    def too_many(self, sent: float, told: float | None) -> None:
+    def too_many(self, sent: float, retry_after: float | None) -> None:
         """Record that a request sent at that time was refused as too many.
 
-        told: the seconds in Retry-After, None without it. With it, the learnt rate is at least 20: the pause helps too.
+        retry_after: the seconds in Retry-After, if given: then the learnt rate is at least 20: the pause helps too.
         """
-        again = told or 0.0
+        again = retry_after or 0.0
         with self._lock:
             now = self._clock()
             if sent >= self._since:
                 kept = _KEPT_AT_FIRST if self._learnt is None else _KEPT
-                self._learnt = max(self._rate_seen(now) * kept, _SLOWEST if told is None else _USUAL)
+                self._learnt = max(self._measured_rate(now) * kept, _SLOWEST if retry_after is None else _USUAL)
                 self._free = False
             elif again <= 0 or now + again <= self._since:
                 return
             self._since = self._next = max(now + again, self._since)
-            if told is None and self._learnt:
+            if retry_after is None and self._learnt:
                 # Without Retry-After, a request sent at once would be refused too.
                 self._next += 1 / self._learnt
             # Turns already assigned are postponed in their order, so that none waits for ever.
@@ -130,9 +130,9 @@ class RateLimiter:
         gained = max(self._learnt / _REGAINED, _LEAST_REGAINED) * max(now - self._since, 0.0)
         return min(self._learnt + gained, self._limit or math.inf)
 
-    def _rate_seen(self, now: float) -> float:
+    def _measured_rate(self, now: float) -> float:
         """Return the recent rate of responses, at most the current rate."""
         answers = len(self._answered)
-        seen = 2 * _USUAL if answers < _TELLING else answers / max(now - self._answered[0], 0.001)
+        measured = 2 * _USUAL if answers < _TELLING else answers / max(now - self._answered[0], 0.001)
         allowed = self._rate(now)
-        return seen if allowed is None else min(seen, allowed)
+        return measured if allowed is None else min(measured, allowed)

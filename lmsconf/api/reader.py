@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmsconf.api.limits import ByteBudget, fan_out
 from lmsconf.api.listed import with_its_list
-from lmsconf.api.pagination import Heard, Keep, PageSchema, read
+from lmsconf.api.pagination import Keep, OnFirstPage, PageSchema, read
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
@@ -28,8 +28,8 @@ class Reader:
 
     def __init__(self, crew: WorkerPool, wire: ApiSpec | None = None, *, everything: bool = False) -> None:
         self._everything = everything
-        self._crew = crew
-        self._wire = wire or ApiSpec.default()
+        self._pool = crew
+        self._spec = wire or ApiSpec.default()
 
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
@@ -54,13 +54,13 @@ class Reader:
         operation: ListOperation,
         *,
         query: Mapping[str, Json] | None = None,
-        on_first: Heard | None = None,
+        on_first: OnFirstPage | None = None,
         keep: Keep | None = None,
     ) -> Rows:
         """Return the rows of a listing and whether they are provably complete; see `pagination.read`."""
         known = self._readable(operation.name)
-        layout = PageSchema.of(self._wire, operation, keep, everything=self._everything)
-        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), layout, query or {}, on_first)
+        schema = PageSchema.of(self._spec, operation, keep, everything=self._everything)
+        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), schema, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
@@ -76,7 +76,7 @@ class Reader:
 
     def _readable(self, operation: str) -> Operation:
         """Return the operation. Raises ValueError if it writes."""
-        known = self._wire[operation]
+        known = self._spec[operation]
         if known.writes:
             raise ValueError(f"{operation} writes, and this only reads")
         return known
@@ -97,7 +97,7 @@ class Reader:
                 room.take(answer)
             return answer
 
-        return self._crew.submit(ask, priority)
+        return self._pool.submit(ask, priority)
 
 
 def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:

@@ -74,12 +74,12 @@ class Retry:
 
         too_much: the service is up and limits the rate.
         """
-        left, asked = self.patience - waited, self.asked(retry_after)
-        if left <= 0 or (tried >= self.tries and not too_much and asked is None):
+        left, requested = self.patience - waited, self.retry_after_seconds(retry_after)
+        if left <= 0 or (tried >= self.tries and not too_much and requested is None):
             return None
-        if asked is not None:
+        if requested is not None:
             # A retry before Retry-After would be refused again. After a second refusal, back off further than asked.
-            pause = max(asked, self._half_jitter(tried - 1))
+            pause = max(requested, self._half_jitter(tried - 1))
             return pause if pause <= left else None
         if too_much:
             return min(self._half_jitter(tried), left)
@@ -93,7 +93,7 @@ class Retry:
     def _longest(self, tried: int) -> float:
         return min(self.first * 2.0 ** min(tried - 1, 30), self.longest)
 
-    def asked(self, retry_after: str | None) -> float | None:
+    def retry_after_seconds(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, at most `longest_ask`; None if missing or malformed."""
         text = (retry_after or "").strip()
         if text.isascii() and text.isdigit():

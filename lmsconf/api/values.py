@@ -21,47 +21,47 @@ _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleFor
 Values = Mapping[str, object]
 
 
-def query_to_wire(wire: ApiSpec, operation: str, query: Values) -> Values:
+def query_to_wire(spec: ApiSpec, operation: str, query: Values) -> Values:
     """Return a query with its values in wire form."""
-    return cast("Values", _renamed(wire, operation, query, inward=False))
+    return cast("Values", _renamed(spec, operation, query, inward=False))
 
 
-def body_to_wire(wire: ApiSpec, operation: str, body: Values) -> Values:
+def body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
     if operation in _DESCRIBED and "description" in values and not values["description"]:
-        values["description"] = cleared_description(wire.behaviour)
+        values["description"] = cleared_description(spec.behaviour)
     if operation == "content-targets.create":
         for name in _WINDOW:
             if name in values:
-                values |= _time(wire, f"{operation}: {name}", name, values.pop(name))
-    return cast("Values", _renamed(wire, operation, values, inward=False))
+                values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
+    return cast("Values", _renamed(spec, operation, values, inward=False))
 
 
-def answer_from_wire(wire: ApiSpec, operation: str, answer: object) -> object:
+def answer_from_wire(spec: ApiSpec, operation: str, answer: object) -> object:
     """Return a response with the canonical id of the group of all users."""
-    return _renamed(wire, operation, answer, inward=True)
+    return _renamed(spec, operation, answer, inward=True)
 
 
-def _time(wire: ApiSpec, what: str, name: str, value: object) -> Mapping[str, Json]:
+def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mapping[str, Json]:
     """Return one end of a visibility window in wire form; with time format `auto`, as given."""
     if value is None or value == "":
-        return cleared_time(wire.behaviour, name)
-    form = wire.behaviour("content-targets.time-format")
+        return cleared_time(spec.behaviour, name)
+    form = spec.behaviour("content-targets.time-format")
     if form == "auto":
         return {name: cast("Json", value)}
     try:
         return {name: wire_time(live_time(str(value)), form)}
     except ValueError as wrong:
-        raise ValueError(f"{what}: {wrong}") from None
+        raise ValueError(f"{name_in_errors}: {wrong}") from None
 
 
-def _renamed(wire: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
+def _renamed(spec: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
     """Translate the id of the group of all users, from wire to canonical if `inward`."""
-    theirs = wire.behaviour(_EVERYONE)
-    if theirs == EVERYONE or _EVERYONE not in wire.dialect_keys(operation):
+    everyone_id = spec.behaviour(_EVERYONE)
+    if everyone_id == EVERYONE or _EVERYONE not in spec.dialect_keys(operation):
         return value
-    return _replaced(value, *((theirs, EVERYONE) if inward else (EVERYONE, theirs)), within=False)
+    return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)), within=False)
 
 
 def _replaced(value: object, old: str, new: str, *, within: bool) -> object:

@@ -117,9 +117,9 @@ class WorkerPool:
                 start = perf_counter()
                 task.run(client)
                 linger = (perf_counter() - start) * _LINGER if priority is Priority.CHAIN else 0.0
-                self._tell()
+                self._report_progress()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         """Count a finished job and report progress."""
         with self._lock:
             self._busy -= 1

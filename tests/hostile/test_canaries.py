@@ -189,4 +189,4 @@ def test_tracebacks() -> None:
     text = "".join(traceback.format_exception(raised.value))
     assert "a bug" in text
     assert leaks(text) == []
-    assert leaks(f"{client!r} {client._door!r} {vars(client)!r}") == []
+    assert leaks(f"{client!r} {client._transport!r} {vars(client)!r}") == []

@@ -70,9 +70,9 @@ class ApiSpec:
         """
         parts = tuple(unquote(part) for part in path.split("/"))
         for template, methods in _routes().get((len(parts), *parts[1:2]), ()):
-            found = _match(template, parts)
-            if found is not None:
-                return (self.operations[methods[method]], found) if method in methods else None
+            parameters = _match(template, parts)
+            if parameters is not None:
+                return (self.operations[methods[method]], parameters) if method in methods else None
         return None
 
 
@@ -96,10 +96,10 @@ def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, s
 
 def _match(template: Template, parts: tuple[str, ...]) -> dict[str, str] | None:
     """Return the path parameters if the segments match the template, else None. A parameter is never empty."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for (text, is_parameter), part in zip(template, parts, strict=True):
         if is_parameter and part:
-            found[text] = part
+            parameters[text] = part
         elif is_parameter or part != text:
             return None
-    return found
+    return parameters

@@ -37,7 +37,7 @@ class Dialect:
         ]
         if problems:
             raise ProblemsFound(problems)
-        defaults = {key: str(said["default"]) for key, said in description.behaviours.items()}
+        defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
         self._values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
         self._overridden = overrides.keys() & description.names.keys()
         problems = list(self._clashes())
@@ -78,11 +78,11 @@ class Dialect:
                 )
 
 
-def _behaviour_problem(key: str, value: object, said: Mapping[str, object]) -> Problem | None:
+def _behaviour_problem(key: str, value: object, schema: Mapping[str, object]) -> Problem | None:
     """Return the problem of a behaviour's value: not one of those allowed, not an integer from 1, not a string."""
-    if said.get("type") == "integer":
+    if schema.get("type") == "integer":
         return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
-    allowed = cast("list[str] | None", said["values"])
+    allowed = cast("list[str] | None", schema["values"])
     if allowed is None:
         return None if isinstance(value, str) and value else _not_text(key, value)
     return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")

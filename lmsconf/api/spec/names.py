@@ -32,30 +32,30 @@ class NameMapping:
 
     def to_wire(self, value: object) -> object:
         """Return the value with wire names."""
-        return _said(value, self._outward)
+        return _with_names(value, self._outward)
 
     def from_wire(self, value: object) -> object:
         """Return the value with canonical names."""
-        return _said(value, self._inward)
+        return _with_names(value, self._inward)
 
 
 def parts(schema: Schema) -> dict[str, Schema]:
     """Return name → schema of the properties of an object, or of the objects in an array."""
-    found = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
+    properties = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
     inside = [
         *cast("list[Schema]", schema.get("allOf", [])),
         *([cast("Schema", schema["items"])] if "items" in schema else []),
     ]
     for one in inside:
-        found |= parts(one)
-    return found
+        properties |= parts(one)
+    return properties
 
 
 def levels(schema: Schema) -> Iterator[dict[str, Schema]]:
     """Yield the properties of each object in the schema, outer objects first."""
-    if found := parts(schema):
-        yield found
-    for part in found.values():
+    if properties := parts(schema):
+        yield properties
+    for part in properties.values():
         yield from levels(part)
 
 
@@ -66,37 +66,37 @@ def key_of(part: Schema) -> str:
 
 def renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
     """Return the schema with wire names for its properties; other keywords are kept. names: dialect key → wire name."""
-    found = dict(schema)
+    changed = dict(schema)
     if "properties" in schema:
         held = cast("Mapping[str, Schema]", schema["properties"])
-        to_wire = {name: names.get(key_of(part), name) for name, part in held.items()}
-        found["properties"] = {to_wire[name]: renamed(part, names) for name, part in held.items()}
+        wire_names = {name: names.get(key_of(part), name) for name, part in held.items()}
+        changed["properties"] = {wire_names[name]: renamed(part, names) for name, part in held.items()}
         if "required" in schema:
-            found["required"] = [to_wire[name] for name in cast("list[str]", schema["required"])]
+            changed["required"] = [wire_names[name] for name in cast("list[str]", schema["required"])]
     if "items" in schema:
-        found["items"] = renamed(cast("Schema", schema["items"]), names)
+        changed["items"] = renamed(cast("Schema", schema["items"]), names)
     if "allOf" in schema:
-        found["allOf"] = [renamed(one, names) for one in cast("list[Schema]", schema["allOf"])]
-    return found
+        changed["allOf"] = [renamed(one, names) for one in cast("list[Schema]", schema["allOf"])]
+    return changed
 
 
 def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
     """Return the tree of names to change in values of this schema."""
-    found: dict[str, tuple[str, Tree]] = {}
+    tree: dict[str, tuple[str, Tree]] = {}
     for name, part in parts(schema).items():
-        wire = names.get(key_of(part), name)
+        wire_name = names.get(key_of(part), name)
         below = _tree(part, names, inward=inward)
-        if wire != name or below:
-            found[wire if inward else name] = (name if inward else wire, below)
-    return found
+        if wire_name != name or below:
+            tree[wire_name if inward else name] = (name if inward else wire_name, below)
+    return tree
 
 
-def _said(value: object, tree: Tree) -> object:
+def _with_names(value: object, tree: Tree) -> object:
     """Return the value with its names changed."""
     if not tree:
         return value
     if isinstance(value, list):
-        return [_said(item, tree) for item in value]
+        return [_with_names(item, tree) for item in value]
     if isinstance(value, dict):
-        return {to: _said(part, below) for key, part in value.items() for to, below in [tree.get(key, (key, {}))]}
+        return {to: _with_names(part, below) for key, part in value.items() for to, below in [tree.get(key, (key, {}))]}
     return value

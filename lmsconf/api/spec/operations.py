@@ -130,7 +130,7 @@ class Description:
 def description() -> Description:
     """Return the API description packaged with lmsconf, read once per process."""
     document = json.loads(schema_text("openapi.json"))
-    operations = {found.id: found for found in _operations(document)}
+    operations = {operation.id: operation for operation in _operations(document)}
     names = {
         key: key.rpartition(".")[2]
         for operation in operations.values()
@@ -147,13 +147,13 @@ def description() -> Description:
 
 
 def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str, str]]]]:
-    found: dict[str, list[list[tuple[str, str]]]] = {}
+    siblings: dict[str, list[list[tuple[str, str]]]] = {}
     schemas = [schema for one in operations for schema in (one.body, one.success) if schema]
     for level in (level for schema in schemas for level in levels(schema)):
         parts = [(name, key_of(part)) for name, part in level.items()]
         for key in {key for _, key in parts if key}:
-            found.setdefault(key, []).append(parts)
-    return found
+            siblings.setdefault(key, []).append(parts)
+    return siblings
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
@@ -165,19 +165,19 @@ def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> I
                 yield _operation(path, method.upper(), cast("dict[str, object]", resolve(item[method])))
 
 
-def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
+def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:
     """Return one operation from its OpenAPI object, references resolved."""
-    given = cast("list[Schema]", said.get("parameters", []))
+    given = cast("list[Schema]", definition.get("parameters", []))
     schemas = {(str(one["in"]), str(one["name"])): cast("Schema", one["schema"]) for one in given}
-    body = _content(said.get("requestBody"))
-    success = _content(cast("Mapping[str, object]", said["responses"]).get("200"))
+    body = _content(definition.get("requestBody"))
+    success = _content(cast("Mapping[str, object]", definition["responses"]).get("200"))
     properties = cast("Mapping[str, Schema]", (body or {}).get("properties", {}))
     return Operation(
-        id=str(said["operationId"]),
+        id=str(definition["operationId"]),
         method=method,
         path=path,
-        group=cast("list[str]", said["tags"])[0],
-        summary=str(said["summary"]),
+        group=cast("list[str]", definition["tags"])[0],
+        summary=str(definition["summary"]),
         path_schemas=MappingProxyType({name: schemas["path", name] for name in _PLACE.findall(path)}),
         headers=MappingProxyType({name: name for where, name in schemas if where == "header"}),
         query=MappingProxyType({name: schema for (where, name), schema in schemas.items() if where == "query"}),
@@ -186,9 +186,9 @@ def _operation(path: str, method: str, said: Mapping[str, object]) -> Operation:
         success=success,
         names=MappingProxyType({name: name for name in properties}),
         dialect_keys=_dialect_keys(
-            [*_parts(body), *given, *_parts(success)], cast("list[str]", said.get("x-dialect", []))
+            [*_parts(body), *given, *_parts(success)], cast("list[str]", definition.get("x-dialect", []))
         ),
-        writes=method != "GET" and not said.get("x-reads", False),
+        writes=method != "GET" and not definition.get("x-reads", False),
     )
 
 

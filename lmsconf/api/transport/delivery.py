@@ -74,11 +74,11 @@ def fate_of(error: Exception) -> DeliveryStatus:
 
 def certificate_hint(error: Exception, host: str) -> str | None:
     """Return which check the certificate of a host failed, and what to do; None if no certificate caused the error."""
-    found = _certificate(error)
-    if found is None:
+    certificate_error = _certificate(error)
+    if certificate_error is None:
         return None
-    code = getattr(found, "verify_code", None)
-    checked = getattr(found, "verify_message", None) or "it is not valid"
+    code = getattr(certificate_error, "verify_code", None)
+    checked = getattr(certificate_error, "verify_message", None) or "it is not valid"
     way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Whoever runs the service must mend it.")
     return f"The certificate of {host} was refused: {checked.rstrip('.')}. {way_out}"
 

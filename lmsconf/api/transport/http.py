@@ -251,7 +251,7 @@ def _timeouts(seconds: float) -> dict[str, float]:
 
 def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.BaseTransport:
     """Return a transport of one connection, through the proxy of the environment. kept: 1 for keep-alive, else 0."""
-    proxy, said = _proxy(parts)
+    proxy, variable = _proxy(parts)
     trust = _trust() if parts.scheme == "https" else _no_trust()
     try:
         return PoolTransport(connection_pool(proxy, trust, DeadlineNetwork(deadline), kept=kept))
@@ -260,8 +260,8 @@ def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.Ba
         kind = (proxy or "").partition("://")[0]
         reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
         raise LmsconfError(
-            f"the proxy that {said} names cannot be used: {redacted(reason)}",
-            hint=f"Set {said} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
+            f"the proxy that {variable} names cannot be used: {redacted(reason)}",
+            hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
         ) from error
 
 
@@ -271,11 +271,11 @@ def _proxy(parts: SplitResult) -> tuple[str | None, str]:
     if is_loopback(host) or proxy_bypass(host):
         return None, ""
     for scheme in (parts.scheme, "all"):
-        if found := proxies.get(scheme):
+        if proxy := proxies.get(scheme):
             names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
-            said = next((name for name in names if os.environ.get(name)), "the system")
+            variable = next((name for name in names if os.environ.get(name)), "the system")
             # As in other programs, a bare host and port in these variables means plain http.
-            return (found if "://" in found else f"http://{found}"), said
+            return (proxy if "://" in proxy else f"http://{proxy}"), variable
     return None, ""
 
 
