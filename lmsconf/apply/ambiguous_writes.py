@@ -120,8 +120,8 @@ class AmbiguousWriteResolver:
     def awaited(self, find: Callable[[], Learnt]) -> Learnt:
         """Call `find` until it returns ids, and return them; empty when the time is over."""
         for _ in self._looks(self.seconds):
-            if found := find():
-                return found
+            if learnt := find():
+                return learnt
         return {}
 
     def _awaited(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
@@ -148,10 +148,10 @@ class AmbiguousWriteResolver:
         address = sent.call.address
         try:
             fresh = self.look(address)
-        except ProblemsFound as found:
-            twice = [one for one in found.problems if one.code == LIVE_TWICE and one.address == str(address)]
+        except ProblemsFound as error:
+            twice = [one for one in error.problems if one.code == LIVE_TWICE and one.address == str(address)]
             if twice and sent.makes:
-                raise _twins(sent, twice[0]) from found
+                raise _twins(sent, twice[0]) from error
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN

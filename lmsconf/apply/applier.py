@@ -75,12 +75,12 @@ class Applier(WorkspaceReader):
         manifests, policy = self._again(plan)
         snapshot = self.read(wanted_for(manifests, policy), progress)
         now, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
-        if found := stale(plan, now, broken):
-            changed = ", ".join(dict.fromkeys(one.address for one in found if one.address))
+        if differences := stale(plan, now, broken):
+            changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
             raise StalePlan(
                 f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
                 hint="Plan again and review it.",
-                differences=found,
+                differences=differences,
             )
 
     def _settling(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
@@ -117,14 +117,14 @@ class Applier(WorkspaceReader):
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
         """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
-        mine = self.settings.policy
+        project_policy = self.settings.policy
         policy = Policy(
-            workspace=mine.workspace,
-            today=mine.today,
-            timezone=mine.timezone,
-            create_people=mine.create_people,
+            workspace=project_policy.workspace,
+            today=project_policy.today,
+            timezone=project_policy.timezone,
+            create_people=project_policy.create_people,
             # Only totals are compared, and a percentage limit would cost reads.
-            guards=_unlimited(mine, plan),
+            guards=_unlimited(project_policy, plan),
             only=() if only is None else (exactly(str(only)),),
             # Unchanged resources of the plan are not in these manifests, and would look undeclared.
             compares=0,
@@ -151,7 +151,7 @@ class Applier(WorkspaceReader):
         look = self._look_back(plan, verify, made_from)
         if journal is None:
             return self._carried_out(plan, meta, look, tell, keep)
-        told = tell or (lambda _: None)
+        on_outcome = tell or (lambda _: None)
 
         def begin(call: Call) -> None:
             if keep is not None:
@@ -160,7 +160,7 @@ class Applier(WorkspaceReader):
 
         def note(outcome: Outcome) -> None:
             journal.outcome(outcome)
-            told(outcome)
+            on_outcome(outcome)
 
         report = self._carried_out(plan, meta, look, note, begin)
         return replace(report, problems=(*report.problems, *journal.end(report)))
@@ -176,15 +176,15 @@ class Applier(WorkspaceReader):
                 crew, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
             )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
-        found = not_looked("The run was stopped before that.")
+        verification = not_looked("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.wrote or not plan.calls):
-                found = look(run, settling)
+                verification = look(run, settling)
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
-        mine = {outcome.address for outcome in run.outcomes}
-        unseen = [one for one in found.residue if one.address in mine and is_unseen(one, run.outcomes)]
+        touched = {outcome.address for outcome in run.outcomes}
+        unseen = [one for one in verification.residue if one.address in touched and is_unseen(one, run.outcomes)]
         return ApplyReport(
             plan_digest=plan_digest(plan),
             workspace=plan.workspace,
@@ -193,12 +193,12 @@ class Applier(WorkspaceReader):
             started_at=started,
             finished_at=self.now(),
             outcomes=run.outcomes,
-            verified=found.verified,
-            converged=found.converged,
-            residue=found.residue,
-            problems=(*found.problems, *(self._without_effect(plan, run, one) for one in unseen)),
+            verified=verification.verified,
+            converged=verification.converged,
+            residue=verification.residue,
+            problems=(*verification.problems, *(self._without_effect(plan, run, one) for one in unseen)),
             meta=dict(meta),
-            exit=_exit(run, found.converged),
+            exit=_exit(run, verification.converged),
         )
 
     def _look_back(self, plan: Plan, verify: Verify, made_from: Manifests | None) -> Look:
@@ -226,19 +226,19 @@ class Applier(WorkspaceReader):
     def _manifests_of(self, plan: Plan, made_from: Manifests | None) -> tuple[Manifests | None, str | None]:
         """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
         try:
-            found = made_from or read_manifests(self.settings)
-            refuse_errors(found)
+            manifests = made_from or read_manifests(self.settings)
+            refuse_errors(manifests)
         except LmsconfError:
             return None, NO_MANIFESTS
-        return (found, None) if found.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
+        return (manifests, None) if manifests.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
 
     def _everything(self, plan: Plan, manifests: Manifests) -> tuple[Plan, tuple[Problem, ...]]:
         """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
-        mine, chosen = self.settings.policy, plan.selection
+        project_policy, chosen = self.settings.policy, plan.selection
         policy = replace(
-            mine,
+            project_policy,
             # No guard is evaluated here, and percentage limits and rename detection would cost reads.
-            guards=_unlimited(mine, plan),
+            guards=_unlimited(project_policy, plan),
             compares=0,
             only=chosen.only,
             excluded=chosen.excluded,
@@ -280,14 +280,14 @@ class Applier(WorkspaceReader):
     def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
         """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
         whole = all(one.status is Status.DONE for one in run.outcomes if one.address == change.address)
-        what = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
+        accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
         keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
         hint = f"{look}." if keys else "Plan again to see what is left."
         return Problem(
             code="apply/no-effect",
-            message=f"{change.address}: the service accepted {what}",
+            message=f"{change.address}: the service accepted {accepted}",
             hint=_hint_on_update(change) or hint,
             source=change.source,
             address=str(change.address),

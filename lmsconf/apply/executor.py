@@ -71,14 +71,14 @@ class CallExecutor:
         except (AnswerLost, BadAnswer) as lost:
             answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
         try:
-            return self._found_out(client, sent, answer)
+            return self._created_ids(client, sent, answer)
         except DuplicateResource:
             raise
         except ApiError as error:
             # The call was accepted; only its result could not be read.
             raise AnswerLost(error.message, hint=error.hint, operation=sent.call.operation) from error
 
-    def _found_out(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
+    def _created_ids(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
         call = sent.call
         if check := self._grants.get(call.id):
@@ -119,14 +119,14 @@ class CallExecutor:
 
 def _looked_up(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
-    found = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
-    if len(found) > 1:
+    matches = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
+    if len(matches) > 1:
         raise DuplicateResource(
-            f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in found)}",
+            f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in matches)}",
             hint="Delete the one that is not in use, and plan again.",
             operation=call.operation,
         )
-    return kind.ids_from_response(call.address, call.operation, found[0]) if found else {}
+    return kind.ids_from_response(call.address, call.operation, matches[0]) if matches else {}
 
 
 def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
@@ -139,9 +139,9 @@ def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
 
     def page(query: Mapping[str, Json]) -> Future[Json]:
         # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
-        asked: Future[Json] = Future()
-        asked.set_result(client.call(operation.name, query=query))
-        return asked
+        response: Future[Json] = Future()
+        response.set_result(client.call(operation.name, query=query))
+        return response
 
     rows = pagination.read(page, PageSchema.of(client.wire, operation), {})
     if rows.incomplete:

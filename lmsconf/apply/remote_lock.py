@@ -23,7 +23,7 @@ from typing import Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import Clock
-from lmsconf.apply.scheduler import heard
+from lmsconf.apply.scheduler import on_interrupt
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
 from lmsconf.model.api import Rows
 from lmsconf.model.moments import utc_text
@@ -79,12 +79,12 @@ class Lock:
         """Parse a group as a lock; None if it is not one."""
         if not name.startswith(LOCK_PREFIX):
             return None
-        found = _NAME.fullmatch(name)
-        if found is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             return cls(id=id, key="", until=None, owner=name.removeprefix(LOCK_PREFIX))
         with suppress(ValueError):
-            return cls(id=id, key=found["key"], until=_seconds(found["until"]), owner=found["owner"])
-        return cls(id=id, key=found["key"], until=None, owner=found["owner"])
+            return cls(id=id, key=match["key"], until=_seconds(match["until"]), owner=match["owner"])
+        return cls(id=id, key=match["key"], until=None, owner=match["owner"])
 
     @property
     def name(self) -> str:
@@ -92,7 +92,7 @@ class Lock:
         return f"{LOCK_PREFIX}{self.key} until {_text(self.until or 0)} held by {self.owner}"
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """Owner, expiry and id, for people."""
         until = "for ever" if self.until is None else f"until {_text(self.until)}"
         return f"{self.owner}, {until} (id {self.id})"
@@ -167,28 +167,28 @@ class LockManager:
         now = self._clock()
         before = self.locks()
         self._refuse(lock for lock in before if lock.holds(now))
-        mine = LockLease(self, terms, self._key(), self._clock, self._idle)
+        lease = LockLease(self, terms, self._key(), self._clock, self._idle)
         try:
             with _uncut():
-                mine.make()
-            self._await(mine)
-            self._refuse(lock for lock in self.locks() if lock.key != mine.key and lock.holds(now))
+                lease.make()
+            self._await(lease)
+            self._refuse(lock for lock in self.locks() if lock.key != lease.key and lock.holds(now))
             for left in before:
                 self.remove(left)
-            yield mine
+            yield lease
         finally:
             # The run is over by now, and its report must not be lost to an interruption.
             with suppress(KeyboardInterrupt), _uncut():
-                mine.let_go()
-            self.left = mine.left
+                lease.let_go()
+            self.left = lease.left
 
-    def _await(self, mine: LockLease) -> None:
+    def _await(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""
         until = self._timing.now() + self._shows_within
         while True:
             for lock in self.locks():
-                if lock.key == mine.key:
-                    mine.found(lock.id)
+                if lock.key == lease.key:
+                    lease.set_id(lock.id)
                     return
             if self._timing.now() >= until:
                 raise LmsconfError(
@@ -200,7 +200,7 @@ class LockManager:
     def _refuse(self, others: Iterator[Lock]) -> None:
         for other in others:
             raise LockHeld(
-                f"another run has locked the workspace: {other.said}",
+                f"another run has locked the workspace: {other.description}",
                 hint=f"Wait for it. If it is dead: lmsconf unlock --id {other.id}",
             )
 
@@ -228,13 +228,13 @@ class LockLease:
 
     def __init__(
         self,
-        smith: LockManager,
+        manager: LockManager,
         terms: LockTerms,
         key: str,
         clock: Callable[[], float],
         idle: Callable[[float, threading.Event], bool],
     ) -> None:
-        self._smith, self._terms, self._clock, self._idle = smith, terms, clock, idle
+        self._manager, self._terms, self._clock, self._idle = manager, terms, clock, idle
         self._lock = Lock(id="", key=key, until=0.0, owner=terms.owner)
         self._looked = 0.0
         self._may_be_there = False
@@ -254,16 +254,16 @@ class LockLease:
         self._lock = replace(self._lock, until=now + self._terms.lease)
         self._looked, self._may_be_there = now, True
         try:
-            id = self._smith.make(self._lock)
+            id = self._manager.make(self._lock)
         except (AnswerLost, BadAnswer):
             return  # it is found by its key
         except LmsconfError:
             self._may_be_there = False
             raise
         if id:
-            self.found(id)
+            self.set_id(id)
 
-    def found(self, id: str) -> None:
+    def set_id(self, id: str) -> None:
         """Set the group's id, and start renewing."""
         with self._turn:
             self._lock = replace(self._lock, id=id)
@@ -289,17 +289,17 @@ class LockLease:
         """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
         if not self._may_be_there:
             return
-        self.left = f"the lock of {self._lock.said} may be left: see `lmsconf unlock`"
+        self.left = f"the lock of {self._lock.description} may be left: see `lmsconf unlock`"
         self._over.set()
         if self._renewer.ident:
             self._renewer.join()
         try:
-            found = [self._lock] if self._lock.id else [lock for lock in self._smith.locks() if lock.key == self.key]
-            for lock in found:
-                self._smith.remove(lock)
+            locks = [self._lock] if self._lock.id else [lock for lock in self._manager.locks() if lock.key == self.key]
+            for lock in locks:
+                self._manager.remove(lock)
                 self.left = None
         except LmsconfError as error:
-            self.left = f"the lock of {self._lock.said} could not be taken back: {error.message}"
+            self.left = f"the lock of {self._lock.description} could not be taken back: {error.message}"
 
     def _check(self, call: Call) -> None:
         if not self._is_safe(self._clock()):
@@ -332,7 +332,7 @@ class LockLease:
     def _renew(self, now: float) -> None:
         renewed = replace(self._lock, until=now + self._terms.lease)
         try:
-            self._smith.rename(renewed)
+            self._manager.rename(renewed)
         except (AnswerLost, BadAnswer):
             return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
@@ -341,7 +341,7 @@ class LockLease:
 
     def _look(self, now: float) -> None:
         with suppress(BadAnswer):  # inconclusive; the next call checks again
-            self._smith.look(self._lock)
+            self._manager.look(self._lock)
             self._looked = now
 
 
@@ -353,12 +353,12 @@ def _uncut() -> Iterator[None]:
     """
     cuts: list[KeyboardInterrupt] = []
 
-    def hear(cut: KeyboardInterrupt) -> None:
+    def collect(cut: KeyboardInterrupt) -> None:
         cuts.append(cut)
         if len(cuts) > 1:
             raise cut
 
-    with heard(hear):
+    with on_interrupt(collect):
         yield
     if cuts:
         raise cuts[0]

@@ -94,7 +94,7 @@ class _Runner:
 
     def run(self) -> Run:
         # An interruption raised between a response and its recording would leave a call that is never waited for.
-        with heard(self._interrupt):
+        with on_interrupt(self._interrupt):
             self._fly()
         for call in self.calls.values():
             if call.id not in self.outcomes:
@@ -204,7 +204,7 @@ class _Runner:
 
 
 @contextmanager
-def heard(hear: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
+def on_interrupt(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
     """While the context is active, pass an interruption to `hear` instead of raising it at an arbitrary point.
 
     Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing
@@ -221,7 +221,7 @@ def heard(hear: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
             if callable(usual):
                 usual(number, frame)
         except KeyboardInterrupt as cut:
-            hear(cut)
+            handler(cut)
 
     replaced = [number for number, usual in before.items() if callable(usual)]
     for number in replaced:

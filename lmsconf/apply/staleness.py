@@ -33,15 +33,16 @@ _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
 
-def stale(plan: Plan, now: Plan, found: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+def stale(plan: Plan, now: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
     """Return why the plan no longer fits; empty if it fits.
 
-    now: the same changes re-planned against the current snapshot. found: why some of them can no longer be planned.
+    now: the same changes re-planned against the current snapshot. unplannable: the problems of those that can no longer
+    be planned.
     """
     wanted = {str(change.address): change for change in plan.changes}
     today = {str(change.address): change for change in now.changes}
-    broken = {problem.address for problem in found}
-    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in found]
+    broken = {problem.address for problem in unplannable}
+    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
     reviewed, fresh = _calls_by_address(plan), _calls_by_address(now)
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
@@ -69,9 +70,9 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
         if _shown(change, keys) not in today:
             message = f"{change.address}: a plan made now has another id for it, or another difference"
             yield _problem(change, f"{message}; the file may have been edited", [])
-    mine, fresh = (_calls_by_id(one) for one in (plan, now))
+    reviewed, fresh = (_calls_by_id(one) for one in (plan, now))
     for call in plan.calls:
-        if mine[call.id] != fresh.get(call.id):
+        if reviewed[call.id] != fresh.get(call.id):
             yield _problem(None, f"{call.id} ({call.address}): {_misfit(call, now)}", [], str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
@@ -80,8 +81,8 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
 
 def _shown(change: Change, keys: Iterable[str]) -> str:
     """Hash a change as its document shows it, without source and cause; lists are unordered."""
-    said = change_json(change)
-    return sha256({key: _sorted(said[key]) for key in keys})
+    document = change_json(change)
+    return sha256({key: _sorted(document[key]) for key in keys})
 
 
 def _sorted(value: Json) -> Json:
@@ -94,14 +95,20 @@ def _sorted(value: Json) -> Json:
 def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
     """Every field of each call, including the calls it needs."""
     return {
-        call.id: [str(call.address), _said(call), texts(call.needs), call.may_be_refused, texts(sorted(call.people))]
+        call.id: [
+            str(call.address),
+            _request_json(call),
+            texts(call.needs),
+            call.may_be_refused,
+            texts(sorted(call.people)),
+        ]
         for call in plan.calls
     }
 
 
 def _misfit(call: Call, now: Plan) -> str:
     """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
-    likely = any(one.may_be_refused and _said(one) == _said(call) for one in now.calls)
+    likely = any(one.may_be_refused and _request_json(one) == _request_json(call) for one in now.calls)
     if likely and not call.may_be_refused:
         return "the service may refuse it by now, which the plan does not say"
     return "a plan made now has another call there; the file may have been edited"
@@ -110,8 +117,8 @@ def _misfit(call: Call, now: Plan) -> str:
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
     """The error of a re-plan, with what was reviewed of the resource."""
     lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
-    told = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
-    return _problem(change, f"{told[0]}, which was otherwise when the plan was made", told[1:], problem.address)
+    parts = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
+    return _problem(change, f"{parts[0]}, which was otherwise when the plan was made", parts[1:], problem.address)
 
 
 def _whole(label: str, form: Json) -> Iterator[str]:
@@ -125,10 +132,10 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         return _problem(now, f"{address}: it is no part of the plan, and would be one by now{why}", [], address)
     live = then.after if now is None else now.before
     lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
-    return _problem(then, f"{address} is not as it was when the plan was made: {_what(then, now)}", lines)
+    return _problem(then, f"{address} is not as it was when the plan was made: {_what_changed(then, now)}", lines)
 
 
-def _what(then: Change, now: Change | None) -> str:
+def _what_changed(then: Change, now: Change | None) -> str:
     """How the resource changed, in a few words."""
     if now is None:
         return "it is gone already" if then.action is Action.DELETE else "it is as the plan wants it already"
@@ -151,11 +158,11 @@ def _form(side: Json) -> Mapping[str, Json]:
     return side if isinstance(side, dict) else {}
 
 
-def _alike(one: object, other: object) -> bool:
+def _alike(value: object, other: object) -> bool:
     """Whether two values are equal; lists in manifests are unordered."""
-    if isinstance(one, list) and isinstance(other, list):
-        return Counter(map(_spelt, one)) == Counter(map(_spelt, other))
-    return one == other
+    if isinstance(value, list) and isinstance(other, list):
+        return Counter(map(_spelt, value)) == Counter(map(_spelt, other))
+    return value == other
 
 
 def _three(key: str, then: Change, live: Json) -> Iterator[str]:
@@ -171,8 +178,8 @@ def _three(key: str, then: Change, live: Json) -> Iterator[str]:
 def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
     """The items that all lists share."""
     common = Counter(map(_spelt, lists[0]))
-    for one in lists[1:]:
-        common &= Counter(map(_spelt, one))
+    for items in lists[1:]:
+        common &= Counter(map(_spelt, items))
     return common
 
 
@@ -203,11 +210,11 @@ def _calls_by_address(plan: Plan) -> Mapping[str, list[str]]:
     """Hashes of the calls of each resource. Whether one may be refused depends on other resources, and is left out."""
     calls: defaultdict[str, list[str]] = defaultdict(list)
     for call in plan.calls:
-        calls[str(call.address)].append(sha256(_said(call)))
+        calls[str(call.address)].append(sha256(_request_json(call)))
     return calls
 
 
-def _said(call: Call) -> Json:
+def _request_json(call: Call) -> Json:
     return [call.operation, call.method, call.path, dict(call.query), _unordered(body_json(call.body))]
 
 
@@ -217,10 +224,10 @@ def _unordered(body: Json) -> Json:
         return [_unordered(item) for item in body]
     if not isinstance(body, dict):
         return body
-    found = {key: _unordered(value) for key, value in body.items()}
-    if PAIRS in found:
-        found[PAIRS] = sorted(cast("list[Json]", found[PAIRS]), key=_spelt)
-    return found
+    members = {key: _unordered(value) for key, value in body.items()}
+    if PAIRS in members:
+        members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_spelt)
+    return members
 
 
 def _totals(plan: Plan) -> Mapping[str, int | None]:

@@ -56,7 +56,7 @@ def read_back(
 
     whole: None if only what the plan touched is verified, for that `reason`.
     """
-    mine = {outcome.address for outcome in run.outcomes}
+    addresses = {outcome.address for outcome in run.outcomes}
     verified = Verified(
         scope=Verify.TOUCHED if whole is None else Verify.ALL,
         resources=len({change.address for change in plan.changes}),
@@ -73,16 +73,16 @@ def read_back(
                 changes = touched().changes
             else:
                 now, errors = whole()
-                changes = tuple(change for change in now.changes if change.address in mine)
-                others = tuple(change for change in now.changes if change.address not in mine)
+                changes = tuple(change for change in now.changes if change.address in addresses)
+                others = tuple(change for change in now.changes if change.address not in addresses)
                 verified = replace(verified, skipped=skipped(now.all_problems), left_out=len(now.left_out))
             looked = True
-        except ProblemsFound as found:
-            wrong = tuple(problem for problem in found.problems if problem.is_error)
+        except ProblemsFound as error:
+            wrong = tuple(problem for problem in error.problems if problem.is_error)
             return ReadBack(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
         except LmsconfError as error:
             return replace(not_looked(error.message), problems=error.problems)
-        if not any(change.address in mine and is_unseen(change, run.outcomes) for change in changes):
+        if not any(change.address in addresses and is_unseen(change, run.outcomes) for change in changes):
             break
     residue = (*changes, *others)
     return ReadBack(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)

@@ -29,14 +29,14 @@ def unlock(context: Context, *, id: str | None) -> ExitCode:
     from lmsconf.workspace.connection import Connection
 
     with Connection(settings_of(context)) as connection:
-        smith = LockManager(connection)
-        locks = smith.locks()
+        manager = LockManager(connection)
+        locks = manager.locks()
         if not locks and id is None:
             emit(f"Workspace {safe(connection.name)} is not locked.\n", sys.stdout)
             return ExitCode.OK
         chosen = _named(locks, id) if id is not None else _confirmed(locks)
-        smith.remove(chosen)
-        emit(f"Unlocked: {safe(chosen.said)}.\n", sys.stdout)
+        manager.remove(chosen)
+        emit(f"Unlocked: {safe(chosen.description)}.\n", sys.stdout)
     return ExitCode.OK
 
 
@@ -44,7 +44,7 @@ def _named(locks: list[Lock], id: str) -> Lock:
     for lock in locks:
         if lock.id == id:
             return lock
-    live = ", ".join(lock.said for lock in locks) or "none"
+    live = ", ".join(lock.description for lock in locks) or "none"
     raise LmsconfError(f"there is no lock with the id {id}", hint=f"Locks that are live: {live}.")
 
 
@@ -55,7 +55,7 @@ def _confirmed(locks: list[Lock]) -> Lock:
     """
     from lmsconf.render.escape import safe
 
-    listed = "".join(f"Locked by {safe(lock.said)}.\n" for lock in locks)
+    listed = "".join(f"Locked by {safe(lock.description)}.\n" for lock in locks)
     emit(listed, sys.stderr)
     if len(locks) > 1 or not sys.stdin.isatty():
         raise UsageError("which lock is to go is not said", hint=f"Pass --id {locks[0].id}.")
