@@ -31,7 +31,7 @@ class Client:
 
     The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
 
-    wire        the API under the project's dialect; default: no overrides
+    spec        the API under the project's dialect; default: no overrides
     transport   replaces the network, as the sandbox does; the client does not close it
     pace        rate limiter shared by the clients of a run; default: one per client
     budget      circuit breaker shared likewise; default: one per call
@@ -47,7 +47,7 @@ class Client:
         base_url: str,
         token: str,
         *,
-        wire: ApiSpec | None = None,
+        spec: ApiSpec | None = None,
         transport: httpx.BaseTransport | None = None,
         retry: Retry | None = None,
         pace: RateLimiter | None = None,
@@ -62,7 +62,7 @@ class Client:
         self._transport = HttpTransport(
             base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said
         )
-        self.wire = wire or ApiSpec.default()
+        self.spec = spec or ApiSpec.default()
         self._retry = retry or Retry()
         self._rate_limiter = pace or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
         self._circuit_breaker = budget
@@ -91,7 +91,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Json:
         """Return the response of one operation, None if it has no body. Raises ValueError for wrong arguments."""
-        known = self.wire[operation]
+        known = self.spec[operation]
         return self._perform(prepare(known, known.fill(path or {}), query or {}, body, headers))
 
     def send(
@@ -110,7 +110,7 @@ class Client:
         """
         if operation is None:
             return self._perform(prepare_raw(method, path, query or {}, body))
-        route = self.wire.route(method, path)
+        route = self.spec.route(method, path)
         if route is None or route[0].id != operation:
             raise ValueError(f"{method} {path} is not {operation}")
         return self._perform(prepare(route[0], path, query or {}, body))

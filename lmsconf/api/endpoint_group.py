@@ -52,7 +52,7 @@ class EndpointGroup:
 
         Raises ValueError for arguments that do not match the operation's schemas, before anything is sent.
         """
-        spec = self._client.wire
+        spec = self._client.spec
         known = spec[operation]
         content: dict[str, object] | None = None
         if known.body is not None:
@@ -73,13 +73,13 @@ class EndpointGroup:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""
         check_values(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        size = self._client.wire.number("manual-groups.add.batch")
+        size = self._client.spec.number("manual-groups.add.batch")
         for start in range(0, max(len(ids), 1), size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
         """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
-        behaviour, values = self._client.wire.behaviour, dict[str, object]()
+        behaviour, values = self._client.spec.behaviour, dict[str, object]()
         for type, given in answers.items():
             _check_answers(operation, type, given, values)
             values |= {field: answer_value(behaviour, type, answer) for field, answer in (given or {}).items()}
@@ -90,7 +90,7 @@ class EndpointGroup:
 
         Raises BadAnswer for a page of known rows only, and if the number of rows differs from the service's total.
         """
-        limit = self._client.wire.number("paging.limit")
+        limit = self._client.spec.number("paging.limit")
         seen_ids: set[object] = set()
         skip, last = 0, None
         while True:

@@ -87,7 +87,7 @@ class RateLimiter:
     def too_many(self, sent: float, retry_after: float | None) -> None:
         """Record that a request sent at that time was refused as too many.
 
-        retry_after: the seconds in Retry-After, if given: then the learnt rate is at least 20: the pause helps too.
+        retry_after: the seconds in Retry-After, if given. The learnt rate is then at least 20: the pause helps too.
         """
         again = retry_after or 0.0
         with self._lock:

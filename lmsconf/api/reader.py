@@ -26,10 +26,10 @@ class Reader:
     everything: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
     """
 
-    def __init__(self, crew: WorkerPool, wire: ApiSpec | None = None, *, everything: bool = False) -> None:
+    def __init__(self, crew: WorkerPool, spec: ApiSpec | None = None, *, everything: bool = False) -> None:
         self._everything = everything
         self._pool = crew
-        self._spec = wire or ApiSpec.default()
+        self._spec = spec or ApiSpec.default()
 
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None

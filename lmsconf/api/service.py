@@ -44,7 +44,7 @@ class Service:
 
         dialect: dialect key → name or behaviour of this service, where it differs from the default.
         """
-        return cls(Client(url, token, wire=ApiSpec(dialect)))
+        return cls(Client(url, token, spec=ApiSpec(dialect)))
 
     def __enter__(self) -> Service:
         return self

@@ -282,7 +282,7 @@ class Applier(WorkspaceReader):
         whole = all(one.status is Status.DONE for one in run.outcomes if one.address == change.address)
         accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
-        keys = [key for operation in operations for key in self.connection.wire.dialect_keys(operation)]
+        keys = [key for operation in operations for key in self.connection.spec.dialect_keys(operation)]
         look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
         hint = f"{look}." if keys else "Plan again to see what is left."
         return Problem(

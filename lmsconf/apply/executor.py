@@ -143,7 +143,7 @@ def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
         response.set_result(client.call(operation.name, query=query))
         return response
 
-    rows = pagination.read(page, PageSchema.of(client.wire, operation), {})
+    rows = pagination.read(page, PageSchema.of(client.spec, operation), {})
     if rows.incomplete:
         raise BadAnswer(rows.incomplete, operation=operation.name)
     return list(rows.rows)

@@ -29,7 +29,7 @@ def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, Gran
 
 def verify_grant(client: Client, sent: IssuedRequest, check: GrantCheck, settling: AmbiguousWriteResolver) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    route = client.wire.route(sent.call.method, sent.path)
+    route = client.spec.route(sent.call.method, sent.path)
     call = SentCall(route[1] if route else {}, sent.body)
     granted = frozenset(check.granted(call))
     missing: Collection[str] = granted
@@ -37,7 +37,7 @@ def verify_grant(client: Client, sent: IssuedRequest, check: GrantCheck, settlin
         missing = granted.difference(check.visible(client.call, call))
         if not missing:
             return
-    keys = client.wire.dialect_keys(sent.call.operation)
+    keys = client.spec.dialect_keys(sent.call.operation)
     raise NoEffect(
         f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
         "nobody is taken out",

@@ -136,7 +136,7 @@ class LockManager:
 
     def make(self, lock: Lock) -> str:
         """Create the lock's group. Returns its id, or "" if the response lacks it."""
-        body = self._connection.wire.body("manual-groups.create", name=lock.name)
+        body = self._connection.spec.body("manual-groups.create", name=lock.name)
         answer = self._call("manual-groups.create", body=body)
         return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
 
@@ -147,7 +147,7 @@ class LockManager:
 
     def rename(self, lock: Lock) -> None:
         """Rename the lock's group to the lock's name. Raises LockLost if the group does not exist."""
-        body = self._connection.wire.body("manual-groups.rename", name=lock.name)
+        body = self._connection.spec.body("manual-groups.rename", name=lock.name)
         self._call("manual-groups.rename", lock, body=body)
 
     def look(self, lock: Lock) -> None:

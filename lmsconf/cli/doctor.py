@@ -56,7 +56,7 @@ def doctor(
     watch = Watch(_now)
     with Connection(settings, on_call=watch.heard, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.crew(parallelism) as crew:
-            diagnosis = examine(settings, connection.wire, connection.reader(crew), watch, _now())
+            diagnosis = examine(settings, connection.spec, connection.reader(crew), watch, _now())
         if probe and diagnosis.failure is None:
             if not yes:
                 _ask(diagnosis, user, content, accounts=settings.policy.create_people)

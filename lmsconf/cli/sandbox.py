@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
     db: str
     seed: Path | None
-    wire: ApiSpec
+    spec: ApiSpec
 
 
 @click.group("sandbox")
@@ -103,7 +103,7 @@ def serve(
     token = token or secrets.token_urlsafe(24)
     script = faultfile.load(faults) if faults else None
     with _LogFile(log) as write:
-        service = SandboxService(place.db, wire=place.wire, token=token, seed=place.seed, faults=script, on_log=write)
+        service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         emit(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:
@@ -204,7 +204,7 @@ def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
         with store.writing() as ledger:
             if not ledger.is_empty():
                 raise LmsconfError(f"{place.db} is not empty", hint="Start it afresh with: lmsconf sandbox reset")
-            plant(ledger, values, source=source, wire=place.wire)
+            plant(ledger, values, source=source, spec=place.spec)
     finally:
         store.close()
 

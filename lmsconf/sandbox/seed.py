@@ -74,12 +74,12 @@ def load(path: Path) -> Mapping[str, object]:
 
 
 def plant(
-    ledger: Repository, values: Mapping[str, object], *, source: str = "seed", wire: ApiSpec | None = None
+    ledger: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
 ) -> None:
     """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
     problems = list(_misshapen(values))
     if not problems:
-        planting = Planting(RequestContext(ledger, (wire or ApiSpec.default()).behaviour))
+        planting = Planting(RequestContext(ledger, (spec or ApiSpec.default()).behaviour))
         with ledger.in_bulk():
             # A section follows those that it references.
             planting.custom_fields(_section(values, "custom_fields"))

@@ -71,7 +71,7 @@ class SandboxService:
         self,
         path: str | Path = IN_MEMORY,
         *,
-        wire: ApiSpec | None = None,
+        spec: ApiSpec | None = None,
         token: str = "sandbox",  # noqa: S107  the embedded workspace keeps no secret
         clock: Callable[[], float] = time.time,
         ids: Callable[[str], str] | None = None,
@@ -79,7 +79,7 @@ class SandboxService:
         faults: Faults | None = None,
         on_log: Callable[[Logged], None] | None = None,
     ) -> None:
-        self.wire = wire or ApiSpec.default()
+        self.spec = spec or ApiSpec.default()
         self.log: list[Logged] = []
         self.store = Store(path, clock=clock, ids=ids)
         self.keys = Keyring(token)
@@ -92,7 +92,7 @@ class SandboxService:
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
         request = SandboxRequest(method, path, query, headers, body)
-        operation, parameters = self.wire.route(method, path) or (None, {})
+        operation, parameters = self.spec.route(method, path) or (None, {})
         fault = self._faults.strike(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
@@ -130,7 +130,7 @@ class SandboxService:
             content_type = request.headers.get("content-type", "")
             validated = self._checker(operation).check(parameters, request.query, content_type, request.body)
             with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
-                done = HANDLERS[operation.id](RequestContext(ledger, self.wire.behaviour), validated)
+                done = HANDLERS[operation.id](RequestContext(ledger, self.spec.behaviour), validated)
             return _success(cast(Json, operation.heard.to_wire(done)))
         except Refusal as refusal:
             return _refused(refusal)
@@ -168,7 +168,7 @@ class SandboxService:
 
     def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
-        allowed = [method for method in _METHODS if self.wire.route(method, request.path)]
+        allowed = [method for method in _METHODS if self.spec.route(method, request.path)]
         if allowed:
             takes = ", ".join(allowed)
             message = f"{request.path} takes {takes}, not {request.method}"
@@ -187,7 +187,7 @@ class SandboxService:
 
         with self.store.writing() as ledger:
             if ledger.is_empty():
-                plant(ledger, load(seed), source=str(seed), wire=self.wire)
+                plant(ledger, load(seed), source=str(seed), spec=self.spec)
 
 
 def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:

@@ -66,7 +66,7 @@ class Connection:
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
-        self.wire = ApiSpec(settings.dialect, settings.dialect_at)
+        self.spec = ApiSpec(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or Retry()
@@ -90,7 +90,7 @@ class Connection:
 
     def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
         """Return a read-only API over a pool. everything: whether all fields of each row are read."""
-        return Reader(crew, self.wire, everything=everything)
+        return Reader(crew, self.spec, everything=everything)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.
@@ -105,7 +105,7 @@ class Connection:
         if chosen.embedded:
             from lmsconf.sandbox.transport import Sandbox
 
-            self._sandbox = Sandbox(chosen.database or ":memory:", wire=self.wire, seed=chosen.seed)
+            self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
         elif chosen.token is None:
             self._token = ""
@@ -119,7 +119,7 @@ class Connection:
         return Client(
             url,
             self._token or "",
-            wire=self.wire,
+            spec=self.spec,
             transport=self._sandbox,
             retry=self._retry,
             pace=self._pace,

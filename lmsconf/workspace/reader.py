@@ -79,7 +79,7 @@ class WorkspaceReader:
 
     @property
     def terms(self) -> ServiceTerms:
-        return ServiceTerms(self.connection.wire)
+        return ServiceTerms(self.connection.spec)
 
     def now(self) -> str:
         """The current time in UTC, as documents show it."""

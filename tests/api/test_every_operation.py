@@ -45,13 +45,13 @@ OTHER: dict[str, str | int] = {
 class Checked(Client):
     """A client that looks at every answer as it comes, and keeps what was called."""
 
-    def __init__(self, sandbox: Sandbox, wire: ApiSpec) -> None:
-        super().__init__("http://sandbox", "sandbox", wire=wire, transport=sandbox)
+    def __init__(self, sandbox: Sandbox, spec: ApiSpec) -> None:
+        super().__init__("http://sandbox", "sandbox", spec=spec, transport=sandbox)
         self.called: set[str] = set()
 
     def call(self, operation: str, **given: Any) -> Json:
         answer = super().call(operation, **given)
-        expected = self.wire[operation].success
+        expected = self.spec[operation].success
         if expected is not None:
             jsonschema.Draft202012Validator(expected).validate(answer)
         self.called.add(operation)
@@ -61,11 +61,11 @@ class Checked(Client):
 @pytest.fixture(params=[DEFAULT, OTHER], ids=["assumed names", "all names otherwise"])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A service on a workspace with one content item, in two dialects."""
-    wire = ApiSpec(request.param)
-    sandbox = Sandbox(wire=wire)
+    spec = ApiSpec(request.param)
+    sandbox = Sandbox(spec=spec)
     with sandbox.store.writing() as ledger:
-        plant(ledger, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", wire=wire)
-    yield Service(Checked(sandbox, wire))
+        plant(ledger, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
+    yield Service(Checked(sandbox, spec))
     sandbox.shut()
 
 
@@ -82,7 +82,7 @@ def test_every_operation_in_one_life(service: Service) -> None:
     service.users.delete(bo)
     assert [user["userId"] for user in service.users.list_all()] == [anna]
     assert isinstance(service.client, Checked)
-    assert service.client.called == service.client.wire.operations.keys()
+    assert service.client.called == service.client.spec.operations.keys()
 
 
 def _people(service: Service) -> tuple[str, str]:

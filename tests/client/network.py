@@ -83,7 +83,7 @@ def client(
     return Client(
         "http://sandbox",
         CANARY,
-        wire=ApiSpec(dialect),
+        spec=ApiSpec(dialect),
         transport=network or Network(*script),
         retry=(clock or Clock()).retry(),
         on_call=None if told is None else told.append,

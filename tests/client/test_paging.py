@@ -28,7 +28,7 @@ def rows(
     """The users that such a network lists, in pages of two."""
     on_first = None if heard is None else (lambda *first: not heard.append(first))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as crew:
-        reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).wire)
+        reader = Reader(crew, client(network=network, dialect={"paging.limit": limit}).spec)
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
 
@@ -58,7 +58,7 @@ def test_a_reader_that_has_enough_reads_the_first_page_only() -> None:
     """No page is asked for ahead of the answer to that question, and the listing does not pass for whole."""
     network = Network(answering=pages("users", "userId", "abcdef", total="matchCount"))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2})) as crew:
-        reader = Reader(crew, client(network=network, dialect={"paging.limit": 2}).wire)
+        reader = Reader(crew, client(network=network, dialect={"paging.limit": 2}).spec)
         found = reader.rows(ListOperation("users.list", "users", "userId", "matchCount"), on_first=lambda *_: False)
     assert (ids(found), found.total) == (["a", "b"], 6)
     assert found.incomplete == "only its first page was read"

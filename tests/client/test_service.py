@@ -308,7 +308,7 @@ def test_the_url_and_the_token_are_enough() -> None:
     with Service.at("https://lms.example/api", CANARY, dialect={"paging.limit": 50}) as given:
         assert isinstance(given.client, Client)
         assert CANARY not in repr(given.client)
-        assert given.client.wire.number("paging.limit") == 50
+        assert given.client.spec.number("paging.limit") == 50
 
 
 MISUSES: list[tuple[Call, str]] = [

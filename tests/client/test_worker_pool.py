@@ -83,7 +83,7 @@ def test_the_reader_is_what_the_core_reads_through() -> None:
         assert api.each("manual-groups.members", []) == []
 
 
-@pytest.mark.parametrize("operation", [one.id for one in client(raw(200)).wire.operations.values() if one.writes])
+@pytest.mark.parametrize("operation", [one.id for one in client(raw(200)).spec.operations.values() if one.writes])
 def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
     network = Network(raw(200))

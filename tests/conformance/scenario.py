@@ -55,7 +55,7 @@ def opened(faults: Faults | None = None, on_log: Callable[[str], None] | None = 
     note = (lambda entry: on_log(json.dumps(entry._asdict()))) if on_log else None
     sandbox = Sandbox(clock=lambda: NOW, faults=faults, on_log=note)
     with sandbox.store.writing() as ledger:
-        plant(ledger, SEED, wire=sandbox.wire)
+        plant(ledger, SEED, spec=sandbox.spec)
     return sandbox
 
 

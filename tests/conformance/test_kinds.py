@@ -89,16 +89,16 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: AnyKin
 @every_kind
 def test_every_call_is_one_of_the_description(planned: Planned, kind: AnyKind) -> None:
     """Operation, method, path and body of every call are those that the API description has, and it writes."""
-    wire = ApiSpec.default()
+    spec = ApiSpec.default()
     for _, plan in _every_plan(planned, kind):
         assert plan.calls
         for call in plan.calls:
-            route = wire.route(call.method, filled(call.path, defaultdict(lambda: "new")))
+            route = spec.route(call.method, filled(call.path, defaultdict(lambda: "new")))
             assert route is not None
             assert route[0].id == call.operation
             assert route[0].writes
             said = set(cast("dict[str, object]", call.body or {}))
-            assert wire[call.operation].takes_any_name or said <= set(wire[call.operation].names.values())
+            assert spec[call.operation].takes_any_name or said <= set(spec[call.operation].names.values())
 
 
 @every_kind

@@ -33,7 +33,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             on_log: Callable[[Logged], None] | None = None,
             made: type[SandboxService] = SandboxService,
         ) -> Clinic:
-            service = planted(made(wire=ApiSpec(dialect), faults=faults, on_log=on_log), more)
+            service = planted(made(spec=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.shut)
             server = opened.enter_context(serve(service))
             monkeypatch.setenv("LMSCONF_URL", server.url)

@@ -43,7 +43,7 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]
 def planted(service: SandboxService, more: Mapping[str, object] | None = None) -> SandboxService:
     """The service with the company of this module in it."""
     with service.store.writing() as ledger:
-        plant(ledger, {**SEED, **(more or {})}, wire=service.wire)
+        plant(ledger, {**SEED, **(more or {})}, spec=service.spec)
     return service
 
 

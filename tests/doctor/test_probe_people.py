@@ -203,7 +203,7 @@ class Lenient(SandboxService):
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """The answer to what is left of the request."""
         if (method, path) == ("POST", "/users"):
-            known = self.wire["users.create"].names.values()
+            known = self.spec["users.create"].names.values()
             body = json.dumps({key: value for key, value in json.loads(body).items() if key in known}).encode()
         return super().answer(method, path, query, headers, body)
 
@@ -213,7 +213,7 @@ class Demanding(SandboxService):
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """A refusal, where one is missing."""
-        names = self.wire["users.create"].names
+        names = self.spec["users.create"].names
         needed = {names["firstName"], names["lastName"]}
         if (method, path) == ("POST", "/users") and not needed <= json.loads(body).keys():
             return json_answer(400, {"error": "bad_request", "message": "a name is missing"})

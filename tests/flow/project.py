@@ -62,7 +62,7 @@ class Project:
         return load(self.root, None, {}, today=TODAY)
 
     @property
-    def wire(self) -> ApiSpec:
+    def spec(self) -> ApiSpec:
         """The words of the dialect that this project speaks."""
         return ApiSpec(self.settings.dialect)
 
@@ -120,7 +120,7 @@ class Project:
     ) -> object:
         """One raw call, as somebody would make it by hand; the body in the names of the API description."""
         with Connection(self.settings) as connection, connection.crew(1) as crew:
-            body = None if body is None else connection.wire.body(operation, **body)
+            body = None if body is None else connection.spec.body(operation, **body)
             return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
 
     def fields(self) -> dict[str, dict[str, object]]:

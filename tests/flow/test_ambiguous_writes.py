@@ -58,7 +58,7 @@ class Doubtful(httpx.BaseTransport):
             self.sandbox.handle_request(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        route = self.sandbox.wire.route(request.method, request.url.path)
+        route = self.sandbox.spec.route(request.method, request.url.path)
         if self.mishap == "none" or route is None or route[0].id != self.operation:
             return self.sandbox.handle_request(request)
         mishap, self.mishap = self.mishap, "none"
@@ -81,11 +81,11 @@ class Line(Connection):
     """A connection over such a way."""
 
     def __init__(self, way: Doubtful) -> None:
-        self.name, self.url, self.wire, self.way = "sandbox", "sandbox:", way.sandbox.wire, way
+        self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
 
     def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=self.way.sleep)
-        return WorkerPool(lambda: Client("http://sandbox", "sandbox", wire=self.wire, transport=self.way, retry=retry))
+        return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
 
 
 class Scene:

@@ -202,7 +202,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(seed=seed, token=TOKEN, wire=ApiSpec(projects.SPOKEN))
+    sandbox = Sandbox(seed=seed, token=TOKEN, spec=ApiSpec(projects.SPOKEN))
     with serve(sandbox) as running:
         running.sandbox = sandbox
         yield running

@@ -120,9 +120,9 @@ def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
     it = window(tmp_path, key, said)
     (call,) = it.plan().calls
     moment = datetime.fromisoformat(sent)
-    value = f"{moment.timestamp():.0f}000" if it.wire.behaviour("content-targets.time-format") == "epoch-ms" else sent
+    value = f"{moment.timestamp():.0f}000" if it.spec.behaviour("content-targets.time-format") == "epoch-ms" else sent
     name = {"visible_from": "startTime", "visible_until": "finishTime"}[key]
-    assert it.wire.body("content-targets.create", **{name: value}).items() <= call.body.items()
+    assert it.spec.body("content-targets.create", **{name: value}).items() <= call.body.items()
     assert it.apply().converged
     assert it.plan().changes == ()
 

@@ -90,7 +90,7 @@ def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
     it.write("absent: {custom_fields: [Badge]}")
     assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == ExitCode.OK
     field = str(it.fields()["Badge"]["customFieldId"])
-    wrapped = it.wire.behaviour("users.update-custom-field-choice.shape") == "wrapped"
+    wrapped = it.spec.behaviour("users.update-custom-field-choice.shape") == "wrapped"
     said: dict[str, object] = {field: "9"}
     it.send("users.update-custom-field-choice", {"userId": "u-d"}, {"customFields": said} if wrapped else said)
     ran = lmsconf(it.root, "apply", str(it.root / "plan.json"), "--allow", "answers=2")
@@ -116,9 +116,9 @@ def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Pla
     """The plan of the manifests where the service lists people in another shape."""
     it.plan()
     settings = it.settings
-    sandbox = Sandbox(str(settings.workspace.database), wire=it.wire)
+    sandbox = Sandbox(str(settings.workspace.database), spec=it.spec)
     try:
-        seen = WorkspaceReader(settings=settings, connection=Link(Told(sandbox, edit), it.wire))
+        seen = WorkspaceReader(settings=settings, connection=Link(Told(sandbox, edit), it.spec))
         return seen.plan(read_manifests(settings), settings.policy)
     finally:
         sandbox.shut()

@@ -23,7 +23,7 @@ def test_the_project_says_every_key(tmp_path: Path) -> None:
 def test_the_service_takes_its_own_words_only(tmp_path: Path, spoken: str) -> None:
     """A body in the words of the other dialect is refused."""
     it = Project(tmp_path, "groups: [{name: A, id: g-1}]")
-    mine = it.wire.behaviour("manual-groups.rename.name")
+    mine = it.spec.behaviour("manual-groups.rename.name")
     assert (mine == "name") is (spoken == "assumed")
     other = "name" if spoken == "second" else "label"
     with Connection(it.settings) as connection, connection.crew(1) as crew:

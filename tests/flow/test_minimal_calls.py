@@ -58,7 +58,7 @@ def test_two_pinned_groups_swap_names_by_three_calls(tmp_path: Path) -> None:
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
     calls = it.settled("groups: [{name: B, id: g-1}, {name: A, id: g-2}]")
     assert calls == ["manual-groups.rename"] * 3
-    assert it.last.calls[0].body == it.wire.body("manual-groups.rename", name="lmsconf renames g-1")
+    assert it.last.calls[0].body == it.spec.body("manual-groups.rename", name="lmsconf renames g-1")
 
 
 def test_a_swap_without_ids_is_an_error_that_prints_them(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ content_targets:
   - {content: GDPR, assign_to: [everyone], mandatory: true, visible_from: 2026-01-01T00:00:00Z}
 """,
     )
-    recreates = it.wire.behaviour("content-targets.on-existing") == "recreate"
+    recreates = it.spec.behaviour("content-targets.on-existing") == "recreate"
     ends = ["content-targets.delete"] if recreates else []
     assert it.settled("content_targets: [{content: GDPR, assign_to: [everyone]}]") == [*ends, "content-targets.create"]
     targets = it.ask("content-targets.list", query={"contentId": "c-1"})

@@ -83,7 +83,7 @@ def staged(
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    sandbox = Sandbox(":memory:", wire=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log)
+    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log)
     try:
         with serve(sandbox) as server:
             stage = Stage(root, sandbox, server.url)

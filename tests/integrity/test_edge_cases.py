@@ -99,7 +99,7 @@ class Instead(httpx.BaseTransport):
         self.sandbox, self.answers = sandbox, answers
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.wire.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.sandbox.spec.route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.id in self.answers:
             return httpx.Response(self.answers[operation.id], json={})
         return self.sandbox.handle_request(request)
@@ -111,7 +111,7 @@ WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
 def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
-        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.wire))
+        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.spec))
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
@@ -131,7 +131,7 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=Guards(removals=None))
-        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.wire))
+        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.spec))
         report = workspace.execute(workspace.plan(read_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
@@ -163,10 +163,10 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         now += seconds
 
     with project(root, "groups: [{name: New}]") as (settings, sandbox):
-        plan = Applier(settings=settings, connection=Link(sandbox, sandbox.wire)).plan(
+        plan = Applier(settings=settings, connection=Link(sandbox, sandbox.spec)).plan(
             read_manifests(settings), settings.policy
         )
-        link = Link(Mute(sandbox, **kinds), sandbox.wire)
+        link = Link(Mute(sandbox, **kinds), sandbox.spec)
         timing = Clock(now=lambda: now, sleep=sleep)
         return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
@@ -195,7 +195,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     settling = AmbiguousWriteResolver(
         look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Clock(), again=print
     )
-    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.wire).crew(1) as crew:
+    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.spec).crew(1) as crew:
         future = CallExecutor(crew, all_kinds(), settling).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
         assert not sandbox.log

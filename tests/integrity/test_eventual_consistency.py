@@ -95,7 +95,7 @@ def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load(root, None, {"LMSCONF_T": "sandbox"})
     timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
-    link = Link(late, late.sandbox.wire)
+    link = Link(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 

@@ -39,7 +39,7 @@ class Watched(Sandbox):
     arrives: Callable[[str], None] = staticmethod(lambda operation: None)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.wire.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.spec.route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.writes:
             self.arrives(operation.id)
         return super().handle_request(request)
@@ -68,7 +68,7 @@ class Scene:
         (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
         (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
         settings = load(self.root, None, {}, today=date(2026, 6, 1))
-        self.workspace = Applier(settings=settings, connection=Link(self.sandbox, self.sandbox.wire))
+        self.workspace = Applier(settings=settings, connection=Link(self.sandbox, self.sandbox.spec))
 
     def plan(self) -> Plan:
         return self.workspace.plan(read_manifests(self.workspace.settings), self.workspace.settings.policy)

@@ -103,10 +103,10 @@ class Examination:
         return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
 
 
-def workspace(faults: Faults | None = None, wire: ApiSpec | None = None) -> SandboxService:
+def workspace(faults: Faults | None = None, spec: ApiSpec | None = None) -> SandboxService:
     """A small workspace that is the same each time: its clock goes on by a second a look."""
     ticks = count()
-    service = SandboxService(clock=lambda: _BEGIN + next(ticks), faults=faults, wire=wire)
+    service = SandboxService(clock=lambda: _BEGIN + next(ticks), faults=faults, spec=spec)
     with service.store.writing() as ledger:
         plant(ledger, generate(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80))
     started = service.answer(

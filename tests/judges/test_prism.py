@@ -42,8 +42,8 @@ users:
 class Through(Checked):
     """The client of the journey, over HTTP."""
 
-    def __init__(self, url: str, wire: ApiSpec) -> None:
-        Client.__init__(self, url, "sandbox", wire=wire)
+    def __init__(self, url: str, spec: ApiSpec) -> None:
+        Client.__init__(self, url, "sandbox", spec=spec)
         self.called = set()
 
 
@@ -72,11 +72,11 @@ def opened(log: Path, sandbox: Sandbox, *options: str) -> Iterator[Prism]:
 
 def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
     """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
-    wire = ApiSpec(dialect)
-    sandbox = Sandbox(wire=wire)
+    spec = ApiSpec(dialect)
+    sandbox = Sandbox(spec=spec)
     with sandbox.store.writing() as ledger:
-        plant(ledger, CONTENT, source="here", wire=wire)
-    with opened(log, sandbox, *options) as prism, Service(Through(prism.url, wire)) as service:
+        plant(ledger, CONTENT, source="here", spec=spec)
+    with opened(log, sandbox, *options) as prism, Service(Through(prism.url, spec)) as service:
         whole_life(service)
         found = prism.findings()
     return found.violations, found.requests, len(sandbox.log)

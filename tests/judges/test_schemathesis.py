@@ -99,6 +99,6 @@ def test_a_wrong_answer_is_found(run: Run, fault: Fault, checks: set[str]) -> No
 
 def test_a_refusal_of_what_is_right_is_found() -> None:
     """A sandbox that takes another name than the description has is found out."""
-    other = workspace(wire=ApiSpec({"manual-groups.create.memberIds": "people"}))
+    other = workspace(spec=ApiSpec({"manual-groups.create.memberIds": "people"}))
     found = examine(other, "coverage", seed=1, examples=1, only="^/groups$")
     assert any("[positive_data_acceptance]" in failure for failure in found.failures)

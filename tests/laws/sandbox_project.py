@@ -55,18 +55,18 @@ Raw = dict[tuple[str, str], dict[str, object]]
 class Link(Connection):
     """A connection over a transport of the test's choosing, whose clients lose no time between their tries."""
 
-    def __init__(self, transport: httpx.BaseTransport, wire: ApiSpec) -> None:
-        self.name, self.url, self.wire = NAME, "sandbox:", wire
+    def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec) -> None:
+        self.name, self.url, self.spec = NAME, "sandbox:", spec
         self._transport = transport
 
     def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(crew, self.wire, everything=everything)
+        return Reader(crew, self.spec, everything=everything)
 
     def _client(self) -> Client:
-        return Client("http://sandbox", "sandbox", wire=self.wire, transport=self._transport, retry=_AT_ONCE)
+        return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=_AT_ONCE)
 
 
 class Seconds:
@@ -148,7 +148,7 @@ class Stage:
 
     def seen_through(self, transport: httpx.BaseTransport) -> Stage:
         """The same stage, reached by another way."""
-        link = Link(transport, self.sandbox.wire)
+        link = Link(transport, self.sandbox.spec)
         return replace(self, workspace=replace(self.workspace, connection=link))
 
     def rewrite(self, files: Mapping[str, str]) -> None:
@@ -180,16 +180,16 @@ def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = N
     root = folder / str(next(_numbers))
     (root / "manifests").mkdir(parents=True)
     (root / "manifests" / "all.yaml").write_text(yaml_text(wish.document()), encoding="utf-8")
-    wire = ApiSpec(world.dialect)
-    sandbox = Sandbox(wire=wire, clock=lambda: NOW, faults=faults)
+    spec = ApiSpec(world.dialect)
+    sandbox = Sandbox(spec=spec, clock=lambda: NOW, faults=faults)
     with sandbox.store.writing() as ledger:
-        plant(ledger, world.seed(), wire=wire)
+        plant(ledger, world.seed(), spec=spec)
     usual = _settings(folder)
     policy = replace(usual.policy, ownership=wish.ownership, leave_alone=wish.leave_alone)
     settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)
     workspace = Applier(
         settings=settings,
-        connection=Link(sandbox, wire),
+        connection=Link(sandbox, spec),
         parallelism=2,
         clock=lambda: datetime.fromtimestamp(NOW, UTC),
         timing=Seconds().timing(),

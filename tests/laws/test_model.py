@@ -84,12 +84,12 @@ class Workspace(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        wire = ApiSpec(self.dialect)
-        self.model = Model(wire.behaviour, NOW, CONTENTS)
-        self.sandbox = Sandbox(wire=wire, clock=lambda: self.model.now / 1000)
+        spec = ApiSpec(self.dialect)
+        self.model = Model(spec.behaviour, NOW, CONTENTS)
+        self.sandbox = Sandbox(spec=spec, clock=lambda: self.model.now / 1000)
         with self.sandbox.store.writing() as ledger:
             seed = [{"name": f"Content {id}", "id": id, "type": type} for id, type in CONTENTS.items()]
-            plant(ledger, {"content": seed}, wire=wire)
+            plant(ledger, {"content": seed}, spec=spec)
         self.client = httpx.Client(transport=self.sandbox, base_url="http://sandbox", headers=GRANTED)
 
     def teardown(self) -> None:

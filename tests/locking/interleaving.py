@@ -71,12 +71,12 @@ class Line(Connection):
     """A connection over a transport of the test's choosing."""
 
     def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
-        self.name, self.url, self.wire, self._way = "sandbox", "sandbox:", sandbox.wire, transport
+        self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
 
     def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=lambda _: None)
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
-            "http://sandbox", "sandbox", wire=self.wire, transport=self._way, retry=retry
+            "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry
         )
         return WorkerPool(client, parallelism=1, progress=progress)
 

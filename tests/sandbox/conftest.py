@@ -105,9 +105,9 @@ def open_workspace() -> Iterator[Open]:
         clock: Callable[[], float] = lambda: NOW,
         more: Mapping[str, object] | None = None,
     ) -> Caller:
-        sandbox = Sandbox(wire=ApiSpec(dialect), clock=clock, faults=faults)
+        sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
         with sandbox.store.writing() as ledger:
-            plant(ledger, {**SEED, **(more or {})}, wire=sandbox.wire)
+            plant(ledger, {**SEED, **(more or {})}, spec=sandbox.spec)
         opened.append(Caller(sandbox))
         return opened[-1]
 

@@ -23,7 +23,7 @@ def times(target: dict[str, object]) -> tuple[object, object]:
 @pytest.fixture
 def big():
     """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
-    sandbox = Sandbox(wire=ApiSpec({"paging.limit": 1000}))
+    sandbox = Sandbox(spec=ApiSpec({"paging.limit": 1000}))
     with sandbox.store.writing() as ledger:
         plant(ledger, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]})
     yield Caller(sandbox)

@@ -48,7 +48,7 @@ class Link(Connection):
     """A connection over a network of our own, whose clients wait in its time."""
 
     def __init__(self, network: Network, clock: Clock) -> None:
-        self.name, self.url, self.wire = "sandbox", "sandbox:", ApiSpec.default()
+        self.name, self.url, self.spec = "sandbox", "sandbox:", ApiSpec.default()
         self._network = network
         self._retry = Retry(sleep=clock.sleep, now=clock.now, chance=lambda: _JITTER)
 
@@ -56,10 +56,10 @@ class Link(Connection):
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(crew, self.wire, everything=everything)
+        return Reader(crew, self.spec, everything=everything)
 
     def _client(self) -> Client:
-        return Client("http://sandbox", TOKEN, wire=self.wire, transport=self._network, retry=self._retry)
+        return Client("http://sandbox", TOKEN, spec=self.spec, transport=self._network, retry=self._retry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class Odd(httpx.BaseTransport):
         self.sandbox, self.operation, self.how = sandbox, operation, how
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.wire.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.sandbox.spec.route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.id == self.operation:
             if self.how == "cut":
                 raise httpx.ReadError("cut")
@@ -56,7 +56,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
     try:
-        settings, link = load(root, None, {}), Link(Odd(sandbox, operation, how), sandbox.wire)
+        settings, link = load(root, None, {}), Link(Odd(sandbox, operation, how), sandbox.spec)
         workspace = Applier(settings=settings, connection=link, timing=Seconds().timing())
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
     finally:

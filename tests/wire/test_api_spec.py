@@ -99,13 +99,13 @@ def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
 
 def test_a_dialect_renames_in_schema_and_body() -> None:
     """An override of a wire name changes what is sent and what is expected, and nothing else."""
-    wire = ApiSpec({"manual-groups.rename.name": "newName"})
-    assert wire.body("manual-groups.rename", name="A") == {"newName": "A"}
-    body = wire["manual-groups.rename"].body
+    spec = ApiSpec({"manual-groups.rename.name": "newName"})
+    assert spec.body("manual-groups.rename", name="A") == {"newName": "A"}
+    body = spec["manual-groups.rename"].body
     assert body is not None
     assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])
-    assert wire.behaviour("manual-groups.rename.name") == "newName"
-    assert wire.body("smart-groups.rename", name="A") == {"name": "A"}
+    assert spec.behaviour("manual-groups.rename.name") == "newName"
+    assert spec.body("smart-groups.rename", name="A") == {"name": "A"}
     assert WIRE.body("manual-groups.rename", name="A") == {"name": "A"}
 
 
@@ -124,9 +124,9 @@ def test_a_body_keeps_what_it_is_given() -> None:
 def test_behaviours_have_defaults_and_overrides() -> None:
     """A behaviour is its default until the project says otherwise; numbers may be written as text."""
     assert (WIRE.behaviour("content-targets.everyone"), WIRE.number("paging.limit")) == ("EVERYONE", 100)
-    wire = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
-    assert wire.behaviour("content-targets.everyone") == "ALL"
-    assert (wire.behaviour("paging.limit"), wire.number("manual-groups.add.batch")) == ("50", 20)
+    spec = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
+    assert spec.behaviour("content-targets.everyone") == "ALL"
+    assert (spec.behaviour("paging.limit"), spec.number("manual-groups.add.batch")) == ("50", 20)
 
 
 def test_an_operation_knows_what_it_leans_on() -> None:
@@ -177,20 +177,20 @@ def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str
 
 def test_names_below_the_first_level_follow_the_dialect() -> None:
     """A part inside a part of a body has a key of its own, and its schema and what is sent change with it."""
-    wire = ApiSpec({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
-    assert wire.body("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
+    spec = ApiSpec({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
+    assert spec.body("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
         "place": {"postcode": "1", "city": "Umeå"},
         "note": "n",
     }
-    body = wire["users.set-order-details"].body or {}
+    body = spec["users.set-order-details"].body or {}
     assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]
-    assert wire["users.set-order-details"].said.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
+    assert spec["users.set-order-details"].said.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
 
 
 def test_names_in_an_answer_follow_the_dialect() -> None:
     """An answer in a dialect's names is heard in the description's own, also in lists, and the other way about."""
-    wire = ApiSpec({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
-    heard = wire["content.meetups"].heard
+    spec = ApiSpec({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
+    heard = spec["content.meetups"].heard
     said = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
     assert heard.from_wire(said) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
     assert heard.to_wire(heard.from_wire(said)) == said
@@ -198,9 +198,9 @@ def test_names_in_an_answer_follow_the_dialect() -> None:
 
 def test_one_key_may_serve_two_operations() -> None:
     """The filters of results and statistics are the same, so one key names a part of both."""
-    wire = ApiSpec({"analytics.contentName": "title"})
+    spec = ApiSpec({"analytics.contentName": "title"})
     for operation in ("analytics.results", "analytics.statistics"):
-        assert wire.body(operation, contentName="GDPR") == {"title": "GDPR"}
+        assert spec.body(operation, contentName="GDPR") == {"title": "GDPR"}
     assert WIRE.behaviour("analytics.contentName") == "contentName"
 
 

@@ -214,8 +214,8 @@ def test_the_typed_client_goes_by_a_name(key: str) -> None:
 
 def _exchange(id: str, dialect: dict[str, str | int]) -> tuple[object, object]:
     """One call with everything that can be said, answered with everything that can be answered, in that dialect."""
-    wire = ApiSpec(dialect)
-    success = wire[id].success
+    spec = ApiSpec(dialect)
+    success = spec[id].success
     network = Network(said(200, None if success is None else _sample(success)))
     service = Service(client(network=network, dialect=dialect))
     method = getattr(getattr(service, attribute(id)), snake(id.partition(".")[2]))

@@ -18,16 +18,16 @@ _NEVER_SAID: Final = {
 """Optional body fields that manifests never set."""
 
 
-def assumptions(wire: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]) -> tuple[Assumption, ...]:
+def assumptions(spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]) -> tuple[Assumption, ...]:
     """Return every key that manifests of these kinds depend on, in the order of the API description.
 
     at: where the project file overrides a key.
     """
-    default, leaning = ApiSpec.default(), _leaning(wire, kinds)
+    default, leaning = ApiSpec.default(), _leaning(spec, kinds)
     return tuple(
         Assumption(
             key=key,
-            value=wire.behaviour(key),
+            value=spec.behaviour(key),
             default=default.behaviour(key),
             operations=tuple(operations),
             source=at.get(key),
@@ -36,12 +36,12 @@ def assumptions(wire: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLoca
     )
 
 
-def _leaning(wire: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
+def _leaning(spec: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
     """Key → the operations that depend on it."""
     wanted = {operation for kind in kinds for operation in all_kinds()[kind].operations}
     found: dict[str, list[str]] = {}
-    for operation in wire.operations:
-        for key in wire.dialect_keys(operation) if operation in wanted else ():
+    for operation in spec.operations:
+        for key in spec.dialect_keys(operation) if operation in wanted else ():
             if key not in _NEVER_SAID:
                 found.setdefault(key, []).append(operation)
     return found

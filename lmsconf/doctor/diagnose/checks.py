@@ -63,14 +63,14 @@ class Watch:
         return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
 
 
-def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
+def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
     """Run all checks and list all assumptions. An ApiError ends it early; the report then has its exit code."""
     people, failure = None, None
     findings: list[CheckResult] = [_token(settings, now)]
     try:
         people, found = _connection(reader)
         findings.insert(0, found)
-        findings += [watch.finding(), page_finding(page_limits(reader, wire.number("paging.limit"))), *_names(reader)]
+        findings += [watch.finding(), page_finding(page_limits(reader, spec.number("paging.limit"))), *_names(reader)]
     except ApiError as error:
         check = "connection" if people is None else "listings"
         findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))
@@ -81,7 +81,7 @@ def examine(settings: Settings, wire: ApiSpec, reader: Api, watch: Watch, now: d
         url=settings.workspace.url,
         people=people,
         findings=(*findings, manifests),
-        assumptions=assumptions(wire, kinds, settings.dialect_at),
+        assumptions=assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
     )
 

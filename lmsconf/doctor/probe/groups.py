@@ -97,7 +97,7 @@ def _learn_batch(lab: TrialClient, group: str, person: str) -> None:
         _take_out(lab, MEMBERS, group, person)
         return sent.accepted
 
-    most = lab.wire.number(BATCH)
+    most = lab.spec.number(BATCH)
     if takes(most):
         lab.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
     elif not takes(2):

@@ -57,8 +57,8 @@ class PersonBackup:
 
     def answer(self, lab: TrialClient, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
         """Answer these fields, by id, together with all earlier answers, which the service may otherwise clear."""
-        wire = ApiSpec({**lab.words, **trying})
-        body = answers_body(wire.behaviour, {**self._held(wire), **said})
+        spec = ApiSpec({**lab.words, **trying})
+        body = answers_body(spec.behaviour, {**self._held(spec), **said})
         return lab.send(ANSWERS, path={"userId": self.id}, said=body)
 
     def put_back(self, lab: TrialClient) -> list[str]:
@@ -99,7 +99,7 @@ class PersonBackup:
     def put_date_back(self, lab: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         path, said = {"userId": self.id}, {"date": self.date}
-        operation, names = "users.set-custom-archived-date", candidates(DATE, lab.wire.behaviour(DATE))
+        operation, names = "users.set-custom-archived-date", candidates(DATE, lab.spec.behaviour(DATE))
         attempts = (lambda name=name: lab.send(operation, path=path, said=said, trying={DATE: name}) for name in names)
         self._until(lab, attempts, lambda now: now.date == self.date)
 
@@ -109,7 +109,7 @@ class PersonBackup:
 
     def put_answers_back(self, lab: TrialClient) -> None:
         """Restore all answers, trying every shape."""
-        shapes, forms = (candidates(key, lab.wire.behaviour(key)) for key in (SHAPE, VALUE))
+        shapes, forms = (candidates(key, lab.spec.behaviour(key)) for key in (SHAPE, VALUE))
         words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
         attempts = (lambda trying=trying: self.answer(lab, {}, trying) for trying in words)
         self._until(lab, attempts, lambda now: not now.lacks_answers_of(self))
@@ -128,12 +128,12 @@ class PersonBackup:
                 path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
                 lab.send(f"user-access.make-{right}", path=path)
 
-    def _held(self, wire: ApiSpec) -> dict[str, object]:
+    def _held(self, spec: ApiSpec) -> dict[str, object]:
         """The answers by field id, in the form in which they can be sent."""
         fields = {normal(field.name): field for field in self.fields}
         pairs = ((fields.get(one.field), one) for one in self.answers or ())
         return {
-            str(field.id): answer_value(wire.behaviour, field.type, said)
+            str(field.id): answer_value(spec.behaviour, field.type, said)
             for field, one in pairs
             if field is not None and (said := one.as_text if field.type == "TEXT" else sorted(one.choices))
         }

@@ -101,7 +101,7 @@ class Probe:
 
     def _learn_pages(self) -> None:
         """Run first, because every listing is read in pages. Needs no scratch object."""
-        asked = max(MOST, self._lab.wire.number(PAGES))
+        asked = max(MOST, self._lab.spec.number(PAGES))
         most = largest(page_limits(self._lab.reader, asked))
         if most is None:
             self._lab.unknown(PAGES, "no listing is longer than a page")

@@ -125,7 +125,7 @@ class TargetLessons:
         if row is None or row.start is None:
             return False
         said = {"mandatory": False, **_CLEARING[value]}
-        if self._lab.wire.behaviour(EXISTING) == "recreate":
+        if self._lab.spec.behaviour(EXISTING) == "recreate":
             self._scratch.clear(self._content, self._group)
         sent = self._post(said)
         rows = self._rows()

@@ -46,14 +46,14 @@ class TrialClient:
         self._crew = crew
         self.said = ApiSpec(words)
         self.words = dict(words)
-        self.wire = self.said
+        self.spec = self.said
         self.lessons: list[Lesson] = []
         self._last = ""
 
     @property
     def reader(self) -> Reader:
         """Read with the confirmed dialect."""
-        return Reader(self._crew, self.wire)
+        return Reader(self._crew, self.spec)
 
     def send(
         self,
@@ -65,13 +65,13 @@ class TrialClient:
     ) -> Sent:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
         try:
-            wire = ApiSpec({**self.words, **trying}) if trying else self.wire
+            spec = ApiSpec({**self.words, **trying}) if trying else self.spec
         except ProblemsFound as clash:
             return self._refused(Sent(False, reason=clash.problems[0].message))
-        body = None if wire[operation].body is None else wire.body(operation, **(said or {}))
+        body = None if spec[operation].body is None else spec.body(operation, **(said or {}))
 
         def call(client: Client) -> Json:
-            client.wire = wire
+            client.spec = spec
             return client.call(operation, path=path, body=body)
 
         try:
@@ -111,7 +111,7 @@ class TrialClient:
         now = self.said.behaviour(key)
         self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
         self.words[key] = value
-        self.wire = ApiSpec(self.words)
+        self.spec = ApiSpec(self.words)
 
     def unknown(self, key: str, reason: str) -> None:
         """Record why a key was not determined."""

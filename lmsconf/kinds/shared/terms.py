@@ -18,20 +18,20 @@ _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 class ServiceTerms:
     """Implement `lmsconf.planner.context.Terms` with an ApiSpec."""
 
-    def __init__(self, wire: ApiSpec) -> None:
-        self.wire = wire
+    def __init__(self, spec: ApiSpec) -> None:
+        self.spec = spec
 
     def body(self, operation: str, **values: object) -> dict[str, object]:
         """Return a request body, canonical names replaced by those on the wire."""
-        return self.wire.body(operation, **values)
+        return self.spec.body(operation, **values)
 
     def behaviour(self, key: str) -> str:
         """Return the dialect's value for a behaviour that the API specification leaves open."""
-        return self.wire.behaviour(key)
+        return self.spec.behaviour(key)
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
         """Return method and path; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
-        described = self.wire[operation]
+        described = self.spec[operation]
         return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
 
 
