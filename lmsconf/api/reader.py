@@ -26,9 +26,9 @@ class Reader:
     everything: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
     """
 
-    def __init__(self, crew: WorkerPool, spec: ApiSpec | None = None, *, everything: bool = False) -> None:
+    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, everything: bool = False) -> None:
         self._everything = everything
-        self._pool = crew
+        self._pool = pool
         self._spec = spec or ApiSpec.default()
 
     def get(

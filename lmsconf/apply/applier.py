@@ -169,11 +169,11 @@ class Applier(WorkspaceReader):
         self, plan: Plan, meta: Mapping[str, str], look: Look, tell: Tell | None, begin: Begin | None = None
     ) -> ApplyReport:
         started = self.now()
-        with self.connection.crew(self.parallelism) as crew:
+        with self.connection.worker_pool(self.parallelism) as pool:
             settling = self._settling(plan, begin or (lambda _: None))
             kinds = all_kinds()
             sender = CallExecutor(
-                crew, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
+                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
             )
             run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         verification = not_looked("The run was stopped before that.")

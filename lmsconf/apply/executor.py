@@ -41,14 +41,14 @@ class CallExecutor:
 
     def __init__(
         self,
-        crew: WorkerPool,
+        pool: WorkerPool,
         kinds: Mapping[str, AnyKind],
         settling: AmbiguousWriteResolver,
         *,
         grants: Mapping[str, GrantCheck] | None = None,
         hints: Mapping[str, str] | None = None,
     ) -> None:
-        self._crew, self._kinds, self._settling = crew, kinds, settling
+        self._pool, self._kinds, self._settling = pool, kinds, settling
         self._grants, self._hints = grants or {}, hints or {}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
@@ -59,7 +59,7 @@ class CallExecutor:
             future: Future[Learnt] = Future()
             future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))
             return future
-        return self._crew.submit(lambda client: self._send(client, sent, ids))
+        return self._pool.submit(lambda client: self._send(client, sent, ids))
 
     def hurry(self) -> None:
         """End all waiting; unresolved writes stay unresolved."""

@@ -126,8 +126,8 @@ class LockManager:
     def locks(self) -> list[Lock]:
         """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
         for _ in range(_LOOKS):
-            with self._connection.crew(1) as crew:
-                rows = self._connection.reader(crew).rows(MANUAL_GROUPS)
+            with self._connection.worker_pool(1) as pool:
+                rows = self._connection.reader(pool).rows(MANUAL_GROUPS)
             if not rows.incomplete:
                 return list(_locks(rows))
         raise LmsconfError(
@@ -208,8 +208,8 @@ class LockManager:
         """Call an operation on an existing lock, or on a new one; map 403, 404 and 410 to our errors."""
         path = {"groupId": lock.id} if lock else {}
         try:
-            with self._connection.crew(1) as crew:
-                return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
+            with self._connection.worker_pool(1) as pool:
+                return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
         except Rejected as refused:
             if refused.status == _FORBIDDEN:
                 raise _forbidden(refused) from refused

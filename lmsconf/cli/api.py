@@ -37,9 +37,9 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
 
     parameters = query_of(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
-    with Connection(settings_of(context)) as connection, connection.crew(1) as crew:
+    with Connection(settings_of(context)) as connection, connection.worker_pool(1) as pool:
         try:
-            answer = crew.submit(
+            answer = pool.submit(
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)
             ).result()
         except ValueError as error:

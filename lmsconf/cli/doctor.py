@@ -55,8 +55,8 @@ def doctor(
     settings = settings_of(context)
     watch = Watch(_now)
     with Connection(settings, on_call=watch.heard, max_rate=max_rate, only_reads=not probe) as connection:
-        with connection.crew(parallelism) as crew:
-            diagnosis = examine(settings, connection.spec, connection.reader(crew), watch, _now())
+        with connection.worker_pool(parallelism) as pool:
+            diagnosis = examine(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
             if not yes:
                 _ask(diagnosis, user, content, accounts=settings.policy.create_people)
@@ -101,9 +101,9 @@ def _probed(
     from lmsconf.doctor.probe.probe import Probe, Subjects
     from lmsconf.doctor.probe.trial_client import TrialClient
 
-    with connection.crew(1) as crew:
+    with connection.worker_pool(1) as pool:
         keys = [one.key for one in diagnosis.assumptions]
-        lab, subjects = TrialClient(crew, settings.dialect), Subjects(user, content)
+        lab, subjects = TrialClient(pool, settings.dialect), Subjects(user, content)
         accounts = settings.policy.create_people
         return Probe(lab, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
 

@@ -82,15 +82,15 @@ class Connection:
         if self._sandbox is not None:
             self._sandbox.shut()
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""
         self._open()
         self._budget.side_by_side(parallelism)
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
         """Return a read-only API over a pool. everything: whether all fields of each row are read."""
-        return Reader(crew, self.spec, everything=everything)
+        return Reader(pool, self.spec, everything=everything)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.

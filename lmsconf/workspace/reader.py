@@ -99,9 +99,9 @@ class WorkspaceReader:
         return redacted(planning, manifests or Manifests(), all_kinds())
 
     def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
-        with self.connection.crew(self.parallelism, progress) as crew:
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
             return read_workspace(
-                self.connection.reader(crew, everything=wanted.everything),
+                self.connection.reader(pool, everything=wanted.everything),
                 all_kinds(),
                 wanted,
                 self.terms,

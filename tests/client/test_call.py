@@ -466,7 +466,7 @@ def test_tokens_that_are_none_are_refused_unseen(token: str) -> None:
 
 
 def test_a_transport_that_was_given_stays_open() -> None:
-    """A crew's clients share a sandbox: closing one of them does not close it for the others."""
+    """The clients of a worker pool share a sandbox: closing one of them does not close it for the others."""
     network = Network(raw(200))
     with client(network=network):
         pass

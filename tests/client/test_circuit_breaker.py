@@ -114,12 +114,12 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
         with suppress(Unreachable):
             by.call("manual-groups.members", path={"groupId": "g"})
 
-    with WorkerPool(group.client, parallelism=8) as crew:
-        jobs = [crew.submit(job) for _ in range(8)]
+    with WorkerPool(group.client, parallelism=8) as pool:
+        jobs = [pool.submit(job) for _ in range(8)]
         for one in jobs:
             one.result()
         gate.abort()
-        for one in [crew.submit(job) for _ in range(200)]:
+        for one in [pool.submit(job) for _ in range(200)]:
             one.result()
     assert len(network.requests) <= 8 * 4 + 8
 

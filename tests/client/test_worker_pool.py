@@ -1,4 +1,4 @@
-"""The crew and the reader over it: side by side, in order of urgency, and never a write."""
+"""The worker pool and the reader over it: side by side, in order of urgency, and never a write."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ def members(*groups: str) -> list[Request]:
     return [({"groupId": group}, {}) for group in groups]
 
 
-def hold(crew: WorkerPool, opened: threading.Event) -> None:
-    """Keeps one worker of the crew busy until the event is set."""
+def hold(pool: WorkerPool, opened: threading.Event) -> None:
+    """Keeps one worker of the pool busy until the event is set."""
     begun = threading.Event()
 
     def job(_: Client) -> None:
         begun.set()
         awaited(opened)
 
-    crew.submit(job, Priority.CHAIN)
+    pool.submit(job, Priority.CHAIN)
     awaited(begun)
 
 
 @contextmanager
 def gate() -> Iterator[tuple[WorkerPool, threading.Event]]:
-    """A crew of one whose worker is held until the event is set."""
+    """A pool of one worker, which is held until the event is set."""
     opened = threading.Event()
-    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
-        hold(crew, opened)
-        yield crew, opened
+    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as pool:
+        hold(pool, opened)
+        yield pool, opened
 
 
 def test_answers_come_in_the_order_of_their_requests() -> None:
-    """However the crew runs them, each answer stands where its request stood, and never too many run at once."""
+    """However the pool runs them, each answer stands where its request stood, and never too many run at once."""
     network = Together(3, answering=echo)
-    with WorkerPool(lambda: client(network=network), parallelism=3) as crew:
-        answers = Reader(crew).each("manual-groups.members", members(*map(str, range(30))))
+    with WorkerPool(lambda: client(network=network), parallelism=3) as pool:
+        answers = Reader(pool).each("manual-groups.members", members(*map(str, range(30))))
     assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]
     assert len(network.threads) == 3
 
 
 def test_the_reader_is_what_the_core_reads_through() -> None:
     """It keeps the core's protocol."""
-    with WorkerPool(lambda: client(said(200, {"userIds": []}))) as crew:
-        api: Api = Reader(crew)
+    with WorkerPool(lambda: client(said(200, {"userIds": []}))) as pool:
+        api: Api = Reader(pool)
         assert api.get("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
         assert api.each("manual-groups.members", []) == []
 
@@ -87,8 +87,8 @@ def test_the_reader_is_what_the_core_reads_through() -> None:
 def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
     network = Network(raw(200))
-    with WorkerPool(lambda: client(network=network)) as crew:
-        reader = Reader(crew)
+    with WorkerPool(lambda: client(network=network)) as pool:
+        reader = Reader(pool)
         for attempt in (
             lambda: reader.get(operation),
             lambda: reader.each(operation, [({}, {})]),
@@ -102,9 +102,9 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
 def test_a_chain_goes_before_a_fan_out() -> None:
     """What another request waits for is taken first; among equals, first come, first served."""
     order: list[str] = []
-    with gate() as (crew, opened):
+    with gate() as (pool, opened):
         for name, priority in (("a", Priority.FAN_OUT), ("b", Priority.FAN_OUT), ("c", Priority.CHAIN)):
-            crew.submit(lambda _, name=name: order.append(name), priority)
+            pool.submit(lambda _, name=name: order.append(name), priority)
         opened.set()
     assert order == ["c", "a", "b"]
 
@@ -112,17 +112,17 @@ def test_a_chain_goes_before_a_fan_out() -> None:
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     """The error is raised at once, and what has not begun never begins."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
-    crew = WorkerPool(lambda: client(network=network), parallelism=1)
-    with crew, pytest.raises(Rejected, match="/groups/3/members"):
-        Reader(crew).each("manual-groups.members", members(*map(str, range(2_000))))
+    pool = WorkerPool(lambda: client(network=network), parallelism=1)
+    with pool, pytest.raises(Rejected, match="/groups/3/members"):
+        Reader(pool).each("manual-groups.members", members(*map(str, range(2_000))))
     assert len(network.requests) < 2_000
 
 
 def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
     """What was cancelled is not sent later either, before what is asked for next."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
-    with WorkerPool(lambda: client(network=network), parallelism=1) as crew:
-        reader = Reader(crew)
+    with WorkerPool(lambda: client(network=network), parallelism=1) as pool:
+        reader = Reader(pool)
         with pytest.raises(Rejected):
             reader.each("manual-groups.members", members(*map(str, range(2_000))))
         reader.each("manual-groups.members", members("last"))
@@ -130,10 +130,10 @@ def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
 
 
 def test_jobs_run_side_by_side_and_all_end() -> None:
-    """Jobs that wait for each other's answers do not block the crew; a failure is raised once all have ended."""
+    """Jobs that wait for each other's answers do not block the pool; a failure is raised once all have ended."""
     ended = []
-    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as crew:
-        reader = Reader(crew)
+    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as pool:
+        reader = Reader(pool)
         meeting = threading.Barrier(8, timeout=HANGS)
 
         def job(number: int) -> object:
@@ -158,19 +158,19 @@ def test_progress_counts_up_to_what_was_asked() -> None:
     told: list[tuple[int, int]] = []
     with WorkerPool(
         lambda: client(network=Network(answering=echo)), progress=lambda done, of: told.append((done, of))
-    ) as crew:
-        Reader(crew).each("manual-groups.members", members(*map(str, range(20))))
+    ) as pool:
+        Reader(pool).each("manual-groups.members", members(*map(str, range(20))))
     assert [done for done, _ in told] == list(range(1, 21))
     assert told[-1] == (20, 20)
 
 
 def test_what_a_job_raises_is_raised_where_it_is_waited_for() -> None:
     """A worker outlives the failures of its jobs."""
-    with WorkerPool(lambda: client(raw(200)), parallelism=1) as crew:
-        broken = crew.submit(lambda _: 1 // 0)
+    with WorkerPool(lambda: client(raw(200)), parallelism=1) as pool:
+        broken = pool.submit(lambda _: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             broken.result()
-        assert crew.submit(lambda each: repr(each)).result() == "Client(sandbox)"
+        assert pool.submit(lambda each: repr(each)).result() == "Client(sandbox)"
 
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:
@@ -178,9 +178,9 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
     opened = threading.Event()
 
     def interrupted() -> None:
-        with WorkerPool(lambda: client(raw(200)), parallelism=1) as crew:
-            hold(crew, opened)
-            waiting.append(crew.submit(lambda _: None))
+        with WorkerPool(lambda: client(raw(200)), parallelism=1) as pool:
+            hold(pool, opened)
+            waiting.append(pool.submit(lambda _: None))
             raise KeyboardInterrupt
 
     waiting: list = []
@@ -191,19 +191,19 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
 
 
 def test_a_closed_crew_takes_no_more() -> None:
-    """Work for nobody is refused, not forgotten; a crew of nobody as well."""
-    crew = WorkerPool(lambda: client(raw(200)))
-    crew.close()
+    """Work for nobody is refused, not forgotten; a pool of nobody as well."""
+    pool = WorkerPool(lambda: client(raw(200)))
+    pool.close()
     with pytest.raises(RuntimeError, match="closed"):
-        crew.submit(lambda _: None)
+        pool.submit(lambda _: None)
     with pytest.raises(ValueError, match="at least one"):
         WorkerPool(lambda: client(raw(200)), parallelism=0)
 
 
 def test_a_wrong_url_is_told_to_whoever_asks() -> None:
     """A client that cannot be made is an error of the request, not a silent worker."""
-    with WorkerPool(lambda: Client("http://lms.example", CANARY)) as crew, pytest.raises(LmsconfError, match="url"):
-        crew.submit(lambda _: None)
+    with WorkerPool(lambda: Client("http://lms.example", CANARY)) as pool, pytest.raises(LmsconfError, match="url"):
+        pool.submit(lambda _: None)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
     """The plan while the workspace has these mishaps; what it asked is in `it.calls`."""
     it.write(manifests)
     settings = it.settings
-    with Connection(settings) as connection, connection.crew(1):
+    with Connection(settings) as connection, connection.worker_pool(1):
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None
         sandbox._faults = Faults(*faults)

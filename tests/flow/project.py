@@ -112,16 +112,16 @@ class Project:
         self, operation: str, path: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None
     ) -> object:
         """One raw answer of the workspace."""
-        with Connection(self.settings) as connection, connection.crew(1) as crew:
-            return connection.reader(crew).get(operation, path=path, query=query)
+        with Connection(self.settings) as connection, connection.worker_pool(1) as pool:
+            return connection.reader(pool).get(operation, path=path, query=query)
 
     def send(
         self, operation: str, path: Mapping[str, str] | None = None, body: Mapping[str, object] | None = None
     ) -> object:
         """One raw call, as somebody would make it by hand; the body in the names of the API description."""
-        with Connection(self.settings) as connection, connection.crew(1) as crew:
+        with Connection(self.settings) as connection, connection.worker_pool(1) as pool:
             body = None if body is None else connection.spec.body(operation, **body)
-            return crew.submit(lambda client: client.call(operation, path=path, body=body)).result()
+            return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
 
     def fields(self) -> dict[str, dict[str, object]]:
         """The live custom fields by name."""

@@ -83,7 +83,7 @@ class Line(Connection):
     def __init__(self, way: Doubtful) -> None:
         self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=self.way.sleep)
         return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
 

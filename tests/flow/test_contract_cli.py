@@ -272,11 +272,11 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
 def test_a_call_that_went_out_is_counted(it: Project) -> None:
     """An interruption in the very moment of sending: that call is waited for and reported, and no other begins."""
     plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
-    with Connection(it.settings) as connection, connection.crew(1) as crew:
+    with Connection(it.settings) as connection, connection.worker_pool(1) as pool:
         settling = AmbiguousWriteResolver(
             look=lambda _: plan, seconds=0, patience=0, timing=Clock(), again=lambda _: None
         )
-        sender = CallExecutor(crew, all_kinds(), settling)
+        sender = CallExecutor(pool, all_kinds(), settling)
 
         def submit(call: Call, ids: Learnt) -> Future[Learnt]:
             future = sender.submit(call, ids)

@@ -26,8 +26,8 @@ def test_the_service_takes_its_own_words_only(tmp_path: Path, spoken: str) -> No
     mine = it.spec.behaviour("manual-groups.rename.name")
     assert (mine == "name") is (spoken == "assumed")
     other = "name" if spoken == "second" else "label"
-    with Connection(it.settings) as connection, connection.crew(1) as crew:
+    with Connection(it.settings) as connection, connection.worker_pool(1) as pool:
         path = "/groups/g-1/rename"
         with pytest.raises(Rejected, match="400"):
-            crew.submit(lambda client: client.send("POST", path, body={other: "B"})).result()
-        crew.submit(lambda client: client.send("POST", path, body={mine: "B"})).result()
+            pool.submit(lambda client: client.send("POST", path, body={other: "B"})).result()
+        pool.submit(lambda client: client.send("POST", path, body={mine: "B"})).result()

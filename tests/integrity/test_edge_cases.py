@@ -195,8 +195,8 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     settling = AmbiguousWriteResolver(
         look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Clock(), again=print
     )
-    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.spec).crew(1) as crew:
-        future = CallExecutor(crew, all_kinds(), settling).submit(call, {})
+    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.spec).worker_pool(1) as pool:
+        future = CallExecutor(pool, all_kinds(), settling).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
         assert not sandbox.log
 

@@ -59,11 +59,11 @@ class Link(Connection):
         self.name, self.url, self.spec = NAME, "sandbox:", spec
         self._transport = transport
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(crew, self.spec, everything=everything)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
+        return Reader(pool, self.spec, everything=everything)
 
     def _client(self) -> Client:
         return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=_AT_ONCE)

@@ -73,7 +73,7 @@ class Line(Connection):
     def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
         self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         retry = Retry(sleep=lambda _: None)
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
             "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry

@@ -48,8 +48,8 @@ class Day:
         return LockManager(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
 
     def make(self, name: str) -> None:
-        with self.line.crew(1) as crew:
-            crew.submit(lambda client: client.call("manual-groups.create", body={"name": name})).result()
+        with self.line.worker_pool(1) as pool:
+            pool.submit(lambda client: client.call("manual-groups.create", body={"name": name})).result()
 
     def groups(self) -> list[str]:
         with self.sandbox.store.reading() as ledger:

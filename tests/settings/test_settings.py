@@ -451,7 +451,7 @@ def test_a_token_goes_only_to_hosts_that_are_allowed(tmp_path: Path, allowed: st
     for of in ({"LMSCONF_URL": url}, {}):
         found = settings(tmp_path, f'workspaces: {{w: {{url: "{url}", token: {{env: LMSCONF_X}}}}}}\n', **environ, **of)
         with Connection(found) as connection, pytest.raises(LmsconfError) as raised:
-            connection.crew(1)
+            connection.worker_pool(1)
         assert raised.value.code == ("token/missing" if goes else "url/host")
 
 

@@ -52,11 +52,11 @@ class Link(Connection):
         self._network = network
         self._retry = Retry(sleep=clock.sleep, now=clock.now, chance=lambda: _JITTER)
 
-    def crew(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, crew: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(crew, self.spec, everything=everything)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
+        return Reader(pool, self.spec, everything=everything)
 
     def _client(self) -> Client:
         return Client("http://sandbox", TOKEN, spec=self.spec, transport=self._network, retry=self._retry)

@@ -310,11 +310,11 @@ def test_managers_are_planned_as_the_service_takes_them(tmp_path: Path, who: str
 
 def _send(it: Project, plan: Plan) -> None:
     """The calls of a plan as they stand, until one is refused."""
-    with Connection(it.settings) as connection, connection.crew(1) as crew:
+    with Connection(it.settings) as connection, connection.worker_pool(1) as pool:
         for one in plan.calls:
             send = partial(Client.send, method=one.method, path=one.path, body=cast(Json, one.body))
             try:
-                crew.submit(send).result()
+                pool.submit(send).result()
             except Rejected:
                 return
 

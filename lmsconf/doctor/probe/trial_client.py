@@ -42,8 +42,8 @@ class TrialClient:
     words: the dialect as far as it is confirmed.
     """
 
-    def __init__(self, crew: WorkerPool, words: Mapping[str, Value]) -> None:
-        self._crew = crew
+    def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
+        self._pool = pool
         self.said = ApiSpec(words)
         self.words = dict(words)
         self.spec = self.said
@@ -53,7 +53,7 @@ class TrialClient:
     @property
     def reader(self) -> Reader:
         """Read with the confirmed dialect."""
-        return Reader(self._crew, self.spec)
+        return Reader(self._pool, self.spec)
 
     def send(
         self,
@@ -75,7 +75,7 @@ class TrialClient:
             return client.call(operation, path=path, body=body)
 
         try:
-            answer = self._crew.submit(call).result()
+            answer = self._pool.submit(call).result()
         except BadAnswer:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return Sent(True)
