@@ -15,7 +15,7 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.request import PreparedRequest, prepare, prepare_raw
 from lmsconf.api.retry import NOT_NOW, Retry
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.transport.http import URL_SAID, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.model.values import Json
 
@@ -31,15 +31,15 @@ class Client:
 
     The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
 
-    spec        the API under the project's dialect; default: no overrides
-    transport   replaces the network, as the sandbox does; the client does not close it
-    pace        rate limiter shared by the clients of a run; default: one per client
-    budget      circuit breaker shared likewise; default: one per call
-    on_call     called after each attempt
-    only_reads  raise ValueError for a call that writes, before anything is sent
-    seconds     time limit of one attempt
-    max_bytes   size limit of one response body
-    url_said    where the URL is declared, for the hints of errors
+    spec             the API under the project's dialect; default: no overrides
+    transport        replaces the network, as the sandbox does; the client does not close it
+    rate_limiter     rate limiter shared by the clients of a run; default: one per client
+    circuit_breaker  circuit breaker shared likewise; default: one per call
+    on_call          called after each attempt
+    only_reads       raise ValueError for a call that writes, before anything is sent
+    seconds          time limit of one attempt
+    max_bytes        size limit of one response body
+    url_name         what the hints of errors call the URL
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class Client:
         spec: ApiSpec | None = None,
         transport: httpx.BaseTransport | None = None,
         retry: Retry | None = None,
-        pace: RateLimiter | None = None,
-        budget: CircuitBreaker | None = None,
+        rate_limiter: RateLimiter | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
         on_call: Callable[[Exchange], None] | None = None,
         only_reads: bool = False,
         seconds: float = 60.0,
         max_bytes: int = ANSWER,
-        url_said: str = URL_SAID,
+        url_name: str = URL_NAME,
     ) -> None:
         self._only_reads = only_reads
         self._transport = HttpTransport(
-            base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, said=url_said
+            base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, url_name=url_name
         )
         self.spec = spec or ApiSpec.default()
         self._retry = retry or Retry()
-        self._rate_limiter = pace or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
-        self._circuit_breaker = budget
+        self._rate_limiter = rate_limiter or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._circuit_breaker = circuit_breaker
         self._on_call = on_call
 
     def __repr__(self) -> str:

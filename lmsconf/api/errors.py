@@ -39,7 +39,8 @@ def to_error(
     message = f"{_place(request, transport)}: {_safe(str(failure))}{_times(tried)}"
     if isinstance(failure, ResponseLost) and request.writes:
         return AnswerLost(message, hint=_LOST_HINT, operation=_id(request))
-    hint = (failure.hint if isinstance(failure, RequestNotSent) else None) or f"Check {transport.said} and the network."
+    hint = failure.hint if isinstance(failure, RequestNotSent) else None
+    hint = hint or f"Check {transport.url_name} and the network."
     return Unreachable(message, hint=hint, operation=_id(request))
 
 
@@ -113,7 +114,8 @@ def _meaning(
     if status == 404 and _is_at_the_root(request):
         return (
             Rejected,
-            f"Check {transport.said}: {transport.url} may lack a part of the path, such as /api, or have one too many.",
+            f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, "
+            "or have one too many.",
         )
     if status < 500:
         return Rejected, _dialect_hint(request, status)

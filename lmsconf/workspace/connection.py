@@ -42,8 +42,8 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
     return ()
 
 
-def _url_origin(workspace: str) -> str:
-    """Where the URL of a workspace is declared."""
+def _url_name(workspace: str) -> str:
+    """Return what messages call the URL of a workspace: where it is declared."""
     return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
 
@@ -70,8 +70,8 @@ class Connection:
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or Retry()
-        self._pace = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
-        self._budget = CircuitBreaker(self._retry)
+        self._rate_limiter = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
+        self._circuit_breaker = CircuitBreaker(self._retry)
         self._sandbox: Sandbox | None = None
         self._token: str | None = None
 
@@ -85,7 +85,7 @@ class Connection:
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""
         self._open()
-        self._budget.side_by_side(parallelism)
+        self._circuit_breaker.side_by_side(parallelism)
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
@@ -101,7 +101,7 @@ class Connection:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
-            raise HostRefused(f"{_url_origin(self.name)}: {wrong[0]}", hint=wrong[1])
+            raise HostRefused(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
             from lmsconf.sandbox.transport import Sandbox
 
@@ -122,9 +122,9 @@ class Connection:
             spec=self.spec,
             transport=self._sandbox,
             retry=self._retry,
-            pace=self._pace,
-            budget=self._budget,
+            rate_limiter=self._rate_limiter,
+            circuit_breaker=self._circuit_breaker,
             on_call=self._on_call,
             only_reads=self._only_reads,
-            url_said=_url_origin(self.name),
+            url_name=_url_name(self.name),
         )

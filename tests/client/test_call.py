@@ -295,7 +295,7 @@ def test_a_refused_page_names_the_dialect_key_of_its_size(operation: str, status
 @pytest.mark.parametrize("operation", ["users.list", "custom-fields.list", "smart-groups.list"])
 def test_a_listing_that_is_not_there_doubts_the_url(operation: str) -> None:
     """A 404 of what names nothing that could be missing is about where the API is: the URL and its place are named."""
-    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)), url_said="`url` of the workspace w")
+    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)), url_name="`url` of the workspace w")
     with pytest.raises(Rejected) as caught:
         made.call(operation)
     assert str(caught.value.hint).startswith("Check `url` of the workspace w: https://h.example/api may lack a part")

@@ -30,11 +30,11 @@ class Group:
     def __init__(self, network: Network, *, width: int = 1, **changes: float) -> None:
         self.clock, self.network = Clock(), network
         self.retry = self.clock.retry(**changes)
-        self.budget = CircuitBreaker(self.retry)
-        self.budget.side_by_side(width)
+        self.breaker = CircuitBreaker(self.retry)
+        self.breaker.side_by_side(width)
 
     def client(self) -> Client:
-        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, budget=self.budget)
+        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, circuit_breaker=self.breaker)
 
     def read(self) -> object:
         return self.client().call("manual-groups.members", path={"groupId": "g"})
@@ -135,12 +135,19 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     clock = Turns()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
     retry = clock.retry(chance=lambda: luck)
-    pace, budget = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
-    budget.side_by_side(16)
+    rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
+    breaker.side_by_side(16)
     todo, errors = iter(range(100)), []
 
     def worker() -> None:
-        by = Client("http://sandbox", CANARY, transport=network, retry=retry, pace=pace, budget=budget)
+        by = Client(
+            "http://sandbox",
+            CANARY,
+            transport=network,
+            retry=retry,
+            rate_limiter=rate_limiter,
+            circuit_breaker=breaker,
+        )
         for _ in todo:
             try:
                 by.call("manual-groups.members", path={"groupId": "g"})
@@ -161,10 +168,10 @@ def test_failures_in_a_row_are_enough(width: int, most: int) -> None:
     """Twenty, or where there are many clients, four for each: one moment of trouble meets all of them at once."""
     group = Group(Network(said(200)), width=width)
     for _ in range(most - 1):
-        group.budget.failed(group.clock.time)
-    assert group.budget.left() == MINUTES_2
-    group.budget.failed(group.clock.time)
-    assert group.budget.left() == 0
+        group.breaker.failed(group.clock.time)
+    assert group.breaker.left() == MINUTES_2
+    group.breaker.failed(group.clock.time)
+    assert group.breaker.left() == 0
 
 
 def test_what_was_not_sent_says_so() -> None:
@@ -228,7 +235,7 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
     group: Group
     network = Network(answering=lambda request: refuses(request))
     group = Group(network)
-    group.budget.failed(group.clock.time - 119.5)
+    group.breaker.failed(group.clock.time - 119.5)
     with pytest.raises(Unreachable, match="not sent"):
         group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
     assert network.requests == []

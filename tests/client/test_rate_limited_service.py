@@ -77,12 +77,19 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
         return said(200, {"userIds": []}) if fine else said(status)
 
     network, retry = Network(answering=answer), clock.retry()
-    pace, budget = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
-    budget.side_by_side(width)
+    rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
+    breaker.side_by_side(width)
     todo = iter(range(CALLS))
 
     def worker() -> None:
-        with Client("http://sandbox", CANARY, transport=network, retry=retry, pace=pace, budget=budget) as by:
+        with Client(
+            "http://sandbox",
+            CANARY,
+            transport=network,
+            retry=retry,
+            rate_limiter=rate_limiter,
+            circuit_breaker=breaker,
+        ) as by:
             for _ in todo:
                 assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
 

@@ -20,21 +20,21 @@ from .virtual_threads import Turns
 FINE = said(200, {"userIds": []})
 
 
-def pace(clock: Clock, limit: float | None = None) -> RateLimiter:
+def rate_limiter(clock: Clock, limit: float | None = None) -> RateLimiter:
     return RateLimiter(limit, clock=clock, sleep=clock.sleep)
 
 
-def answered(pace: RateLimiter, clock: Clock, rate: float, times: int) -> None:
+def answered(limiter: RateLimiter, clock: Clock, rate: float, times: int) -> None:
     """The service answers so many requests, so many a second."""
     for _ in range(times):
-        pace.answered()
+        limiter.answered()
         clock.time += 1 / rate
 
 
 def test_nothing_waits_while_all_is_well() -> None:
     """Without a limit and without a refusal, no turn costs any time."""
     clock = Clock()
-    free = pace(clock)
+    free = rate_limiter(clock)
     for _ in range(1_000):
         free.wait(60.0)
         free.answered()
@@ -55,7 +55,7 @@ def test_a_free_turn_costs_next_to_nothing() -> None:
 def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     """No two requests are closer than the limit allows, also after an idle while."""
     clock = Clock()
-    limited = pace(clock, limit)
+    limited = rate_limiter(clock, limit)
     times = []
     for number in range(20):
         limited.wait(60.0)
@@ -70,7 +70,7 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
 def test_too_many_halves_the_rate_that_was_seen() -> None:
     """A service that answered forty a second and then says 429 gets twenty; the next time seven tenths of them."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
     learning.too_many(clock.time, None)
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
@@ -102,7 +102,7 @@ def test_who_waits_is_served_in_turn() -> None:
 def test_what_was_under_way_counts_once() -> None:
     """Four clients that are refused in the same moment are one lesson, not four."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
     sent = clock.time - 0.01
     for _ in range(4):
@@ -114,7 +114,7 @@ def test_what_was_under_way_counts_once() -> None:
 def test_all_wait_for_the_time_that_one_was_told() -> None:
     """After a Retry-After of seven seconds nobody sends before, and then one after the other."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
     start = clock.time
     learning.too_many(start, 7.0)
@@ -128,7 +128,7 @@ def test_all_wait_for_the_time_that_one_was_told() -> None:
 def test_a_later_time_told_to_another_holds() -> None:
     """What one that was under way is told lengthens the pause for all, and never shortens it."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     sent = clock.time
     clock.time += 0.1
     learning.too_many(sent, 5.0)
@@ -142,7 +142,7 @@ def test_a_later_time_told_to_another_holds() -> None:
 def test_the_rate_recovers_slowly_and_evenly() -> None:
     """Each second gives back the same: after twenty as much as there was, never more than the limit."""
     clock = Clock()
-    learning = pace(clock, 50.0)
+    learning = rate_limiter(clock, 50.0)
     answered(learning, clock, 40.0, 200)
     learning.too_many(clock.time, 0.0)
     rates = []
@@ -158,7 +158,7 @@ def test_the_rate_recovers_slowly_and_evenly() -> None:
 def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -> None:
     """Where too little was answered to halve its rate, twenty a second is where it begins, not one."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     answered(learning, clock, 1.0, answers)
     learning.too_many(clock.time, None)
     assert learning.rate() == 20.0
@@ -168,7 +168,7 @@ def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -
 def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowest: float) -> None:
     """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""
     clock = Clock()
-    learning = pace(clock)
+    learning = rate_limiter(clock)
     for _ in range(24):
         answered(learning, clock, 100.0, 9)
         learning.too_many(clock.time, told)
@@ -178,7 +178,7 @@ def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowe
 def test_nobody_waits_in_vain() -> None:
     """A turn that lies beyond what is left of the run's budget is not waited for."""
     clock = Clock()
-    slow = pace(clock, 0.1)
+    slow = rate_limiter(clock, 0.1)
     assert slow.wait(60.0)
     assert not slow.wait(3.0)
     assert clock.waits == []
@@ -187,7 +187,7 @@ def test_nobody_waits_in_vain() -> None:
 def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
     """A turn that was given out before the service said "too many" is void."""
     clock = Clock()
-    limited = pace(clock, 1.0)
+    limited = rate_limiter(clock, 1.0)
     lessons = [5.0]
 
     def sleep(seconds: float) -> None:
@@ -202,13 +202,13 @@ def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_clients_tell_their_pace(status: int) -> None:
+def test_clients_report_to_their_rate_limiter(status: int) -> None:
     """A client that is refused slows the others of its run down."""
     clock = Clock()
-    shared = pace(clock)
+    shared = rate_limiter(clock)
     told = Client("http://sandbox", CANARY, transport=Network(said(status, None, Retry_After="4"), FINE),
-                  retry=clock.retry(), pace=shared)  # fmt: skip
-    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=clock.retry(tries=1), pace=shared)
+                  retry=clock.retry(), rate_limiter=shared)  # fmt: skip
+    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=clock.retry(tries=1), rate_limiter=shared)
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
     assert clock.waits == [4.0, pytest.approx(0.05)]
@@ -231,7 +231,7 @@ def test_a_service_with_a_limit_is_served_to_the_end() -> None:
     shared, network, todo = RateLimiter(clock=clock, sleep=clock.sleep), Network(answering=answer), iter(range(200))
 
     def worker() -> None:
-        with Client("http://sandbox", CANARY, transport=network, retry=clock.retry(), pace=shared) as by:
+        with Client("http://sandbox", CANARY, transport=network, retry=clock.retry(), rate_limiter=shared) as by:
             answers.extend(by.call("manual-groups.members", path={"groupId": "g"}) for _ in todo)
 
     clock.run([worker] * 4)
@@ -242,7 +242,7 @@ def test_a_service_with_a_limit_is_served_to_the_end() -> None:
 def test_an_error_of_one_call_slows_nobody() -> None:
     """A 500 is about one call; only "too many" and "unavailable" are about the rate."""
     clock = Clock()
-    shared = pace(clock)
+    shared = rate_limiter(clock)
     with suppress(ApiError):
         client(said(500), clock=clock).call("manual-groups.members", path={"groupId": "g"})
     assert shared.rate() is None

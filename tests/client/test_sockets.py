@@ -175,11 +175,11 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
 
     clock = Clock()
     with listening(talk) as url:
-        door = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for _ in range(3):
-            assert door.ask("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
+            assert http_transport.ask("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
             clock.time += HANGS - 1
-        door.close()
+        http_transport.close()
 
 
 def test_a_write_has_a_connection_of_its_own() -> None:

@@ -30,7 +30,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
 from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem
 
-URL_SAID = "the workspace's url"
+URL_NAME = "the workspace's url"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
@@ -77,7 +77,7 @@ class HttpTransport:
     """One connection to one service, with its credential. Raises LmsconfError for an unsafe URL or token.
 
     seconds: time limit of one request, from connecting to the last byte of the response. max_bytes: size limit of a
-    body, decompressed too. said: where the URL is declared, for messages. clock: monotonic, in seconds.
+    body, decompressed too. url_name: what messages call the URL. clock: monotonic, in seconds.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class HttpTransport:
         transport: httpx.BaseTransport | None,
         seconds: float,
         max_bytes: int,
-        said: str = URL_SAID,
+        url_name: str = URL_NAME,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         parts = _checked(base_url, in_process=transport is not None)
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self.url, self.host, self.said = self._base, parts.netloc, said
+        self.url, self.host, self.url_name = self._base, parts.netloc, url_name
         self._token = _checked_token(token)
         keep_secret(self._token)
         self._headers = httpx.Headers(
