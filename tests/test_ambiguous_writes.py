@@ -66,7 +66,7 @@ def twice(address: Address = A, code: str = LIVE_TWICE) -> ProblemsFound:
 
 
 @dataclass
-class Scene:
+class LookupScript:
     """What each look sees, the last one again and again; what each repeat comes to; and time that is made up."""
 
     seen: list[Seen]
@@ -114,14 +114,14 @@ class Scene:
 def test_what_is_found_done_is_done() -> None:
     """At the first look, with no wait, and nothing is sent again: neither for a creation nor for a change."""
     for call in (CREATE, ADD):
-        scene = Scene([wanting()])
+        scene = LookupScript([wanting()])
         assert scene.settle(call) is None
         assert (scene.looks, scene.sent, scene.told) == ([0.0], [], [])
 
 
 def test_looks_come_at_longer_and_longer_intervals() -> None:
     """At once, then after a quarter of a second, twice as long each time, five at most, and one as the time ends."""
-    scene = Scene([wanting(CREATE)], [{"groupId": "g"}])
+    scene = LookupScript([wanting(CREATE)], [{"groupId": "g"}])
     assert scene.settle() == {"groupId": "g"}
     assert scene.looks == [0, 0.25, 0.75, 1.75, 3.75, 7.75, 12.75, 17.75, 22.75, 27.75, 30]
     assert (scene.sent, scene.told) == ([30.0], ["c1"])
@@ -129,7 +129,7 @@ def test_looks_come_at_longer_and_longer_intervals() -> None:
 
 def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
     """Doing it twice comes to the same; who keeps the journal hears of it before."""
-    scene = Scene([wanting(ADD)], [{}])
+    scene = LookupScript([wanting(ADD)], [{}])
     assert scene.settle(ADD) == {}
     assert (scene.looks, scene.sent, scene.told) == ([0.0], [0.0], ["c2"])
 
@@ -140,16 +140,16 @@ def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> 
     made = Change(
         address=A, action=Action.CREATE, id=None, about=None, source=None, before=None, after={"name": "A"}, fields=()
     )
-    scene = Scene([replace(other, changes=(made,))], [{"groupId": "g"}])
+    scene = LookupScript([replace(other, changes=(made,))], [{"groupId": "g"}])
     assert scene.settle() == {"groupId": "g"}
     assert scene.sent == [30.0]
-    assert Scene([other]).settle() is None
+    assert LookupScript([other]).settle() is None
 
 
 def test_it_is_sent_three_times_at_most() -> None:
     """The first time was before; then nobody can tell, and the error is that of the last loss."""
     last = BadAnswer("half a page")
-    scene = Scene([wanting(ADD)], [LOST, last])
+    scene = LookupScript([wanting(ADD)], [LOST, last])
     with pytest.raises(AnswerLost) as found:
         scene.settle(ADD)
     assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
@@ -161,7 +161,7 @@ def test_it_is_sent_three_times_at_most() -> None:
 def test_what_cannot_be_told_is_not_sent_again() -> None:
     """Neither where the look fails nor where there is no plan; it is looked for until the time is over."""
     for seen in (LmsconfError("no network"), twice(code="read/incomplete"), twice(Address.of("group", "B"))):
-        scene = Scene([seen])
+        scene = LookupScript([seen])
         with pytest.raises(AnswerLost, match="cut"):
             scene.settle()
         assert (len(scene.looks), scene.sent) == (11, [])
@@ -169,7 +169,7 @@ def test_what_cannot_be_told_is_not_sent_again() -> None:
 
 def test_a_look_that_failed_is_made_again() -> None:
     """What could not be told at first is found done later."""
-    scene = Scene([LmsconfError("no network"), wanting(CREATE), wanting()])
+    scene = LookupScript([LmsconfError("no network"), wanting(CREATE), wanting()])
     assert scene.settle() is None
     assert scene.looks == [0, 0.25, 0.75]
 
@@ -179,17 +179,17 @@ def test_twins_stop_a_creation() -> None:
     with pytest.raises(
         DuplicateResource, match="two of them; the call that should have made it may have been carried out twice"
     ):
-        Scene([twice()]).settle()
+        LookupScript([twice()]).settle()
     with pytest.raises(AnswerLost):
-        Scene([twice()]).settle(ADD)
+        LookupScript([twice()]).settle(ADD)
 
 
 def test_a_repeat_that_is_refused_may_have_been_done() -> None:
     """It is looked at once more: done is done, and otherwise the refusal counts."""
     refused = Rejected("there is one", status=409)
-    scene = Scene([wanting(ADD), wanting()], [refused])
+    scene = LookupScript([wanting(ADD), wanting()], [refused])
     assert scene.settle(ADD) is None
-    scene = Scene([wanting(ADD)], [refused])
+    scene = LookupScript([wanting(ADD)], [refused])
     with pytest.raises(Rejected, match="there is one"):
         scene.settle(ADD)
     assert len(scene.sent) == 1
@@ -197,12 +197,12 @@ def test_a_repeat_that_is_refused_may_have_been_done() -> None:
 
 def test_who_is_in_a_hurry_does_not_wait() -> None:
     """Set at once, there is one look and no repeat; set on the way, the waiting ends."""
-    scene = Scene([wanting(CREATE)])
+    scene = LookupScript([wanting(CREATE)])
     scene.settling.hurry.set()
     with pytest.raises(AnswerLost):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0], [])
-    scene = Scene([wanting(CREATE)])
+    scene = LookupScript([wanting(CREATE)])
     scene.on_sleep = scene.settling.hurry.set
     with pytest.raises(AnswerLost):
         scene.settle()
@@ -233,17 +233,17 @@ NEW = Ref(Address.of("user", "bo@acme.example"))
 )
 def test_a_part_of_what_was_sent_is_missing_still(wanted: Call, is_missing: bool) -> None:
     """Of many people some may be in: whatever a fresh plan still wants of the call means that it was not all done."""
-    scene = Scene([wanting(replace(CREATE, operation="other"), wanted), wanting()], [{}])
+    scene = LookupScript([wanting(replace(CREATE, operation="other"), wanted), wanting()], [{}])
     scene.settle(ADD, {NEW: "2"})
     assert len(scene.sent) == is_missing
 
 
 def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
-    scene = Scene([EMPTY])
+    scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
     assert scene.settling.awaited(lambda: found.pop(0)) == {NEW: "7"}
     assert scene.time == 0.75
-    scene = Scene([EMPTY])
+    scene = LookupScript([EMPTY])
     assert scene.settling.awaited(dict) == {}
     assert scene.time == 30.0

@@ -27,7 +27,7 @@ def awaited(event: threading.Event) -> None:
     assert event.wait(HANGS), "it never came"
 
 
-class Held:
+class HeldResponse:
     """Hears of the requests that a sandbox was asked, and keeps back the answer to the first that fits.
 
     Inside of `with` that request has been carried out and not been answered.
@@ -80,7 +80,7 @@ class Interruptions:
         raise KeyboardInterrupt
 
 
-class Passing:
+class VirtualClock:
     """A clock on which time passes only by waiting."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Passing:
 
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
-    clock = Passing()
+    clock = VirtualClock()
     monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
     monkeypatch.setattr("lmsconf.apply.sequence.let_arrive", partial(let_arrive, sleep=clock.sleep))
     monkeypatch.setattr("lmsconf.apply.sequence.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))

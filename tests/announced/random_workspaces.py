@@ -12,7 +12,7 @@ TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 WINDOWS: Final = (None, "2025-03-01T00:00:00Z", "2026-02-03T10:00:00Z", "2027-12-31T22:59:59Z")
 
 
-class World:
+class RandomWorkspace:
     """A workspace as the words of a seed file, and a project's wish for it as the words of a manifest."""
 
     def __init__(self, seed: int) -> None:

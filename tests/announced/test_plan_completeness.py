@@ -9,10 +9,10 @@ from typing import Final, cast
 
 import pytest
 import yaml
-from integrity.served_project import Stage, staged
+from integrity.served_project import ServedProject, staged
 
 from .dump import Dump, Fact, Json, dump
-from .random_workspaces import World
+from .random_workspaces import RandomWorkspace
 
 SEEDS: Final = 200
 EVERY_DAY: Final = 20
@@ -28,7 +28,7 @@ LISTS: Final = ("members", "managers", "choices", "conditions")
 )
 def test_losses_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Two dumps of the workspace differ only in what the plan names, resource by resource and item by item."""
-    world = World(seed)
+    world = RandomWorkspace(seed)
     dialect = cast("dict[str, str | int]", world.options["dialect"])
     options = yaml.safe_dump(world.options)
     with staged(tmp_path, yaml.safe_dump(world.seed()), monkeypatch, options=options, dialect=dialect) as stage:
@@ -52,7 +52,9 @@ def test_losses_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
 
 def test_most_of_them_lose_something() -> None:
     """The worlds are worth looking at: most manifests delete, narrow or shorten something."""
-    assert sum("groups" in cast("Json", World(seed).manifest()["absent"]) for seed in range(SEEDS)) > SEEDS // 2
+    assert (
+        sum("groups" in cast("Json", RandomWorkspace(seed).manifest()["absent"]) for seed in range(SEEDS)) > SEEDS // 2
+    )
 
 
 class _Announced:
@@ -119,13 +121,13 @@ def _answers(dump: Dump) -> set[Fact]:
     return {fact for fact in dump.facts if fact.key == "answers"}
 
 
-def _planned(stage: Stage) -> Json:
+def _planned(stage: ServedProject) -> Json:
     ran = stage("plan", "--out", str(stage.root / "plan.json"))
     assert ran.code == DONE, ran.err
     return cast("Json", json.loads((stage.root / "plan.json").read_text(encoding="utf-8")))
 
 
-def _applied(stage: Stage, plan: Json) -> int:
+def _applied(stage: ServedProject, plan: Json) -> int:
     """Applies the saved plan with the consents that it asks for; what is foretold to be refused stops it."""
     asked = [str(one["allow"]) for one in cast("list[Json]", plan["guards"]) if one["tripped"]]
     allowed = [word for consent in asked for word in ("--allow", consent)]

@@ -42,7 +42,7 @@ OTHER: dict[str, str | int] = {
 """Every name and every behaviour other than assumed, but for one that forbids what nearly every test does."""
 
 
-class Checked(Client):
+class RecordingClient(Client):
     """A client that looks at every answer as it comes, and keeps what was called."""
 
     def __init__(self, sandbox: Sandbox, spec: ApiSpec) -> None:
@@ -65,7 +65,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     sandbox = Sandbox(spec=spec)
     with sandbox.store.writing() as ledger:
         plant(ledger, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
-    yield Service(Checked(sandbox, spec))
+    yield Service(RecordingClient(sandbox, spec))
     sandbox.shut()
 
 
@@ -81,7 +81,7 @@ def test_every_operation_in_one_life(service: Service) -> None:
     service.custom_fields.delete(field)
     service.users.delete(bo)
     assert [user["userId"] for user in service.users.list_all()] == [anna]
-    assert isinstance(service.client, Checked)
+    assert isinstance(service.client, RecordingClient)
     assert service.client.called == service.client.spec.operations.keys()
 
 

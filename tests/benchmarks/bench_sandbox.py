@@ -36,7 +36,7 @@ ROUNDS = 300
 _STARTS = 21
 
 
-class Took(NamedTuple):
+class Timing(NamedTuple):
     """Seconds on the clock, and seconds of computing: other work on the machine is only in the first."""
 
     wall: float
@@ -103,7 +103,7 @@ def _tell_large(folder: Path, people: int, repeat: int) -> None:
             tell(f"  {label:44} {took.wall:6.2f} s, {took.cpu:6.2f} s of computing")
 
 
-def rehearse(sandbox: Sandbox, client: httpx.Client, people: int) -> dict[str, Took]:
+def rehearse(sandbox: Sandbox, client: httpx.Client, people: int) -> dict[str, Timing]:
     """Reads everybody, keeps the workspace, changes it and puts it back. What each took, once it was done right."""
     seen: list[str] = []
     pages = -(-people // 100)
@@ -150,7 +150,7 @@ CALLS: tuple[tuple[str, str, object], ...] = (
 """What a plan and an apply ask most, but for pages of a hundred people."""
 
 
-def _calls(client: httpx.Client, method: str, path: str, body: object) -> list[Took]:
+def _calls(client: httpx.Client, method: str, path: str, body: object) -> list[Timing]:
     """The times of one call made again and again, once it is known to go well."""
     assert client.request(method, path, json=body).is_success, path
     return [_timed(lambda: client.request(method, path, json=body)) for _ in range(ROUNDS)]
@@ -162,14 +162,14 @@ def _start() -> None:
     sandbox.shut()
 
 
-def _seeded(place: str, given: Mapping[str, object]) -> Took:
+def _seeded(place: str, given: Mapping[str, object]) -> Timing:
     gc.collect()  # what the run before left behind is not this one's to clear away
     sandbox = Sandbox(place)
     with sandbox.store.writing() as ledger:
         took = _timed(lambda: plant(ledger, given))
     begun = time.perf_counter(), time.process_time()
     sandbox.shut()
-    return Took(took.wall + time.perf_counter() - begun[0], took.cpu + time.process_time() - begun[1])
+    return Timing(took.wall + time.perf_counter() - begun[0], took.cpu + time.process_time() - begun[1])
 
 
 def _answers(number: int) -> dict[str, str]:
@@ -194,15 +194,15 @@ def _group(client: httpx.Client) -> str:
     return cast(str, client.get("/groups").json()["groups"][0]["name"])
 
 
-def _timed(work: Callable[[], object]) -> Took:
+def _timed(work: Callable[[], object]) -> Timing:
     begun = time.perf_counter(), time.process_time()
     work()
-    return Took(time.perf_counter() - begun[0], time.process_time() - begun[1])
+    return Timing(time.perf_counter() - begun[0], time.process_time() - begun[1])
 
 
-def _milliseconds(runs: list[Took]) -> Took:
+def _milliseconds(runs: list[Timing]) -> Timing:
     """The median of each figure, in thousandths of a second."""
-    return Took(*(statistics.median(figure) * 1000 for figure in zip(*runs, strict=True)))
+    return Timing(*(statistics.median(figure) * 1000 for figure in zip(*runs, strict=True)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from measuring import LMSCONF
 TOKEN = "sandbox"
 
 
-class Served(NamedTuple):
+class RunningServer(NamedTuple):
     """A server that listens, and where it writes what it was asked."""
 
     url: str
@@ -29,7 +29,7 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[Served]:
+def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[RunningServer]:
     """A workspace behind a free port, each answer late by so many seconds."""
     command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--log", str(log), "--token", TOKEN]
     with subprocess.Popen(
@@ -37,6 +37,6 @@ def served(database: Path, log: Path, *, latency: float = 0.0) -> Iterator[Serve
     ) as process:
         try:
             said = process.stdout.readline() if process.stdout else ""
-            yield Served(said.split()[-1], log)
+            yield RunningServer(said.split()[-1], log)
         finally:
             process.terminate()

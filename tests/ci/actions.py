@@ -27,7 +27,7 @@ exit 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class JobResult:
     """What a job came to: whether it succeeded, its summary, what it said, and the folder it worked in."""
 
     success: bool
@@ -72,7 +72,7 @@ class Actions:
         """Changes what is on GitHub."""
         self._state.write_text(json.dumps({**self.state, **changes}), encoding="utf-8")
 
-    def run(self, workflow: str, ref: str, event: Mapping[str, Any], *, fork: bool = False) -> dict[str, Ran]:
+    def run(self, workflow: str, ref: str, event: Mapping[str, Any], *, fork: bool = False) -> dict[str, JobResult]:
         """Runs the jobs of a workflow whose `if` holds, at a ref of the repository. A fork has no secrets."""
         document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
         assert document["permissions"] == {}
@@ -108,7 +108,7 @@ class Actions:
         run = {"path": f".github/workflows/{workflow}@{ref}", "event": name, "head_sha": commit}
         self.write(runs={**self.state["runs"], str(self.runs + 1): run})
 
-    def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> Ran:
+    def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> JobResult:
         self._count += 1
         permissions = {name: "read" if fork else level for name, level in job["permissions"].items()}
         self.write(permissions=permissions, used={})
@@ -129,7 +129,7 @@ class Actions:
                 contexts["steps"][step["id"]] = {"outcome": outcome, "outputs": outputs}
         self.unused[name] = self.unused.get(name, set(permissions) - {"contents"}) - set(self.state["used"])
         summary = (folder / "summary").read_text(encoding="utf-8")
-        return Ran(not failed, summary, log, folder / "work")
+        return JobResult(not failed, summary, log, folder / "work")
 
     def _shell(
         self, step: Mapping[str, Any], folder: Path, ref: str, contexts: Mapping[str, Any]

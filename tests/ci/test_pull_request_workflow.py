@@ -19,7 +19,7 @@ from lmsconf.model.values import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
-from .actions import Actions, Ran, git
+from .actions import Actions, JobResult, git
 
 _LACKS = not (shutil.which("jq") and shutil.which("git"))
 pytestmark = [
@@ -64,7 +64,7 @@ class Team:
         git(self.clone, "commit", "--quiet", "--message", f"{name} on {branch}")
         git(self.clone, "push", "--quiet", "origin", branch)
 
-    def review(self, branch: str, *, fork: bool = False) -> dict[str, Ran]:
+    def review(self, branch: str, *, fork: bool = False) -> dict[str, JobResult]:
         """Runs what a pull request runs: on the merge of the branch into main."""
         head = git(self.clone, "rev-parse", branch)
         git(self.clone, "checkout", "--quiet", "--detach", "main")
@@ -73,7 +73,7 @@ class Team:
         request = {"number": 7, "head": {"sha": head, "repo": {"full_name": "mallory/lms" if fork else "acme/lms"}}}
         return self.actions.run("lmsconf-plan.yml", "refs/pull/7/merge", {"pull_request": request}, fork=fork)
 
-    def merge(self, branch: str) -> Ran:
+    def merge(self, branch: str) -> JobResult:
         """Merges a pull request, and runs what a push to main runs."""
         head = git(self.clone, "rev-parse", branch)
         git(self.clone, "checkout", "--quiet", "main")
@@ -84,11 +84,11 @@ class Team:
         self.actions.write(pulls={**self.actions.state["pulls"], commit: [merged]})
         return self.apply()
 
-    def apply(self, **inputs: str) -> Ran:
+    def apply(self, **inputs: str) -> JobResult:
         """Runs the apply on main."""
         return self.actions.run("lmsconf-apply.yml", "main", {"inputs": inputs} if inputs else {})["apply"]
 
-    def drift(self) -> Ran:
+    def drift(self) -> JobResult:
         """Runs what every night runs."""
         return self.actions.run("lmsconf-drift.yml", "main", {})["drift"]
 

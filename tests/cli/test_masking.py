@@ -94,7 +94,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-class Told:
+class CommandOutput:
     """What a command wrote, on both streams."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,14 +112,14 @@ class Told:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Told:
-    return Told(capsys)
+def told(capsys: pytest.CaptureFixture[str]) -> CommandOutput:
+    return CommandOutput(capsys)
 
 
 @pytest.mark.parametrize(
     ("command", "format"), [pair for one in ("plan", "drift") for pair in product([one], FORMATS[one])]
 )
-def test_a_view_shows_nobody(project: Project, told: Told, command: str, format: str) -> None:
+def test_a_view_shows_nobody(project: Project, told: CommandOutput, command: str, format: str) -> None:
     """E-mails, ids, names, metadata and answers, wherever they stand; people are told apart by number."""
     told("--mask-people", command, "--format", format)
     told.shows_nobody()
@@ -127,14 +127,14 @@ def test_a_view_shows_nobody(project: Project, told: Told, command: str, format:
     assert len(told.out) > 500
 
 
-def test_a_file_shows_nobody(project: Project, told: Told) -> None:
+def test_a_file_shows_nobody(project: Project, told: CommandOutput) -> None:
     """`--output` writes what stdout would show."""
     assert told("--mask-people", "plan", "--format", "html", "--output", "plan.html") == 0
     assert not NAMES.search((project.root / "plan.html").read_text())
 
 
 @pytest.mark.parametrize("format", FORMATS["show"])
-def test_a_saved_plan_and_report_show_nobody(project: Project, told: Told, format: str) -> None:
+def test_a_saved_plan_and_report_show_nobody(project: Project, told: CommandOutput, format: str) -> None:
     """`show` masks what was saved whole; `apply` masks the plan that it asks about, its progress and its report."""
     assert told("plan", "--out", "whole.json") == 0
     told("--mask-people", "show", "whole.json", "--format", format)
@@ -148,7 +148,7 @@ def test_a_saved_plan_and_report_show_nobody(project: Project, told: Told, forma
 
 
 @pytest.mark.parametrize("format", ["text", "json", "markdown", "html"])
-def test_a_report_shows_nobody(project: Project, told: Told, format: str) -> None:
+def test_a_report_shows_nobody(project: Project, told: CommandOutput, format: str) -> None:
     """What an apply did, and what every run did that is written down here."""
     told("--mask-people", "apply", "--auto-approve", "--format", format, "--meta", "approver=di.canary@canary.example")
     told.shows_nobody()
@@ -160,7 +160,7 @@ def test_a_report_shows_nobody(project: Project, told: Told, format: str) -> Non
 @pytest.mark.parametrize(
     ("command", "format"), [("plan", "text"), ("plan", "json"), ("validate", "json"), ("drift", "sarif")]
 )
-def test_a_problem_shows_nobody(project: Project, told: Told, command: str, format: str) -> None:
+def test_a_problem_shows_nobody(project: Project, told: CommandOutput, command: str, format: str) -> None:
     """The nearest e-mail, quoted cells of a CSV file, pinned ids: none is told; places and codes stay."""
     project.write(WRONG)
     assert told("--mask-people", command, "--format", format) == 1
@@ -168,13 +168,13 @@ def test_a_problem_shows_nobody(project: Project, told: Told, command: str, form
     assert "manifests/all.yaml" in told.err
 
 
-def test_an_address_of_the_command_line_shows_nobody(project: Project, told: Told) -> None:
+def test_an_address_of_the_command_line_shows_nobody(project: Project, told: CommandOutput) -> None:
     """An address that is not there is told without the person in it."""
     assert told("--mask-people", "plan", "--only", "user/eve.canary@canary.example") == 1
     told.shows_nobody()
 
 
-def test_a_label_is_the_same_person_everywhere(project: Project, told: Told) -> None:
+def test_a_label_is_the_same_person_everywhere(project: Project, told: CommandOutput) -> None:
     """In all of one output, in spite of case; and different people have different labels."""
     told("plan", "--format", "json")
     whole = json.loads(told.out)
@@ -189,7 +189,7 @@ def test_a_label_is_the_same_person_everywhere(project: Project, told: Told) -> 
     assert hidden["summary"] == whole["summary"]
 
 
-def test_a_masked_plan_cannot_be_applied(project: Project, told: Told) -> None:
+def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) -> None:
     """It has no seal and says so; --out is refused, and so is the JSON of a snapshot."""
     assert told("--mask-people", "plan", "--out", "plan.json") == 64
     assert not (project.root / "plan.json").exists()
@@ -206,7 +206,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project, told: Told) -> None:
     assert told("--mask-people", "show", "all.json") == 0
 
 
-def test_the_environment_masks_too(project: Project, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_masks_too(project: Project, told: CommandOutput, monkeypatch: pytest.MonkeyPatch) -> None:
     """LMSCONF_MASK_PEOPLE=1 is the flag for every command of a pipeline; 0 and nothing are none."""
     monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
     told("plan")
@@ -219,7 +219,7 @@ def test_the_environment_masks_too(project: Project, told: Told, monkeypatch: py
 
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 def test_what_is_about_nobody_stays_as_it_is(
-    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch, format: str
+    tmp_path: Path, told: CommandOutput, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     """Without people in it, a view is the same to the letter: pages keep their script and their styles."""
     project = Project(tmp_path, "content: [{name: GDPR basics}]\n", "timezone: UTC\n")

@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 from jsonschema import Draft202012Validator
-from waiting import HANGS, Held
+from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
@@ -232,7 +232,7 @@ def test_a_run_cut_short_at_the_question_lists_what_was_not_done(
 
 
 @contextmanager
-def served(held: Held) -> Iterator[tuple[Sandbox, dict[str, str]]]:
+def served(held: HeldResponse) -> Iterator[tuple[Sandbox, dict[str, str]]]:
     """A server that keeps an answer back, and the environment that leads there."""
     sandbox = Sandbox(token=TOKEN, on_log=held)
     with serve(sandbox) as server:
@@ -246,7 +246,7 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
 ) -> None:
     """So it does between the plan and the first call, whatever it is at."""
     planned: list[bool] = []
-    held = Held(lambda _: bool(planned))
+    held = HeldResponse(lambda _: bool(planned))
     with served(held) as (sandbox, there):
         assert shell(project, "lmsconf plan --out plan.json", **there).returncode == ExitCode.OK
         planned.append(True)
@@ -257,7 +257,7 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
 
 def test_a_run_cut_short_as_it_begins_has_a_report(project: Path) -> None:
     """Once the run is being written down, a report comes too; its counts are those of the service."""
-    held = Held(lambda call: call.writes)
+    held = HeldResponse(lambda call: call.writes)
     arguments = ["apply", "--auto-approve", "--parallelism", "1", "--format", "json"]
     with served(held) as (sandbox, there):
         ran = _cut(project, arguments, signal.SIGINT, there, lambda _: held)

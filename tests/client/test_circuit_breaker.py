@@ -18,7 +18,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 
 from .network import CANARY, Clock, Network, client, said
-from .virtual_threads import Turns
+from .virtual_threads import VirtualThreads
 
 MINUTES_2 = 120.0
 Dead = Callable[[httpx.Request], httpx.Response]
@@ -132,7 +132,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     status: int, headers: dict[str, str], luck: float
 ) -> None:
     """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
-    clock = Turns()
+    clock = VirtualThreads()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
     retry = clock.retry(chance=lambda: luck)
     rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)

@@ -75,10 +75,10 @@ def test_no_error_of_a_transport_slips_by(kind: type[Exception]) -> None:
 def test_what_the_table_lacks_is_open() -> None:
     """An error of a later httpx may mean that the request was carried out, whatever it derives from."""
 
-    class Brand(httpx.ConnectError):
+    class NewConnectError(httpx.ConnectError):
         pass
 
-    assert fate_of(Brand("new")) is DeliveryStatus.AMBIGUOUS
+    assert fate_of(NewConnectError("new")) is DeliveryStatus.AMBIGUOUS
 
 
 def test_a_certificate_is_final() -> None:

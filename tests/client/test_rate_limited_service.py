@@ -14,14 +14,14 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.transport.deadline import Deadline
 
 from .network import CANARY, Network, said
-from .virtual_threads import Turns
+from .virtual_threads import VirtualThreads
 
 CALLS = 300
 Limiter = Callable[[], bool]
 """Whether one more request is let through now."""
 
 
-def bucket(clock: Turns, rate: float, burst: float) -> Limiter:
+def bucket(clock: VirtualThreads, rate: float, burst: float) -> Limiter:
     """A token bucket."""
     held = [burst, clock.time]
 
@@ -35,7 +35,7 @@ def bucket(clock: Turns, rate: float, burst: float) -> Limiter:
     return let
 
 
-def window(clock: Turns, rate: float, seconds: float) -> Limiter:
+def window(clock: VirtualThreads, rate: float, seconds: float) -> Limiter:
     """At most so many in any stretch of so many seconds; what was refused does not count."""
     times: deque[float] = deque()
 
@@ -50,7 +50,7 @@ def window(clock: Turns, rate: float, seconds: float) -> Limiter:
     return let
 
 
-LIMITERS: dict[str, Callable[[Turns, float], Limiter]] = {
+LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
     "a bucket of one": lambda clock, rate: bucket(clock, rate, 1.0),
     "a bucket of a second": lambda clock, rate: bucket(clock, rate, rate),
     "a window of a second": lambda clock, rate: window(clock, rate, 1.0),
@@ -65,7 +65,7 @@ LIMITERS: dict[str, Callable[[Turns, float], Limiter]] = {
 @pytest.mark.parametrize(("status", "seed"), [(429, 1), (429, 2), (503, 3)])
 def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width: int, status: int, seed: int) -> None:
     """Three hundred reads and no failure, in at most 1.6 times as long as the limit needs, with few refusals."""
-    clock = Turns(seed)
+    clock = VirtualThreads(seed)
     let = LIMITERS[name](clock, rate)
     refused: list[float] = []
 

@@ -15,7 +15,7 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.errors import ApiError
 
 from .network import CANARY, Clock, Network, client, said
-from .virtual_threads import Turns
+from .virtual_threads import VirtualThreads
 
 FINE = said(200, {"userIds": []})
 
@@ -84,7 +84,7 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
 
 def test_who_waits_is_served_in_turn() -> None:
     """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
-    clock = Turns()
+    clock = VirtualThreads()
     shared = RateLimiter(1.0, clock=clock, sleep=clock.sleep)
     served: list[int] = []
 
@@ -216,7 +216,7 @@ def test_clients_report_to_their_rate_limiter(status: int) -> None:
 
 def test_a_service_with_a_limit_is_served_to_the_end() -> None:
     """Two hundred reads against four hundred a second and a bucket of ten all come through, with few refusals."""
-    clock, refused, answers = Turns(), [0], []
+    clock, refused, answers = VirtualThreads(), [0], []
     bucket = [10.0, clock.time]
 
     def answer(_: httpx.Request) -> httpx.Response:

@@ -21,7 +21,7 @@ from lmsconf.model.api import Api, ListOperation, Request
 from .network import CANARY, Clock, Network, client, raw, said
 
 
-class Together(Network):
+class BarrierNetwork(Network):
     """Answers no request before so many are there, and remembers whose threads they were."""
 
     def __init__(self, width: int, **more: object) -> None:
@@ -68,7 +68,7 @@ def gate() -> Iterator[tuple[WorkerPool, threading.Event]]:
 
 def test_answers_come_in_the_order_of_their_requests() -> None:
     """However the pool runs them, each answer stands where its request stood, and never too many run at once."""
-    network = Together(3, answering=echo)
+    network = BarrierNetwork(3, answering=echo)
     with WorkerPool(lambda: client(network=network), parallelism=3) as pool:
         answers = Reader(pool).each("manual-groups.members", members(*map(str, range(30))))
     assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]

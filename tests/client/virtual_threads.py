@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from lmsconf.api.retry import Retry
 
 
-class Turns:
+class VirtualThreads:
     """A clock for several threads. Who sleeps hands over to whoever wakes first, so every run goes the same way."""
 
     def __init__(self, seed: int = 1) -> None:

@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ObservedResponse:
     """An answer as a client sees it; status 0 where the connection broke. The port's own headers are left out."""
 
     status: int
@@ -59,20 +59,20 @@ def opened(faults: Faults | None = None, on_log: Callable[[str], None] | None = 
     return sandbox
 
 
-def told(client: httpx.Client) -> Iterator[tuple[Step, Heard]]:
+def told(client: httpx.Client) -> Iterator[tuple[Step, ObservedResponse]]:
     """Each step with what is answered to it."""
     for step in SCRIPT:
         raw = {"content": step.body} if isinstance(step.body, bytes) else {"json": step.body}
         try:
             answer = client.request(step.method, step.path, headers=step.headers, **raw)
         except httpx.RemoteProtocolError:
-            yield step, Heard(0)
+            yield step, ObservedResponse(0)
             continue
         headers = {name: value for name, value in answer.headers.items() if name not in ("server", "date")}
-        yield step, Heard(answer.status_code, headers, answer.content)
+        yield step, ObservedResponse(answer.status_code, headers, answer.content)
 
 
-def as_text(heard: Heard) -> str:
+def as_text(heard: ObservedResponse) -> str:
     """An answer on one line."""
     return json.dumps(asdict(heard), default=lambda raw: raw.decode() if isinstance(raw, bytes) else dict(raw))
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 from jsonschema import Draft202012Validator
-from laws.random_manifests import Wish
-from laws.random_workspaces import World
-from laws.sandbox_project import Stage, open_stage
+from laws.random_manifests import RandomManifests
+from laws.random_workspaces import RandomWorkspace
+from laws.sandbox_project import SandboxProject, open_stage
 
 from conformance import samples
 from lmsconf.api.spec import ApiSpec
@@ -23,10 +23,10 @@ from lmsconf.planner.plan_as_manifests import as_manifests
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-Planned = Callable[..., tuple[Stage, Plan]]
+Planned = Callable[..., tuple[SandboxProject, Plan]]
 
 
-class Seeded(World):
+class SeededWorkspace(RandomWorkspace):
     """A world that is a seed already."""
 
     def seed(self) -> dict[str, object]:
@@ -36,12 +36,12 @@ class Seeded(World):
 @pytest.fixture
 def planned(tmp_path: Path) -> Iterator[Planned]:
     """The plan of some entries of one kind, declared or absent, on the sample workspace."""
-    stages: list[Stage] = []
+    stages: list[SandboxProject] = []
 
-    def plan(kind: AnyKind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[Stage, Plan]:
+    def plan(kind: AnyKind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[SandboxProject, Plan]:
         said: dict[str, list[dict[str, object]]] = {kind.section: [dict(entry) for entry in entries]}
-        wish = Wish(absent=said) if absent else Wish(sections=said)
-        world = Seeded(dialect={"custom-fields.in-use": "never"})
+        wish = RandomManifests(absent=said) if absent else RandomManifests(sections=said)
+        world = SeededWorkspace(dialect={"custom-fields.in-use": "never"})
         stages.append(open_stage(tmp_path, world, wish).with_accounts())
         return stages[-1], stages[-1].plan()
 
@@ -50,7 +50,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
         stage.sandbox.shut()
 
 
-def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[Stage, Plan]]:
+def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[SandboxProject, Plan]]:
     yield planned(kind, samples.NEW[kind.name])
     yield planned(kind, samples.CHANGED[kind.name])
     if kind.name in samples.GONE:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from conformance.scenario import SCRIPT, Heard, Step, as_text, opened, told
+from conformance.scenario import SCRIPT, ObservedResponse, Step, as_text, opened, told
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve
@@ -70,7 +70,7 @@ def test_each_step_is_answered_as_the_description_says(door):
 @pytest.mark.parametrize("seed", [None, 7], ids=["all well", "with mishaps"])
 def test_both_doors_give_the_same(seed):
     """Status, headers and bytes of every answer are the same through both doors, and so is the log."""
-    heard: list[list[tuple[Step, Heard]]] = []
+    heard: list[list[tuple[Step, ObservedResponse]]] = []
     logs = []
     for door in DOORS.values():
         sandbox = opened(None if seed is None else mishaps(seed))

@@ -14,9 +14,9 @@ from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Logged, SandboxService
 
-from .served_project import MANIFEST, PROJECT, Clinic, planted
+from .served_project import MANIFEST, PROJECT, ServedProject, planted
 
-Open = Callable[..., Clinic]
+Open = Callable[..., ServedProject]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             faults: Faults | None = None,
             on_log: Callable[[Logged], None] | None = None,
             made: type[SandboxService] = SandboxService,
-        ) -> Clinic:
+        ) -> ServedProject:
             service = planted(made(spec=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.shut)
             server = opened.enter_context(serve(service))
@@ -42,12 +42,12 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             (tmp_path / "manifests").mkdir(exist_ok=True)
             (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
             (tmp_path / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
-            return Clinic(tmp_path, service, capsys)
+            return ServedProject(tmp_path, service, capsys)
 
         yield open
 
 
 @pytest.fixture
-def clinic(open_clinic: Open) -> Clinic:
+def clinic(open_clinic: Open) -> ServedProject:
     """A clinic whose service is as lmsconf assumes."""
     return open_clinic()

@@ -98,7 +98,7 @@ def _timeless(value: object) -> object:
 
 
 @dataclass(slots=True)
-class Clinic:
+class ServedProject:
     """A project in a folder, and the service that its commands reach."""
 
     folder: Path

@@ -20,20 +20,20 @@ from lmsconf.doctor.findings import Health
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 
-from .served_project import Clinic, held
+from .served_project import ServedProject, held
 
-Open = Callable[..., Clinic]
+Open = Callable[..., ServedProject]
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def checks(clinic: Clinic, code: int = 0) -> dict[str, tuple[str, str]]:
+def checks(clinic: ServedProject, code: int = 0) -> dict[str, tuple[str, str]]:
     """Check → health and message."""
     got, out = clinic.run("doctor", "--format", "json")
     assert got == code, out + clinic.err
     return {one["check"]: (one["health"], one["message"]) for one in json.loads(out)["checks"]}
 
 
-def test_a_healthy_workspace(clinic: Clinic) -> None:
+def test_a_healthy_workspace(clinic: ServedProject) -> None:
     """All checks of a sound workspace, and not one request that writes."""
     before = held(clinic.service)
     found = checks(clinic)
@@ -47,7 +47,7 @@ def test_a_healthy_workspace(clinic: Clinic) -> None:
     assert held(clinic.service) == before
 
 
-def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
+def test_assumptions_say_where_they_come_from(clinic: ServedProject) -> None:
     """Each assumption that the manifests rely on is listed: as the default, or with the place of the project's word."""
     (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{name: Coaches, members: []}]\n", encoding="utf-8")
     with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as file:
@@ -94,7 +94,7 @@ def test_ten_fields_are_all_there_can_be(open_clinic: Open) -> None:
     assert checks(clinic)["fields"] == ("warning", "10 of 10 custom fields are used")
 
 
-def test_a_refused_credential(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_credential(clinic: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused token is exit 7, in a report that never shows it; nothing more is asked, and nothing probed."""
     monkeypatch.setenv("LMSCONF_TOKEN", "s3cr3t-token")
     code, out = clinic.run("doctor", "--probe", "--yes")
@@ -111,7 +111,7 @@ def test_an_unreachable_service(open_clinic: Open) -> None:
     assert "manual-groups.rename.name: name (default)" in out
 
 
-def test_broken_manifests_are_said(clinic: Clinic) -> None:
+def test_broken_manifests_are_said(clinic: ServedProject) -> None:
     """The workspace is looked at although the manifests have errors."""
     (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{nam: Coaches}]\n", encoding="utf-8")
     found = checks(clinic)

@@ -17,9 +17,9 @@ from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.service import Logged
 from lmsconf.support.package_data import schema_text
 
-from .served_project import BO, GDPR, PROJECT, Clinic, held
+from .served_project import BO, GDPR, PROJECT, ServedProject, held
 
-Open = Callable[..., Clinic]
+Open = Callable[..., ServedProject]
 NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""
 SECOND = second_dialect()
@@ -35,7 +35,7 @@ DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.del
 BOTH = ("--user", BO, "--content", GDPR)
 
 
-def said(clinic: Clinic) -> dict[str, str | int]:
+def said(clinic: ServedProject) -> dict[str, str | int]:
     """The dialect that the project file says by now."""
     return dict(load(clinic.folder, None, dict(os.environ)).dialect)
 
@@ -63,7 +63,7 @@ def test_what_is_known_is_confirmed(open_clinic: Open) -> None:
     assert clinic.project == written
 
 
-def test_the_assumed_service_is_confirmed(clinic: Clinic) -> None:
+def test_the_assumed_service_is_confirmed(clinic: ServedProject) -> None:
     """A service as lmsconf assumes it needs no word in the project file."""
     before = held(clinic.service)
     assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
@@ -102,7 +102,7 @@ def test_a_service_that_refuses_repeats_does_not_tell_how_many(open_clinic: Open
     assert "not learnt manual-groups.add.batch (a call that names the one person twice is refused" in out
 
 
-def test_without_person_and_content_that_is_said(clinic: Clinic) -> None:
+def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     """What needs a person or a content is not learnt, with the option that would help; the rest is."""
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert code == 0
@@ -130,7 +130,7 @@ def test_without_a_free_field_that_is_said(open_clinic: Open) -> None:
         ("--content", "GDPR basic", 'Did you mean "GDPR basics"?'),
     ],
 )
-def test_who_is_not_there_is_said_first(clinic: Clinic, option: str, value: str, reason: str) -> None:
+def test_who_is_not_there_is_said_first(clinic: ServedProject, option: str, value: str, reason: str) -> None:
     """A wrong person or content ends the probe before anything is made."""
     code, _ = clinic.run("doctor", "--probe", "--yes", option, value)
     assert (code, reason in clinic.err) == (1, True)
@@ -218,7 +218,7 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
 
 def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     """Where a service makes a manager of whoever manages a group, the person is none again afterwards."""
-    clinics: list[Clinic] = []
+    clinics: list[ServedProject] = []
 
     def promotes(entry: Logged) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-managers", 204):
@@ -233,7 +233,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     assert held(clinics[0].service) == before
 
 
-def test_nothing_is_done_without_consent(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_without_consent(clinic: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a terminal --yes is needed; on a terminal only `yes` is taken for yes, and the question names all."""
     assert clinic.run("doctor", "--probe", *BOTH)[0] == 64
     assert "Pass --yes" in clinic.err
@@ -249,7 +249,7 @@ def test_nothing_is_done_without_consent(clinic: Clinic, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("options", [("--user", BO), ("--content", GDPR), ("--yes",)])
-def test_options_of_the_probe_need_it(clinic: Clinic, options: tuple[str, ...]) -> None:
+def test_options_of_the_probe_need_it(clinic: ServedProject, options: tuple[str, ...]) -> None:
     """An option that only a probe has is refused without one."""
     assert clinic.run("doctor", *options)[0] == 64
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from stranger.choices import Choices
-from stranger.project import FIRST, Case, Desk, opening
+from stranger.project import FIRST, Case, ServerProject, opening
 
 NAMES = {
     "manual-groups.rename.name": "title",
@@ -29,7 +29,7 @@ SERVICES = {
     "refuses who is there": Choices(again=409),
     "small pages": Choices(page_most=10, page_cap=10, totals="absent", gone=200),
 }
-Open = Callable[[Case, str], Desk]
+Open = Callable[[Case, str], ServerProject]
 
 
 @pytest.fixture

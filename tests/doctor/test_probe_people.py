@@ -14,9 +14,9 @@ from wire.second_dialect import FORBIDDING, second_dialect
 from lmsconf.project.settings import load
 from lmsconf.sandbox.service import Logged, SandboxResponse, SandboxService, json_answer
 
-from .served_project import BO, GDPR, MANIFEST, PROJECT, Clinic, held
+from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
 
-Open = Callable[..., Clinic]
+Open = Callable[..., ServedProject]
 SECOND = second_dialect()
 ACCOUNT = {
     "users.create.email", "users.create.firstName", "users.create.lastName", "users.create.language",
@@ -47,27 +47,27 @@ WHOLE = {
 """Everything that a named person can lose."""
 
 
-def declaring(clinic: Clinic, project: str = PROJECT) -> Clinic:
+def declaring(clinic: ServedProject, project: str = PROJECT) -> ServedProject:
     """The clinic with manifests that declare a person too."""
     (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + PEOPLE, encoding="utf-8")
     (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
     return clinic
 
 
-def ask(clinic: Clinic, path: str, body: object) -> None:
+def ask(clinic: ServedProject, path: str, body: object) -> None:
     """One call as somebody else would make it."""
     headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
     answer = clinic.service.answer("POST", path, "", headers, json.dumps(body).encode())
     assert answer.status in (200, 204), answer.body
 
 
-def assumed(clinic: Clinic) -> set[str]:
+def assumed(clinic: ServedProject) -> set[str]:
     """The keys that the manifests rely on."""
     _, out = clinic.run("doctor", "--format", "json")
     return {one["key"] for one in json.loads(out)["assumptions"]}
 
 
-def reasons(clinic: Clinic, *options: str) -> dict[str, str]:
+def reasons(clinic: ServedProject, *options: str) -> dict[str, str]:
     """Key → why a probe did not learn it."""
     code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *options)
     assert code == 0, out + clinic.err
@@ -178,7 +178,7 @@ def test_people_are_left_alone_where_no_manifest_declares_any(open_clinic: Open)
 
 def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     """What a service changes of the person by the way is told, and is afterwards as it was."""
-    clinics: list[Clinic] = []
+    clinics: list[ServedProject] = []
 
     def spoils(entry: Logged) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-members", 204):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from integrity.served_project import Ran, Stage
+from integrity.served_project import CommandResult, ServedProject
 
 SEED: Final = """
 people:
@@ -49,9 +49,9 @@ users:
 OWNED: Final = 'ownership: {groups: ["LMS *"], content_targets: declared_content}\nleave_alone: ["group/UI *"]\n'
 
 
-def drift(stage: Stage, *arguments: str, code: int | None = None) -> dict[str, Any]:
+def drift(stage: ServedProject, *arguments: str, code: int | None = None) -> dict[str, Any]:
     """The report as a document."""
-    ran: Ran = stage("drift", "--format", "json", *arguments)
+    ran: CommandResult = stage("drift", "--format", "json", *arguments)
     assert ran.writes == []
     assert code is None or ran.code == code, ran.err
     return ran.document

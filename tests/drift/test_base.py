@@ -12,7 +12,7 @@ from shutil import copytree, ignore_patterns
 from typing import Any, Final
 
 import pytest
-from integrity.served_project import Stage
+from integrity.served_project import ServedProject
 from jsonschema import Draft202012Validator
 
 from lmsconf.support.package_data import schema_text
@@ -20,17 +20,17 @@ from lmsconf.support.package_data import schema_text
 from .drifted_project import MANIFESTS, OWNED, codes, drift, states
 
 BASE: Final = "./applied"
-Hand = Callable[[Stage], object]
+Hand = Callable[[ServedProject], object]
 
 
 @pytest.fixture(autouse=True)
-def _applied(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def _applied(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of the project as it was applied last, beside it."""
     copytree(stage.root, stage.root / "applied", ignore=ignore_patterns(".lmsconf", "applied"))
     monkeypatch.chdir(stage.root)
 
 
-def based(stage: Stage, code: int, *arguments: str) -> dict[str, Any]:
+def based(stage: ServedProject, code: int, *arguments: str) -> dict[str, Any]:
     """The report beside the manifests that were applied last; it is as its schema says."""
     report = drift(stage, "--base", BASE, *arguments, code=code)
     assert list(Draft202012Validator(json.loads(schema_text("drift.schema.json"))).iter_errors(report)) == []
@@ -41,7 +41,7 @@ def causes(report: dict[str, Any], key: str = "findings") -> dict[str, str | Non
     return {finding["address"]: finding["cause"] for finding in report[key]}
 
 
-def out_of_the_group(stage: Stage) -> object:
+def out_of_the_group(stage: ServedProject) -> object:
     return stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
 
 
@@ -66,7 +66,7 @@ TO_COME: Final[dict[str, tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("what", TO_COME)
-def test_an_edit_of_a_manifest_is_no_drift(stage: Stage, what: str) -> None:
+def test_an_edit_of_a_manifest_is_no_drift(stage: ServedProject, what: str) -> None:
     """The workspace is as the base says: what only the manifests at hand say is listed, and the exit is 0."""
     manifests, address = TO_COME[what]
     stage.write(manifests)
@@ -102,7 +102,7 @@ BY_HAND: Final[dict[str, tuple[str, str, Hand]]] = {
 
 @pytest.mark.parametrize("what", BY_HAND)
 @pytest.mark.parametrize("edited", [False, True], ids=["same manifests", "edited manifests"])
-def test_what_somebody_changed_is_drift(stage: Stage, what: str, edited: bool) -> None:
+def test_what_somebody_changed_is_drift(stage: ServedProject, what: str, edited: bool) -> None:
     """It differs from the base as well, so it was changed by hand, whatever else is not applied yet."""
     address, state, hand = BY_HAND[what]
     hand(stage)
@@ -114,7 +114,7 @@ def test_what_somebody_changed_is_drift(stage: Stage, what: str, edited: bool) -
     assert list(causes(report, "not_applied").values()) == ["not applied yet"] * (2 if edited else 0)
 
 
-def test_a_resource_that_both_have_changed_is_drift(stage: Stage) -> None:
+def test_a_resource_that_both_have_changed_is_drift(stage: ServedProject) -> None:
     """The keys that only the manifests have changed are named, and no line offers to undo them."""
     out_of_the_group(stage)
     stage.write(MANIFESTS.replace("managers: [cy@acme.example]", "managers: [cy@acme.example, bo@acme.example]"))
@@ -124,7 +124,7 @@ def test_a_resource_that_both_have_changed_is_drift(stage: Stage) -> None:
     assert "not applied yet: managers" in stage("drift", "--base", BASE).out
 
 
-def test_a_renamed_declaration_is_the_same_resource(stage: Stage) -> None:
+def test_a_renamed_declaration_is_the_same_resource(stage: ServedProject) -> None:
     """Under its new name, too, what was changed by hand is told: by the id of what is live."""
     out_of_the_group(stage)
     renamed = MANIFESTS.replace("name: Team\n", "name: Crew\n    previously: [Team]\n")
@@ -132,7 +132,7 @@ def test_a_renamed_declaration_is_the_same_resource(stage: Stage) -> None:
     assert causes(based(stage, 2)) == {"group/Crew": "changed by hand"}
 
 
-def test_without_a_base_a_difference_is_a_difference(stage: Stage) -> None:
+def test_without_a_base_a_difference_is_a_difference(stage: ServedProject) -> None:
     """Nothing says who made it."""
     out_of_the_group(stage)
     stage.write(TO_COME["an entry is new"][0])
@@ -142,7 +142,7 @@ def test_without_a_base_a_difference_is_a_difference(stage: Stage) -> None:
     assert "by hand" not in stage("drift").out
 
 
-def test_a_base_that_cannot_be_planned_tells_nothing(stage: Stage) -> None:
+def test_a_base_that_cannot_be_planned_tells_nothing(stage: ServedProject) -> None:
     """All that differs counts, and a warning says why; of a single entry that cannot, the others are still told."""
     out_of_the_group(stage)
     stage.write(TO_COME["an entry is new"][0])
@@ -157,7 +157,7 @@ def test_a_base_that_cannot_be_planned_tells_nothing(stage: Stage) -> None:
     assert causes(report, "not_applied") == {"group/LMS b": "not applied yet"}
 
 
-def test_every_format_tells_them_apart(stage: Stage) -> None:
+def test_every_format_tells_them_apart(stage: ServedProject) -> None:
     """By hand counts and fails; not applied yet is listed, skipped, or suppressed, with what was compared."""
     stage.write(TO_COME["an entry is new"][0])
     said = {view: stage("drift", "--base", BASE, "--format", view).out for view in ("text", "markdown", "html")}
@@ -177,7 +177,7 @@ def test_every_format_tells_them_apart(stage: Stage) -> None:
     assert suppressed == {"group/Team": False, "group/LMS b": True}
 
 
-def test_a_base_may_be_a_commit(stage: Stage) -> None:
+def test_a_base_may_be_a_commit(stage: ServedProject) -> None:
     """As with `plan --base`; and no request is sent where the project file would go elsewhere than the base's."""
     who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
     environ = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
@@ -193,7 +193,7 @@ def test_a_base_may_be_a_commit(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--base", BASE, "--accept", "*"], ["--trust-project", "url"]])
-def test_what_does_not_go_together_is_a_wrong_command_line(stage: Stage, arguments: list[str]) -> None:
+def test_what_does_not_go_together_is_a_wrong_command_line(stage: ServedProject, arguments: list[str]) -> None:
     """Exit 64, and nothing is read."""
     seen = len(stage.sandbox.log)
     assert stage("drift", *arguments).code == 64

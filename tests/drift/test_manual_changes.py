@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
-from integrity.served_project import Stage
+from integrity.served_project import ServedProject
 
 from .drifted_project import MANIFESTS, OWNED, drift, only, states
 
@@ -71,7 +71,7 @@ CHANGED: Final[Mapping[str, tuple[tuple[str, dict[str, str], Any], str, dict[str
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_an_edit_by_hand_is_found(stage: Stage, name: str) -> None:
+def test_an_edit_by_hand_is_found(stage: ServedProject, name: str) -> None:
     """The one resource that was edited is changed, at its line, with the one key that differs from both sides."""
     (operation, path, body), address, wanted, (line, column) = CHANGED[name]
     if operation == "smart-groups.replace-conditions":
@@ -84,14 +84,14 @@ def test_an_edit_by_hand_is_found(stage: Stage, name: str) -> None:
     assert found["hint"]["accept"].startswith(f"lmsconf -C {stage.root} drift --accept ")
 
 
-def _is_b(stage: Stage) -> dict[str, Any]:
+def _is_b(stage: ServedProject) -> dict[str, Any]:
     """The condition that Dept is B, in ids that only the workspace knows."""
     field = _field(stage, "Dept")
     ids = {one["name"]: one["choiceId"] for one in field["choices"]}
     return {"customFieldId": field["customFieldId"], "choiceIds": [ids["B"]], "systemCondition": "IS_ANY"}
 
 
-def _field(stage: Stage, name: str) -> dict[str, Any]:
+def _field(stage: ServedProject, name: str) -> dict[str, Any]:
     answer: Any = stage.hand("custom-fields.list")
     found: dict[str, Any] = next(one for one in answer["customFields"] if one["name"] == name)
     return found
@@ -112,7 +112,7 @@ def _field(stage: Stage, name: str) -> dict[str, Any]:
     ],
 )
 def test_what_was_deleted_or_renamed_is_missing(
-    stage: Stage, operation: str, path: dict[str, str], body: Any, missing: list[str]
+    stage: ServedProject, operation: str, path: dict[str, str], body: Any, missing: list[str]
 ) -> None:
     """Declared and not live, at the line that declares it; its new name is nobody's business."""
     stage.hand(operation, path, body)
@@ -122,7 +122,7 @@ def test_what_was_deleted_or_renamed_is_missing(
     assert only(report)["source"]["file"] == "manifests/all.yaml"
 
 
-def test_a_field_that_was_changed_or_deleted(stage: Stage) -> None:
+def test_a_field_that_was_changed_or_deleted(stage: ServedProject) -> None:
     """A choice that nobody declared is extra, and a description that was cleared is told from both sides."""
     stage.options()
     stage.write("custom_fields: [{name: Extra, type: CHOICE, choices: [X], description: On trial}]")
@@ -136,7 +136,7 @@ def test_a_field_that_was_changed_or_deleted(stage: Stage) -> None:
     assert states(drift(stage, code=2)) == {"custom_field/Extra": "missing"}
 
 
-def test_what_is_owned_and_not_declared_is_undeclared(stage: Stage) -> None:
+def test_what_is_owned_and_not_declared_is_undeclared(stage: ServedProject) -> None:
     """A group of an owned name and an assignment of declared content; neither is in a manifest, and both say why."""
     stage.hand("manual-groups.create", None, {"name": "LMS new"})
     stage.hand("content-targets.create", None, {"contentId": "c-1", "userId": "u-bo"})
@@ -153,7 +153,7 @@ def test_what_is_owned_and_not_declared_is_undeclared(stage: Stage) -> None:
         }
 
 
-def test_what_stands_under_absent_is_undeclared(stage: Stage) -> None:
+def test_what_stands_under_absent_is_undeclared(stage: ServedProject) -> None:
     """It points at the line under `absent`, and what goes with it has no way out of its own but to apply."""
     stage.hand("content-targets.create", None, {"contentId": "c-2", "targetId": "g-3"})
     stage.write(f"{MANIFESTS}absent: {{groups: [Book club]}}\n")
@@ -165,7 +165,7 @@ def test_what_stands_under_absent_is_undeclared(stage: Stage) -> None:
     assert (along["reason"], along["hint"]["accept"]) == ("it goes with group/Book club", None)
 
 
-def test_who_and_when_as_far_as_the_service_says(stage: Stage) -> None:
+def test_who_and_when_as_far_as_the_service_says(stage: ServedProject) -> None:
     """An assignment says who changed it last and when, in the project's zone; a group does not."""
     stage.options(f"{OWNED}timezone: Europe/Stockholm\n")
     stage.hand("content-targets.create", None, {**TARGET, "mandatory": False})
@@ -177,7 +177,7 @@ def test_who_and_when_as_far_as_the_service_says(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("only_in", ["[here]", "[elsewhere]"])
-def test_what_is_for_another_workspace_is_not_missing(stage: Stage, only_in: str) -> None:
+def test_what_is_for_another_workspace_is_not_missing(stage: ServedProject, only_in: str) -> None:
     """`only_in` decides what is compared."""
     stage.options()
     stage.write(f"groups: [{{name: Nowhere, only_in: {only_in}}}]")

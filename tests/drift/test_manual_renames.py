@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pytest
-from integrity.served_project import Stage, staged
+from integrity.served_project import ServedProject, staged
 from sampling import of_today
 
 from lmsconf.api.client import Client
@@ -66,7 +66,7 @@ TWO: Final = "[anna@acme.example, bo@acme.example]"
 Edits = Mapping[str, str]
 
 
-class Way(NamedTuple):
+class ManualRename(NamedTuple):
     """One way of renaming by hand. live: text of the workspace as it was → as it is; declared: the same for manifests.
 
     stops: the addresses of what may be a rename, with the name to which it was renamed; of several the first that is
@@ -90,61 +90,65 @@ FRIENDS: Final = {"group/Coaches": "Friends"}
 HOMERS: Final = "  - {name: Homers"
 SALES: Final = "conditions: [{field: Dept, choices: [Sales]}]"
 OWNED: Final = "ownership: {content_targets: declared_content}\n"
-WAYS: Final[Mapping[str, Way]] = {
-    "a group": Way(COACHES, FRIENDS),
-    "a group of three": Way(PILOTS, {"group/Pilots": "Flyers"}),
-    "a smart group": Way(SELLERS, {"smart_group/Sellers": "Merchants"}),
-    "a smart group of two conditions": Way({"Homers": "Remoters"}, {"smart_group/Homers": "Remoters"}),
-    "a field of choices": Way(TRACK, {"custom_field/Track": "Place"}),
-    "a field of several choices": Way(
+WAYS: Final[Mapping[str, ManualRename]] = {
+    "a group": ManualRename(COACHES, FRIENDS),
+    "a group of three": ManualRename(PILOTS, {"group/Pilots": "Flyers"}),
+    "a smart group": ManualRename(SELLERS, {"smart_group/Sellers": "Merchants"}),
+    "a smart group of two conditions": ManualRename({"Homers": "Remoters"}, {"smart_group/Homers": "Remoters"}),
+    "a field of choices": ManualRename(TRACK, {"custom_field/Track": "Place"}),
+    "a field of several choices": ManualRename(
         {"name: Skills": "name: Tools", "field: Skills": "field: Tools"}, {"custom_field/Skills": "Tools"}
     ),
-    "a field that smart groups name": Way(DEPT, {"custom_field/Dept": "Unit"}),
-    "to a close name": Way({"Coaches": "Coaches 2"}, {"group/Coaches": "Coaches 2"}),
-    "to a name of other letters": Way({"Coaches": "Côachès"}, {"group/Coaches": "Côachès"}),
-    "to a name with quotes": Way({"Coaches": "'The \"best\"'"}, {"group/Coaches": 'The "best"'}),
-    "to a name with a slash": Way({"Coaches": "A/B -> C"}, {"group/Coaches": "A/B -> C"}),
-    "two groups at once": Way({**COACHES, **PILOTS}, {**FRIENDS, "group/Pilots": "Flyers"}),
-    "a group and a smart group": Way({**COACHES, **SELLERS}, {**FRIENDS, "smart_group/Sellers": "Merchants"}),
-    "a group and a field": Way({**COACHES, **TRACK}, {**FRIENDS, "custom_field/Track": "Place"}),
-    "with a manager less": Way({**COACHES, ", managers: [cy@acme.example]}": "}"}, FRIENDS),
-    "with another manager": Way({**COACHES, "managers: [cy@": "managers: [eva@"}, FRIENDS),
-    "with another description": Way(
+    "a field that smart groups name": ManualRename(DEPT, {"custom_field/Dept": "Unit"}),
+    "to a close name": ManualRename({"Coaches": "Coaches 2"}, {"group/Coaches": "Coaches 2"}),
+    "to a name of other letters": ManualRename({"Coaches": "Côachès"}, {"group/Coaches": "Côachès"}),
+    "to a name with quotes": ManualRename({"Coaches": "'The \"best\"'"}, {"group/Coaches": 'The "best"'}),
+    "to a name with a slash": ManualRename({"Coaches": "A/B -> C"}, {"group/Coaches": "A/B -> C"}),
+    "two groups at once": ManualRename({**COACHES, **PILOTS}, {**FRIENDS, "group/Pilots": "Flyers"}),
+    "a group and a smart group": ManualRename({**COACHES, **SELLERS}, {**FRIENDS, "smart_group/Sellers": "Merchants"}),
+    "a group and a field": ManualRename({**COACHES, **TRACK}, {**FRIENDS, "custom_field/Track": "Place"}),
+    "with a manager less": ManualRename({**COACHES, ", managers: [cy@acme.example]}": "}"}, FRIENDS),
+    "with another manager": ManualRename({**COACHES, "managers: [cy@": "managers: [eva@"}, FRIENDS),
+    "with another description": ManualRename(
         {**TRACK, "description: Where": "description: Wo"}, {"custom_field/Track": "Place"}
     ),
-    "without its description": Way({**TRACK, ", description: Where": ""}, {"custom_field/Track": "Place"}),
-    "with its choices in another order": Way(
+    "without its description": ManualRename({**TRACK, ", description: Where": ""}, {"custom_field/Track": "Place"}),
+    "with its choices in another order": ManualRename(
         {**TRACK, "Office, Remote": "Remote, Office"}, {"custom_field/Track": "Place"}
     ),
-    "with its assignment made optional": Way({**COACHES, "mandatory: true": "mandatory: false"}, FRIENDS),
-    "with its assignment taken away": Way({"{group: Coaches}, ": "", "Coaches": "Friends"}, FRIENDS),
-    "with another assignment": Way(
+    "with its assignment made optional": ManualRename({**COACHES, "mandatory: true": "mandatory: false"}, FRIENDS),
+    "with its assignment taken away": ManualRename({"{group: Coaches}, ": "", "Coaches": "Friends"}, FRIENDS),
+    "with another assignment": ManualRename(
         {"{group: Empty ones}]": "{group: Empty ones}, {group: Coaches}]", "Coaches": "Friends"}, FRIENDS
     ),
-    "where its content is owned": Way(COACHES, FRIENDS, options=OWNED),
-    "where the content of a smart group is owned": Way(SELLERS, {"smart_group/Sellers": "Merchants"}, options=OWNED),
-    "where it is owned by its new name": Way(COACHES, FRIENDS, options="ownership: {groups: ['Fr*']}\n"),
-    "with a system condition that the service says": Way(
+    "where its content is owned": ManualRename(COACHES, FRIENDS, options=OWNED),
+    "where the content of a smart group is owned": ManualRename(
+        SELLERS, {"smart_group/Sellers": "Merchants"}, options=OWNED
+    ),
+    "where it is owned by its new name": ManualRename(COACHES, FRIENDS, options="ownership: {groups: ['Fr*']}\n"),
+    "with a system condition that the service says": ManualRename(
         {**SELLERS, "choices: [Sales]}": "choices: [Sales], system_condition: IS_ANY}"},
         {"smart_group/Sellers": "Merchants"},
     ),
-    "declared by include": Way(COACHES, FRIENDS, declared={"members: TWO,": "members: {include: TWO},"}),
-    "declared with an earlier name that is gone": Way(
+    "declared by include": ManualRename(COACHES, FRIENDS, declared={"members: TWO,": "members: {include: TWO},"}),
+    "declared with an earlier name that is gone": ManualRename(
         COACHES, FRIENDS, declared={"name: Coaches,": "name: Coaches, previously: [Trainers],"}
     ),
-    "declared without an assignment": Way(COACHES, FRIENDS, declared={"{group: Coaches}, ": ""}),
-    "with a change that waits in the manifests": Way(COACHES, FRIENDS, declared={"managers: [cy@": "managers: [dan@"}),
-    "two alike": Way(
+    "declared without an assignment": ManualRename(COACHES, FRIENDS, declared={"{group: Coaches}, ": ""}),
+    "with a change that waits in the manifests": ManualRename(
+        COACHES, FRIENDS, declared={"managers: [cy@": "managers: [dan@"}
+    ),
+    "two alike": ManualRename(
         {**COACHES, "  - {name: Empty": "  - {name: Helpers, members: TWO}\n  - {name: Empty"},
         FRIENDS,
         unclear=True,
     ),
-    "two smart groups alike": Way(
+    "two smart groups alike": ManualRename(
         {**SELLERS, HOMERS: f"  - {{name: Traders, {SALES}}}\n{HOMERS}"},
         {"smart_group/Sellers": "Merchants"},
         unclear=True,
     ),
-    "two alike of one name": Way(
+    "two alike of one name": ManualRename(
         {
             "{group: Coaches}, ": "",
             "Coaches": "Friends",
@@ -153,20 +157,22 @@ WAYS: Final[Mapping[str, Way]] = {
         FRIENDS,
         unclear=True,
     ),
-    "one that two may be": Way(
+    "one that two may be": ManualRename(
         COACHES,
         {"group/Coaches": "Friends", "group/Trainers": "Friends"},
         declared={"  - {name: Pilots": "  - {name: Trainers, members: TWO}\n  - {name: Pilots"},
         unclear=True,
     ),
-    "with a member more": Way(
+    "with a member more": ManualRename(
         {**PILOTS, ", cy@acme.example]": ", cy@acme.example, eva@acme.example]"}, notes=("group/Pilots",)
     ),
-    "with a choice more": Way({**TRACK, "[Office, Remote]": "[Office, Remote, Hybrid]"}, notes=("custom_field/Track",)),
-    "a group of one": Way({"Single person": "Single persons"}, notes=("group/Single person",)),
-    "a group of nobody": Way({"Empty ones": "Empty one"}, notes=("group/Empty ones",)),
-    "a field of text": Way({"Shoe size": "Shoe sizes"}, notes=("custom_field/Shoe size",)),
-    "a group whose members nobody declares": Way(
+    "with a choice more": ManualRename(
+        {**TRACK, "[Office, Remote]": "[Office, Remote, Hybrid]"}, notes=("custom_field/Track",)
+    ),
+    "a group of one": ManualRename({"Single person": "Single persons"}, notes=("group/Single person",)),
+    "a group of nobody": ManualRename({"Empty ones": "Empty one"}, notes=("group/Empty ones",)),
+    "a field of text": ManualRename({"Shoe size": "Shoe sizes"}, notes=("custom_field/Shoe size",)),
+    "a group whose members nobody declares": ManualRename(
         {"Coaches": "The coaches"}, notes=("group/Coaches",), declared={", members: TWO,": ","}
     ),
 }
@@ -185,19 +191,19 @@ def edited(text: str, edits: Edits) -> str:
 
 
 @pytest.fixture
-def way(request: pytest.FixtureRequest) -> Way:
+def way(request: pytest.FixtureRequest) -> ManualRename:
     return WAYS[request.param]
 
 
 @pytest.fixture
-def stage(way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(way: ManualRename, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     """A workspace in which somebody renamed something, and the manifests of before."""
     with staged(tmp_path, edited(SEED, way.live), monkeypatch, way.options) as stage:
         stage.write(edited(MANIFESTS, way.declared))
         yield stage
 
 
-def live(stage: Stage) -> dict[str, int]:
+def live(stage: ServedProject) -> dict[str, int]:
     """How many there are of what a twin could be made of."""
     listings = {"manual-groups": "groups", "smart-groups": "smartGroups", "custom-fields": "customFields"}
     with Client("http://sandbox", "sandbox", transport=stage.sandbox) as client:
@@ -207,7 +213,7 @@ def live(stage: Stage) -> dict[str, int]:
     return {**counts, "targets": sum(len(answer["targets"]) for answer in targets)}
 
 
-def manifest(stage: Stage) -> str:
+def manifest(stage: ServedProject) -> str:
     return (stage.root / "manifests" / "all.yaml").read_text(encoding="utf-8")
 
 
@@ -224,7 +230,7 @@ def test_there_are_forty_ways() -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_a_plan_tells_and_an_apply_stops(way: Way, stage: Stage) -> None:
+def test_a_plan_tells_and_an_apply_stops(way: ManualRename, stage: ServedProject) -> None:
     """What can be compared stops with 4 and the line that renames it; a close name is a note, and stops nothing."""
     document = stage("plan", "--format", "json").document
     said = problems(document)
@@ -241,7 +247,7 @@ def test_a_plan_tells_and_an_apply_stops(way: Way, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("way", of_today(WAYS), indirect=True)
-def test_a_drift_report_connects_the_two(way: Way, stage: Stage) -> None:
+def test_a_drift_report_connects_the_two(way: ManualRename, stage: ServedProject) -> None:
     """Renamed by hand, to what; or missing, with what is close. No line that it prints makes anything twice."""
     before = live(stage)
     found = {one["address"]: one for one in drift(stage, code=2)["findings"]}
@@ -261,7 +267,7 @@ def test_a_drift_report_connects_the_two(way: Way, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("way", of_today(CLEAR), indirect=True)
-def test_both_ways_out_lead_out(way: Way, stage: Stage) -> None:
+def test_both_ways_out_lead_out(way: ManualRename, stage: ServedProject) -> None:
     """`--accept` writes the new name everywhere; with the line and an apply it has its old name again: no twin."""
     before = live(stage)
     original = manifest(stage)

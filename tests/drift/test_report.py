@@ -11,8 +11,8 @@ from typing import Final
 
 import httpx
 import pytest
-from integrity.served_project import Stage
-from laws.sandbox_project import Link
+from integrity.served_project import ServedProject
+from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
@@ -29,7 +29,7 @@ from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
 CREATES: Final = f"{MANIFESTS}absent: {{groups: [Nobody]}}\n"
 
 
-def test_nothing_differs(stage: Stage) -> None:
+def test_nothing_differs(stage: ServedProject) -> None:
     """Exit 0, and the text says so; what nobody manages is listed and does not count."""
     ran = stage("drift")
     assert (ran.code, ran.writes) == (0, [])
@@ -50,7 +50,7 @@ def test_nothing_differs(stage: Stage) -> None:
     ]
 
 
-def test_coverage_is_the_managed_share_of_what_is_live(stage: Stage) -> None:
+def test_coverage_is_the_managed_share_of_what_is_live(stage: ServedProject) -> None:
     """What is missing is not covered, what is left alone is live, and people count where they are declared."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
     report = drift(stage, "--coverage")
@@ -64,7 +64,7 @@ def test_coverage_is_the_managed_share_of_what_is_live(stage: Stage) -> None:
     }
 
 
-def test_it_reads_what_a_plan_reads(stage: Stage) -> None:
+def test_it_reads_what_a_plan_reads(stage: ServedProject) -> None:
     """Without --unmanaged and --coverage it sends the requests of a plan, and says that the rest was not read."""
     before = len(stage.sandbox.log)
     stage("plan")
@@ -81,7 +81,7 @@ def test_it_reads_what_a_plan_reads(stage: Stage) -> None:
     assert "was read" not in stage("drift", "--coverage").out
 
 
-def test_unmanaged_things_count_where_that_is_asked_for(stage: Stage) -> None:
+def test_unmanaged_things_count_where_that_is_asked_for(stage: ServedProject) -> None:
     """`--unmanaged` makes each of them a finding, but for those that are left alone."""
     report = drift(stage, "--unmanaged", code=2)
     assert states(report) == {
@@ -102,7 +102,7 @@ IGNORE: Final = """ignore:
 """
 
 
-def test_what_is_ignored_is_listed_with_its_reason(stage: Stage) -> None:
+def test_what_is_ignored_is_listed_with_its_reason(stage: ServedProject) -> None:
     """Findings that fit an entry do not count; they stand apart with the entry and its place."""
     stage.options(f"{OWNED}{IGNORE}")
     stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
@@ -127,7 +127,7 @@ def test_what_is_ignored_is_listed_with_its_reason(stage: Stage) -> None:
     assert "Ignored until 2999-01-01: HR moves people" in stage("drift").out
 
 
-def test_an_entry_whose_day_has_come_hides_nothing(stage: Stage) -> None:
+def test_an_entry_whose_day_has_come_hides_nothing(stage: ServedProject) -> None:
     """What it hid counts again, and the entry is reported, by `validate` too."""
     stage.options(f"{OWNED}{IGNORE.replace('2999', '2020')}")
     stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
@@ -138,7 +138,7 @@ def test_an_entry_whose_day_has_come_hides_nothing(stage: Stage) -> None:
     assert "drift/ignore-expired" in stage("validate").err
 
 
-def test_an_entry_that_fits_nothing_is_a_note(stage: Stage) -> None:
+def test_an_entry_that_fits_nothing_is_a_note(stage: ServedProject) -> None:
     """The difference is gone or the pattern is misspelt; what only counts with --unmanaged is something, too."""
     more = '  - {address: "custom_field/Extra", reason: on trial}\n'
     stage.options(f"{OWNED}{IGNORE}{more}")
@@ -150,7 +150,7 @@ def test_an_entry_that_fits_nothing_is_a_note(stage: Stage) -> None:
     assert "custom_field/Extra" in states(drift(stage, "--unmanaged"), "ignored")
 
 
-def test_an_entry_of_one_workspace_is_for_that_one(stage: Stage) -> None:
+def test_an_entry_of_one_workspace_is_for_that_one(stage: ServedProject) -> None:
     """`ignore` may stand under a workspace, like ownership and guards."""
     project = stage.root / "lmsconf.yaml"
     said = project.read_text(encoding="utf-8")
@@ -160,7 +160,7 @@ def test_an_entry_of_one_workspace_is_for_that_one(stage: Stage) -> None:
     assert states(drift(stage, code=0), "ignored") == {"group/Team": "changed"}
 
 
-def test_what_a_run_of_this_machine_made_tells_nothing(stage: Stage) -> None:
+def test_what_a_run_of_this_machine_made_tells_nothing(stage: ServedProject) -> None:
     """What is declared and not live is missing, whatever journals lie here: the next machine has others, or none."""
     added = MANIFESTS.replace("  - name: LMS a\n", "  - name: LMS a\n  - name: LMS b\n")
     stage.write(added)
@@ -176,7 +176,7 @@ def test_what_a_run_of_this_machine_made_tells_nothing(stage: Stage) -> None:
     assert {**drift(stage), "created_at": ""} == {**report, "created_at": ""}
 
 
-def test_what_cannot_be_compared_is_an_error_and_hides_no_other_finding(stage: Stage) -> None:
+def test_what_cannot_be_compared_is_an_error_and_hides_no_other_finding(stage: ServedProject) -> None:
     """Exit 1; nothing is said of the resource, and nothing of what is owned, because that may be the very one."""
     stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
@@ -187,7 +187,7 @@ def test_what_cannot_be_compared_is_an_error_and_hides_no_other_finding(stage: S
     assert stage("drift").code == 1
 
 
-def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: Stage) -> None:
+def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: ServedProject) -> None:
     """An eleventh field is certain to be refused, and still it is declared and not live: 2, not 1."""
     fields = "".join(f"  - {{name: F{n}, type: TEXT}}\n" for n in range(9))
     stage.write(MANIFESTS.replace("groups:\n", f"{fields}groups:\n", 1))
@@ -208,7 +208,7 @@ def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: i
         world.drift(read_manifests(world.settings))
 
 
-class _Forgetful(Sandbox):
+class _RepeatingListing(Sandbox):
     """A workspace that tells its first group again and again, so that its list can never be known to be whole."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -220,21 +220,21 @@ class _Forgetful(Sandbox):
 
 def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) -> None:
     """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared."""
-    world = _world(tmp_path, _Forgetful(":memory:", seed=_seed(tmp_path)))
+    world = _world(tmp_path, _RepeatingListing(":memory:", seed=_seed(tmp_path)))
     found = world.drift(read_manifests(world.settings), reads_all=True)
     assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
     assert _states(found) == {}
     assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False
 
 
-def test_a_report_is_the_same_twice(stage: Stage) -> None:
+def test_a_report_is_the_same_twice(stage: ServedProject) -> None:
     """Equal inputs give equal reports, but for the moment of reading."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
     first, second = drift(stage), drift(stage)
     assert {**first, "created_at": ""} == {**second, "created_at": ""}
 
 
-def test_machines_get_their_formats_in_files(stage: Stage) -> None:
+def test_machines_get_their_formats_in_files(stage: ServedProject) -> None:
     """JUnit and SARIF go where --output says, and the exit code stays what it is."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
     junit, sarif = stage.root / "drift.xml", stage.root / "drift.sarif"
@@ -255,7 +255,7 @@ def test_machines_get_their_formats_in_files(stage: Stage) -> None:
     assert (stage.root / place["artifactLocation"]["uri"]).is_file()
 
 
-def test_putting_it_back_is_the_line_that_the_report_gives(stage: Stage) -> None:
+def test_putting_it_back_is_the_line_that_the_report_gives(stage: ServedProject) -> None:
     """The line applies as it stands, and then the finding is gone."""
     stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
     line = only(drift(stage))["hint"]["restore"].split()
@@ -264,7 +264,7 @@ def test_putting_it_back_is_the_line_that_the_report_gives(stage: Stage) -> None
     assert drift(stage, code=0)["findings"] == []
 
 
-def test_wrong_manifests_are_no_report(stage: Stage) -> None:
+def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
     """Exit 1 with the problems; nothing is read for manifests that have errors."""
     stage.write("groups: [{nam: X}]")
     seen = len(stage.sandbox.log)
@@ -273,7 +273,7 @@ def test_wrong_manifests_are_no_report(stage: Stage) -> None:
     assert len(stage.sandbox.log) == seen
 
 
-def test_a_refused_token_is_7(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_token_is_7(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """As everywhere."""
     monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
     assert stage("drift").code == 7
@@ -289,7 +289,7 @@ def _world(root: Path, sandbox: Sandbox) -> Applier:
     (root / "manifests").mkdir()
     (root / "manifests" / "all.yaml").write_text(MANIFESTS, encoding="utf-8")
     (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
-    link: Connection = Link(sandbox, ApiSpec())
+    link: Connection = TransportConnection(sandbox, ApiSpec())
     return Applier(settings=load(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
@@ -303,7 +303,7 @@ def test_an_entry_holds_before_its_day() -> None:
     assert [entry.holds(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
 
 
-def test_the_line_to_paste_names_one_resource(stage: Stage) -> None:
+def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:
     """A star in a name stands for itself in the line that the report gives."""
     stage.write('groups: [{name: "Zebra *"}]')
     stage.options()
@@ -313,14 +313,14 @@ def test_the_line_to_paste_names_one_resource(stage: Stage) -> None:
     }
 
 
-def test_what_hides_an_error_is_not_called_idle(stage: Stage) -> None:
+def test_what_hides_an_error_is_not_called_idle(stage: ServedProject) -> None:
     """Where something could not be compared, an entry may fit just that."""
     stage.options(f'{OWNED}ignore: [{{address: "group/T*", reason: HR moves people}}]\n')
     stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
     assert codes(drift(stage, code=1)) == ["person/unknown"]
 
 
-def test_the_entry_of_the_workspace_comes_first(stage: Stage) -> None:
+def test_the_entry_of_the_workspace_comes_first(stage: ServedProject) -> None:
     """Where two entries fit, the one that goes further gives the reason."""
     stage.options('ignore: [{address: "group/*", reason: everywhere}]\n')
     project = stage.root / "lmsconf.yaml"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from flow.project import Project
-from integrity.served_project import Stage
+from integrity.served_project import ServedProject
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
@@ -230,7 +230,7 @@ OWNED: Final = (
 
 
 @pytest.mark.parametrize(("said", "address", "has_line"), OWNED)
-def test_what_is_owned_is_kept_by_a_manifest(stage: Stage, said: str, address: str, has_line: bool) -> None:
+def test_what_is_owned_is_kept_by_a_manifest(stage: ServedProject, said: str, address: str, has_line: bool) -> None:
     """Out of `absent` it would still go where it is owned; and where nothing names it, an export declares it."""
     stage.write(MANIFESTS + said)
     if "LMS" in address:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from integrity.served_project import Stage, staged
+from integrity.served_project import ServedProject, staged
 
 SEED: Final = """
 people:
@@ -34,7 +34,7 @@ OPTIONS: Final = "timezone: Europe/Stockholm\nvars: {boss: dag@x.se, teams: [Tea
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     """A workspace, and a project that says something else."""
     with staged(tmp_path, SEED, monkeypatch, OPTIONS) as stage:
         yield stage

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish
-from laws.random_workspaces import Dice, World, worlds
-from laws.sandbox_project import Stage, open_stage
+from laws.random_manifests import RandomManifests
+from laws.random_workspaces import Dice, RandomWorkspace, worlds
+from laws.sandbox_project import SandboxProject, open_stage
 
 from lmsconf.export.accept_groups import DriftedProject
 from lmsconf.export.export import export
@@ -29,7 +29,7 @@ TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-2
 
 
 @st.composite
-def hands(draw: st.DrawFn) -> tuple[World, Dice]:
+def hands(draw: st.DrawFn) -> tuple[RandomWorkspace, Dice]:
     """A workspace, and the choices of whoever edits it by hand."""
     return draw(worlds()), Dice(draw)
 
@@ -41,10 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @tried(60)
 @given(hands())
-def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[World, Dice]) -> None:
+def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[RandomWorkspace, Dice]) -> None:
     """With every line commented, in any line breaks: no drift is left, no plan, and the other entries are as before."""
     world, dice = both
-    stage = open_stage(folder, world, Wish())
+    stage = open_stage(folder, world, RandomManifests())
     try:
         files = commented(stage, dice)
         snapshot = edited(stage.workspace.snapshot(), dice)
@@ -76,7 +76,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[World,
         stage.sandbox.shut()
 
 
-def commented(stage: Stage, dice: Dice) -> dict[str, str]:
+def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:
     """The workspace as manifests, on disk, with a comment in every line, and in the line breaks of one system."""
     found = export(stage.workspace.snapshot(), all_kinds(), stage.settings.policy, stage.workspace.terms)
     end, last = dice.pick((("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from integrity.served_project import Stage
+from integrity.served_project import ServedProject
 
 EDITS: Final = Path(__file__).with_name("edits.txt").read_text(encoding="utf-8")
 
@@ -49,7 +49,7 @@ SPELT: Final = {
 @pytest.mark.sampled
 @pytest.mark.parametrize("spelt", SPELT)
 @pytest.mark.parametrize("edit", CASES, ids=lambda edit: edit.title)
-def test_an_edit_changes_only_what_it_must(stage: Stage, edit: Edit, spelt: str) -> None:
+def test_an_edit_changes_only_what_it_must(stage: ServedProject, edit: Edit, spelt: str) -> None:
     """What was accepted is no drift any more; every line but those that the case names is as it was, to the byte."""
     stage.write("")
     path = stage.root / "manifests" / "all.yaml"

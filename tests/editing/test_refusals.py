@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from integrity.served_project import Stage
+from integrity.served_project import ServedProject
 
 MANAGED: Final = "groups:\n  - name: Team\n    members: [anna@x.se, bo@x.se]\n"
 REFUSED: Final = {
@@ -90,7 +90,7 @@ REFUSED: Final = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_edited_is_refused(stage: Stage, name: str) -> None:
+def test_what_cannot_be_edited_is_refused(stage: ServedProject, name: str) -> None:
     """It is exit 1 with place and way out, nothing is shown as done, and every file is as it was."""
     manifest, address, message, hint = REFUSED[name]
     other = "workspaces: {elsewhere: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}"
@@ -107,7 +107,7 @@ def test_what_cannot_be_edited_is_refused(stage: Stage, name: str) -> None:
     assert (stage.root / "manifests" / "all.yaml").read_text() == manifest
 
 
-def test_all_files_or_none(stage: Stage) -> None:
+def test_all_files_or_none(stage: ServedProject) -> None:
     """Where one of two cannot be edited, the other is not written either, and all that stands in the way is told."""
     stage.write("x: 1\n")
     folder = stage.root / "manifests"
@@ -121,7 +121,7 @@ def test_all_files_or_none(stage: Stage) -> None:
     assert (folder / "all.yaml").read_text() == "groups: [{name: Team, managers: [cy@x.se]}]\n"
 
 
-def test_the_diff_is_shown_as_git_reads_it(stage: Stage) -> None:
+def test_the_diff_is_shown_as_git_reads_it(stage: ServedProject) -> None:
     """Paths are those in the project, and a last line without a line break is said to be so."""
     stage.write("groups:\n  - name: Team\n    managers: []")
     ran = stage("drift", "--accept", "group/Team")
@@ -131,7 +131,7 @@ def test_the_diff_is_shown_as_git_reads_it(stage: Stage) -> None:
     )
 
 
-def test_a_file_keeps_its_mode_and_a_link_stays_one(stage: Stage) -> None:
+def test_a_file_keeps_its_mode_and_a_link_stays_one(stage: ServedProject) -> None:
     """What is written is the file that a link leads to, with the rights that it had."""
     stage.write("groups: []\n")
     real = stage.root / "real.yaml"
@@ -145,7 +145,7 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(stage: Stage) -> None:
     assert real.stat().st_mode & 0o777 == 0o640
 
 
-def test_accepting_has_one_format(stage: Stage) -> None:
+def test_accepting_has_one_format(stage: ServedProject) -> None:
     """A diff is no JSON document: the two together are a wrong command line."""
     stage.write(MANAGED)
     assert stage("drift", "--accept", "*", "--format", "json").code == 64

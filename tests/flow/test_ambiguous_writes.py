@@ -43,7 +43,7 @@ content_targets: [{content: GDPR, assign_to: [{group: Mentors}, {everyone: true,
 """
 
 
-class Doubtful(httpx.BaseTransport):
+class FaultyTransport(httpx.BaseTransport):
     """A way to the sandbox on which something happens to the first call of an operation, in time that is made up."""
 
     def __init__(self, sandbox: Sandbox, operation: str, mishap: str) -> None:
@@ -77,10 +77,10 @@ class Doubtful(httpx.BaseTransport):
         raise httpx.ReadError("cut")
 
 
-class Line(Connection):
+class FaultyConnection(Connection):
     """A connection over such a way."""
 
-    def __init__(self, way: Doubtful) -> None:
+    def __init__(self, way: FaultyTransport) -> None:
         self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
 
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
@@ -88,7 +88,7 @@ class Line(Connection):
         return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
 
 
-class Scene:
+class AmbiguousWrite:
     """A workspace, what is wanted of it, and one mishap on the way."""
 
     def __init__(self, root: Path, operation: str, mishap: str) -> None:
@@ -97,10 +97,10 @@ class Scene:
         (root / "seed.yaml").write_text(SEED)
         (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
         self.settings = load(root, None, {})
-        self.way = Doubtful(Sandbox(seed=root / "seed.yaml"), operation, mishap)
+        self.way = FaultyTransport(Sandbox(seed=root / "seed.yaml"), operation, mishap)
         self.workspace = Applier(
             settings=self.settings,
-            connection=Line(self.way),
+            connection=FaultyConnection(self.way),
             timing=Clock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
         )
 
@@ -134,7 +134,7 @@ MAKING = [one for one in OPERATIONS if one.endswith(".create")]
 )
 def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -> None:
     """Done or not, at once or later: the run finds out, finishes, and nothing is there twice."""
-    scene = Scene(tmp_path, operation, mishap)
+    scene = AmbiguousWrite(tmp_path, operation, mishap)
     usual = {"content-targets.create": 2, "manual-groups.add-members": 2}.get(operation, 1)
     report = scene.apply()
     assert (report.exit, report.converged) == (ExitCode.OK, True), report
@@ -145,12 +145,12 @@ def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -
 @pytest.mark.parametrize("operation", MAKING)
 def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, operation: str) -> None:
     """A call that may still arrive is waited for; one that never does is sent again after that."""
-    scene = Scene(tmp_path, operation, "cut")
+    scene = AmbiguousWrite(tmp_path, operation, "cut")
     assert scene.apply().exit == ExitCode.OK
     assert 30 <= scene.way.time < 40
     other = tmp_path / "other"
     other.mkdir()
-    scene = Scene(other, operation, "done")
+    scene = AmbiguousWrite(other, operation, "done")
     assert scene.apply().exit == ExitCode.OK
     assert scene.way.time == 0
 
@@ -158,7 +158,7 @@ def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, 
 @pytest.mark.parametrize("operation", ["manual-groups.create", "smart-groups.create"])
 def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> None:
     """Two of what should be one: both ids are named, what depends on it is not done, and neither is deleted."""
-    scene = Scene(tmp_path, operation, "twice")
+    scene = AmbiguousWrite(tmp_path, operation, "twice")
     report = scene.apply()
     assert report.exit == ExitCode.PARTIAL
     failed = [one for one in report.outcomes if one.status is Status.FAILED]
@@ -168,7 +168,7 @@ def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> No
 
 def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
     """What arrives after the settling time makes a second one: the next plan names both ids, and does nothing."""
-    scene = Scene(tmp_path, "manual-groups.create", "late 30.1")
+    scene = AmbiguousWrite(tmp_path, "manual-groups.create", "late 30.1")
     scene.apply()
     scene.way.sleep(1)
     assert scene.sent("manual-groups.create") == 2
@@ -179,7 +179,7 @@ def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
 
 def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> None:
     """Ctrl-C while a lost answer is settled: what is doubtful is reported as such, and the next run finds out."""
-    scene = Scene(tmp_path, "manual-groups.create", "cut")
+    scene = AmbiguousWrite(tmp_path, "manual-groups.create", "cut")
     usual = scene.workspace
 
     def cut(seconds: float, hurry: Event) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import jsonschema
 import pytest
-from waiting import HANGS, Held
+from waiting import HANGS, HeldResponse
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
 from lmsconf.apply.executor import CallExecutor
@@ -51,7 +51,7 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
 """
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command came to, in this process."""
 
     code: int
@@ -70,7 +70,7 @@ class Said(NamedTuple):
 
 IN_USE = "dialect: {custom-fields.in-use: condition}\n"
 """A service that may refuse a change of the field, so that there is a warning."""
-Command = Callable[..., Said]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -90,11 +90,11 @@ def command(it: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)
 
-    def ran(*arguments: str) -> Said:
+    def ran(*arguments: str) -> CommandResult:
         capsys.readouterr()
         code = run(app, ["-C", "..", *arguments])
         out, err = capsys.readouterr()
-        return Said(code, out, err)
+        return CommandResult(code, out, err)
 
     return ran
 
@@ -253,7 +253,7 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
     """The report lists every call, done or not attempted, and the progress counts no call that was not made."""
     it = Project(tmp_path, SEED)
     it.write("groups:\n" + "".join(f"  - {{name: G{one}}}\n" for one in range(60)))
-    held = Held(lambda call: call.writes)
+    held = HeldResponse(lambda call: call.writes)
     sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=TOKEN, on_log=held)
     with serve(sandbox) as server:
         said = _cut(it, server, held, number)
@@ -289,7 +289,7 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def _cut(it: Project, server: Server, held: Held, number: int) -> Said:
+def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> CommandResult:
     """Starts an apply and ends it with a signal before the first thing that it wrote is answered."""
     running = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", "apply", "--auto-approve", "--format", "json", "--parallelism", "1"],
@@ -302,4 +302,4 @@ def _cut(it: Project, server: Server, held: Held, number: int) -> Said:
     with held:
         running.send_signal(number)
     out, err = running.communicate(timeout=HANGS)
-    return Said(running.returncode, out, err)
+    return CommandResult(running.returncode, out, err)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from laws.sandbox_project import Link
+from laws.sandbox_project import TransportConnection
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.values import Guard, Plan
@@ -97,7 +97,7 @@ def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
     assert ran.code == ExitCode.STALE
 
 
-class Told(httpx.BaseTransport):
+class AlteredListing(httpx.BaseTransport):
     """A service that lists people otherwise."""
 
     def __init__(self, sandbox: Sandbox, edit: Callable[[list[dict[str, object]]], None]) -> None:
@@ -118,7 +118,9 @@ def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Pla
     settings = it.settings
     sandbox = Sandbox(str(settings.workspace.database), spec=it.spec)
     try:
-        seen = WorkspaceReader(settings=settings, connection=Link(Told(sandbox, edit), it.spec))
+        seen = WorkspaceReader(
+            settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit), it.spec)
+        )
         return seen.plan(read_manifests(settings), settings.policy)
     finally:
         sandbox.shut()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, opening
-from stranger.server import Stranger
+from stranger.server import IndependentServer
 
 open_desk = pytest.fixture(opening)
 
@@ -125,10 +125,10 @@ def test_a_stranger_is_configured(open_desk: Open, case: Case) -> None:
     assert_second(desk.stranger)
 
 
-def assert_second(stranger: Stranger) -> None:
+def assert_second(stranger: IndependentServer) -> None:
     """The workspace is what the second manifest says, with ids kept where things were renamed."""
     held = stranger.held
-    fresh = Stranger(stranger.choices).held
+    fresh = IndependentServer(stranger.choices).held
     coaches, mentors = fresh.named(fresh.groups, "Coaches"), held.named(held.groups, "Mentors")
     assert coaches == mentors
     di, bo, hal = (held.named(held.users, f"{one}@acme.example") for one in ("di", "bo", "hal"))

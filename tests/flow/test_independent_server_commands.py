@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from stranger.choices import Choices
-from stranger.project import FIRST, Case, Desk, Open, opening
+from stranger.project import FIRST, Case, Open, ServerProject, opening
 from stranger.server import Request
 
 from .test_independent_server import SECOND, assert_second
@@ -36,7 +36,7 @@ CASES: Mapping[str, Case] = {
 
 
 @pytest.fixture(params=CASES)
-def desk(request: pytest.FixtureRequest, open_desk: Open) -> Desk:
+def desk(request: pytest.FixtureRequest, open_desk: Open) -> ServerProject:
     """Somebody at work on each of the services, who locks the workspace."""
     case = CASES[request.param]
     desk = open_desk(case, FIRST)
@@ -50,7 +50,7 @@ def counts(out: str) -> str:
 
 
 @pytest.mark.sampled
-def test_a_day_with_a_stranger(desk: Desk) -> None:
+def test_a_day_with_a_stranger(desk: ServerProject) -> None:
     """Apply under a lock, export, snapshots whole and redacted, and drift after an edit by hand."""
     desk.applies()
     held = desk.stranger.held
@@ -88,7 +88,7 @@ def test_a_day_with_a_stranger(desk: Desk) -> None:
 
 
 @pytest.mark.sampled
-def test_people(desk: Desk) -> None:
+def test_people(desk: ServerProject) -> None:
     """People are as the manifests say, on the listings and the details of any service."""
     desk.write(PEOPLE, {"paging.limit": 50}, MORE)
     desk.applies()

@@ -22,7 +22,7 @@ from lmsconf.sandbox.service import Logged
 from lmsconf.sandbox.transport import Sandbox
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command came to, and what the workspace was asked to change meanwhile."""
 
     code: int
@@ -38,7 +38,7 @@ class Ran(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ServedProject:
     """One project and its workspace. `sandbox` is the workspace itself."""
 
     root: Path
@@ -55,13 +55,15 @@ class Stage:
         (self.root / "manifests").mkdir(exist_ok=True)
         (self.root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
 
-    def __call__(self, *arguments: str) -> Ran:
+    def __call__(self, *arguments: str) -> CommandResult:
         """Runs one command on the project."""
         seen = len(self.sandbox.log)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             code = run(app, ["-C", str(self.root), *arguments])
-        return Ran(code, out.getvalue(), err.getvalue(), [call for call in self.sandbox.log[seen:] if call.writes])
+        return CommandResult(
+            code, out.getvalue(), err.getvalue(), [call for call in self.sandbox.log[seen:] if call.writes]
+        )
 
     def hand(self, operation: str, path: Mapping[str, str] | None = None, body: Json = None) -> Json:
         """One call as somebody makes it by hand."""
@@ -77,7 +79,7 @@ def staged(
     options: str = "",
     dialect: Mapping[str, str | int] | None = None,
     on_log: Callable[[Logged], None] | None = None,
-) -> Iterator[Stage]:
+) -> Iterator[ServedProject]:
     """A project in `root` and its workspace, for as long as the `with` lasts. on_log: hears of each request."""
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
         patch.delenv(name, raising=False)
@@ -86,7 +88,7 @@ def staged(
     sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log)
     try:
         with serve(sandbox) as server:
-            stage = Stage(root, sandbox, server.url)
+            stage = ServedProject(root, sandbox, server.url)
             stage.options(options)
             yield stage
     finally:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from laws.sandbox_project import Link
+from laws.sandbox_project import TransportConnection
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
@@ -29,7 +29,7 @@ from lmsconf.project.settings import Settings, load
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests
 
-from .served_project import Stage, staged
+from .served_project import ServedProject, staged
 
 SEED = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}]
@@ -45,7 +45,7 @@ content_targets: [{content: K, assign_to: [everyone, {group: B}]}]
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch) as stage:
         yield stage
 
@@ -72,7 +72,7 @@ def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
         ("*", "groups: [{name: A}]\nsmart_groups: [{name: S}]\ncontent_targets: [{content: K, assign_to: [everyone]}]"),
     ],
 )
-def test_a_part_deletes_nothing_because_it_is_owned(stage: Stage, only: str, manifests: str) -> None:
+def test_a_part_deletes_nothing_because_it_is_owned(stage: ServedProject, only: str, manifests: str) -> None:
     """However wide the pattern: `--only` leaves to whole plans what no manifest names."""
     stage.options("ownership: {groups: all, smart_groups: all, content_targets: all}\n")
     stage.write(manifests)
@@ -80,7 +80,7 @@ def test_a_part_deletes_nothing_because_it_is_owned(stage: Stage, only: str, man
     assert stage("plan", "--format", "json").document["changes"] != []
 
 
-def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: Stage) -> None:
+def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: ServedProject) -> None:
     """A pattern under `protect` is about what fits it, by its old name or its new one, and about nothing else."""
     stage.options("guards: {protect: ['group/A', 'group/N']}\n")
     stage.write("groups: [{name: E, previously: [C]}]")
@@ -92,7 +92,7 @@ def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: Stage) -> No
         assert (ran.code, ran.writes) == (4, []), ran.err
 
 
-class Instead(httpx.BaseTransport):
+class StatusOnlyTransport(httpx.BaseTransport):
     """A workspace that answers some operations with a status and nothing else, and does not do them."""
 
     def __init__(self, sandbox: Sandbox, answers: Mapping[str, int]) -> None:
@@ -111,7 +111,9 @@ WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
 def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
-        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, answers), sandbox.spec))
+        workspace = Applier(
+            settings=settings, connection=TransportConnection(StatusOnlyTransport(sandbox, answers), sandbox.spec)
+        )
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
 
@@ -131,14 +133,17 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=Guards(removals=None))
-        workspace = Applier(settings=settings, connection=Link(Instead(sandbox, {operation: status}), sandbox.spec))
+        workspace = Applier(
+            settings=settings,
+            connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
+        )
         report = workspace.execute(workspace.plan(read_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
     assert outcome.status is (Status.DONE if is_done else Status.FAILED)
 
 
-class Mute(httpx.BaseTransport):
+class NoIdTransport(httpx.BaseTransport):
     """A workspace that answers creations without an id, makes so many of each, and may ignore `skip`."""
 
     def __init__(self, sandbox: Sandbox, times: int, *, skips: bool = True) -> None:
@@ -163,10 +168,10 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         now += seconds
 
     with project(root, "groups: [{name: New}]") as (settings, sandbox):
-        plan = Applier(settings=settings, connection=Link(sandbox, sandbox.spec)).plan(
+        plan = Applier(settings=settings, connection=TransportConnection(sandbox, sandbox.spec)).plan(
             read_manifests(settings), settings.policy
         )
-        link = Link(Mute(sandbox, **kinds), sandbox.spec)
+        link = TransportConnection(NoIdTransport(sandbox, **kinds), sandbox.spec)
         timing = Clock(now=lambda: now, sleep=sleep)
         return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
@@ -195,7 +200,10 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     settling = AmbiguousWriteResolver(
         look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Clock(), again=print
     )
-    with project(tmp_path, "groups: [{name: A}]") as (_, sandbox), Link(sandbox, sandbox.spec).worker_pool(1) as pool:
+    with (
+        project(tmp_path, "groups: [{name: A}]") as (_, sandbox),
+        TransportConnection(sandbox, sandbox.spec).worker_pool(1) as pool,
+    ):
         future = CallExecutor(pool, all_kinds(), settling).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
         assert not sandbox.log
@@ -219,7 +227,7 @@ def test_they_are_told_beside_a_call_that_failed(tmp_path: Path) -> None:
     assert [(one.code, one.address) for one in report.problems] == [("apply/no-effect", "group/E")]
 
 
-class Curt(httpx.BaseTransport):
+class EmptyObjectTransport(httpx.BaseTransport):
     """A workspace that answers one path with an object in which nothing stands."""
 
     def __init__(self, sandbox: Sandbox, ends: str) -> None:
@@ -239,7 +247,7 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
 
         def plan(ends: str) -> Plan:
             # Pages of one make it cheaper to ask the group than everybody.
-            link = Link(Curt(sandbox, ends), ApiSpec({"paging.limit": 1}))
+            link = TransportConnection(EmptyObjectTransport(sandbox, ends), ApiSpec({"paging.limit": 1}))
             workspace = Applier(settings=settings, connection=link)
             return workspace.plan(read_manifests(settings), settings.policy)
 
@@ -248,7 +256,7 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
             plan(ends)
 
 
-def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(stage: Stage) -> None:
+def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(stage: ServedProject) -> None:
     """Each new name is in one likely rename, though it looks like two old ones; one more is just new."""
     for before, after, lines in (
         ("Stockholm, Oslo", "Oslo 2, Stockholms, Bergen", [("Oslo 2", "Oslo"), ("Stockholms", "Stockholm")]),
@@ -269,7 +277,7 @@ def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(sta
         assert stage("apply", "--auto-approve").code == 0
 
 
-def test_a_likely_refusal_counts_once_a_resource(stage: Stage) -> None:
+def test_a_likely_refusal_counts_once_a_resource(stage: ServedProject) -> None:
     """However many of its calls may be refused; it is no share of anything."""
     stage.options("dialect: {custom-fields.in-use: condition}\n")
     stage.write("custom_fields: [{name: D, hidden: true}]")

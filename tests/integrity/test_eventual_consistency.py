@@ -10,7 +10,7 @@ from threading import Event
 
 import httpx
 import pytest
-from laws.sandbox_project import Link
+from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
@@ -32,7 +32,7 @@ groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
 
 
 @dataclass
-class Late(httpx.BaseTransport):
+class StaleReadTransport(httpx.BaseTransport):
     """The way to a workspace in made-up time, whose answers to reads are so many seconds old; some writes do nothing.
 
     idle: the end of the path of writes that are answered and not done. refused: of those that are answered with 403.
@@ -90,12 +90,12 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     sandbox.shut()
 
 
-def applied(root: Path, late: Late, manifests: str) -> ApplyReport:
+def applied(root: Path, late: StaleReadTransport, manifests: str) -> ApplyReport:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load(root, None, {"LMSCONF_T": "sandbox"})
     timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
-    link = Link(late, late.sandbox.spec)
+    link = TransportConnection(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
 
@@ -108,7 +108,7 @@ def members(sandbox: Sandbox, list: str = "members") -> list[str]:
 @pytest.mark.parametrize("lag", [0.0, 2.0, 20.0])
 def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
     """The run looks until all of it shows, and has converged; the next one finds nothing to do."""
-    late = Late(sandbox, lag)
+    late = StaleReadTransport(sandbox, lag)
     wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
     report = applied(tmp_path, late, wanted)
     assert report.exit == ExitCode.OK, report
@@ -125,7 +125,7 @@ def test_what_was_made_is_waited_for_although_more_of_it_failed(
     tmp_path: Path, sandbox: Sandbox, lag: float, seen: bool
 ) -> None:
     """A call of the same group was refused; the group itself shows late, and made again it would be there twice."""
-    late = Late(sandbox, lag, refused="/members")
+    late = StaleReadTransport(sandbox, lag, refused="/members")
     report = applied(tmp_path, late, "groups: [{name: New, members: [cy@acme.example]}]")
     made, refused = report.outcomes
     assert (made.status, refused.status) == (Status.DONE, Status.FAILED)
@@ -136,14 +136,14 @@ def test_what_was_made_is_waited_for_although_more_of_it_failed(
 
 def test_without_lag_nobody_waits(tmp_path: Path, sandbox: Sandbox) -> None:
     """What shows at once costs no second look."""
-    late = Late(sandbox)
+    late = StaleReadTransport(sandbox)
     assert applied(tmp_path, late, "groups: [{name: A, members: [bo@acme.example]}]").converged
     assert late.now == 0
 
 
 def test_what_never_shows_ends_the_wait(tmp_path: Path, sandbox: Sandbox) -> None:
     """After the settling time the run says that it did not converge, and which dialect key to look at."""
-    late = Late(sandbox, idle="/groups")
+    late = StaleReadTransport(sandbox, idle="/groups")
     report = applied(tmp_path, late, "groups: [{name: A}, {name: New}]")
     assert report.exit != ExitCode.OK
     assert late.now >= 30
@@ -153,7 +153,7 @@ def test_what_never_shows_ends_the_wait(tmp_path: Path, sandbox: Sandbox) -> Non
 def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox: Sandbox, key: str) -> None:
     """A grant that is accepted and has no effect stops what would be taken away after it."""
     before = members(sandbox, key)
-    late = Late(sandbox, idle=f"/{key}")
+    late = StaleReadTransport(sandbox, idle=f"/{key}")
     report = applied(tmp_path, late, f"groups: [{{name: A, {key}: [cy@acme.example]}}]")
     assert members(sandbox, key) == before
     assert [one.split()[0] for one in late.sent] == ["POST"]
@@ -170,7 +170,7 @@ def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, s
     options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(options.replace("guards: off", "guards: {min_admins: 1}"), encoding="utf-8")
     for loss in ("admin: false", "archived: true"):
-        late = Late(sandbox, idle="/make-admin/true")
+        late = StaleReadTransport(sandbox, idle="/make-admin/true")
         report = applied(
             tmp_path, late, f"users: [{{email: cy@acme.example, admin: true}}, {{email: bo@acme.example, {loss}}}]"
         )
@@ -188,19 +188,19 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
         encoding="utf-8",
     )
     wanted = "groups: [{name: B}]\ncontent_targets: [{content: K, assign_to: [{group: B}]}]"
-    late = Late(sandbox, idle="/content/targets")
+    late = StaleReadTransport(sandbox, idle="/content/targets")
     report = applied(tmp_path, late, wanted)
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
     assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED]
     assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
-    late = Late(sandbox, lag=5.0)
+    late = StaleReadTransport(sandbox, lag=5.0)
     assert applied(tmp_path, late, wanted).exit == ExitCode.OK
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
 
 
 def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbox: Sandbox) -> None:
     """A 403 on one write: everything that does not depend on it is done, and the run is partial."""
-    late = Late(sandbox, refused="/groups")
+    late = StaleReadTransport(sandbox, refused="/groups")
     wanted = "groups: [{name: A, members: [bo@acme.example]}, {name: New, members: [cy@acme.example]}]"
     report = applied(tmp_path, late, wanted)
     assert report.exit == ExitCode.PARTIAL
@@ -212,7 +212,7 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbo
 
 def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, sandbox: Sandbox) -> None:
     """Where the list cannot be read after the call, nobody knows; something may have been done, and nobody goes."""
-    late = Late(sandbox, barred="/members")
+    late = StaleReadTransport(sandbox, barred="/members")
     report = applied(tmp_path, late, "groups: [{name: A, members: [cy@acme.example]}]")
     grant, revocation = report.outcomes
     assert (grant.status, grant.unsure, revocation.status) == (Status.FAILED, True, Status.BLOCKED)

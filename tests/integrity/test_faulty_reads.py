@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from laws.sandbox_project import Link
+from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
@@ -127,7 +127,7 @@ class Spoiled(httpx.BaseTransport):
 
 
 @dataclass(frozen=True)
-class World:
+class PagedProject:
     """A project and its workspace, read in pages of two."""
 
     root: Path
@@ -136,7 +136,7 @@ class World:
     def plan(self, transport: Spoiled) -> Plan | None:
         """The plan, None where there is an error."""
         settings = load(self.root, None, {})
-        link = Link(transport, ApiSpec({"paging.limit": PAGE}))
+        link = TransportConnection(transport, ApiSpec({"paging.limit": PAGE}))
         workspace = Applier(settings=settings, connection=link, parallelism=2)
         try:
             return workspace.plan(read_manifests(settings), settings.policy)
@@ -150,13 +150,13 @@ def radical(plan: Plan) -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> Iterator[PagedProject]:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(WANTED, encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
-    yield World(tmp_path, sandbox)
+    yield PagedProject(tmp_path, sandbox)
     sandbox.shut()
 
 
@@ -173,7 +173,7 @@ def unseen(url: str, name: str, times: int) -> bool:
     ("name", "times"),
     [*((name, 2**31) for name in SPOILS), *((name, 1) for name in (*SHORT, "repeated", "cut", "500"))],
 )
-def test_no_bad_read_becomes_a_change(world: World, name: str, times: int) -> None:
+def test_no_bad_read_becomes_a_change(world: PagedProject, name: str, times: int) -> None:
     """Whatever is wrong with any one read, the plan creates and deletes what the right one does, or there is none."""
     whole = Spoiled(world.sandbox)
     truth = world.plan(whole)
@@ -190,7 +190,7 @@ def test_no_bad_read_becomes_a_change(world: World, name: str, times: int) -> No
     assert wrong == []
 
 
-def test_some_bad_reads_leave_no_plan(world: World) -> None:
+def test_some_bad_reads_leave_no_plan(world: PagedProject) -> None:
     """The reads that go wrong above are reads that the plan needs: without them there is none."""
     whole = Spoiled(world.sandbox)
     world.plan(whole)
@@ -199,7 +199,7 @@ def test_some_bad_reads_leave_no_plan(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["empty", "first row missing"])
-def test_a_list_that_is_short_once_is_read_again(world: World, name: str) -> None:
+def test_a_list_that_is_short_once_is_read_again(world: PagedProject, name: str) -> None:
     """A page that lacks rows once costs a second look, and the plan is the right one all the same."""
     truth = world.plan(Spoiled(world.sandbox))
     assert truth is not None
@@ -211,7 +211,7 @@ def test_a_list_that_is_short_once_is_read_again(world: World, name: str) -> Non
 @pytest.mark.parametrize(
     ("path", "times"), [("/content/targets", 1), ("/custom-fields", 2**31)], ids=["assignments once", "fields always"]
 )
-def test_a_list_that_comes_empty_creates_nothing_twice(world: World, path: str, times: int) -> None:
+def test_a_list_that_comes_empty_creates_nothing_twice(world: PagedProject, path: str, times: int) -> None:
     """Assignments are looked at once more before any is made, and fields that smart groups name are there."""
     whole = Spoiled(world.sandbox)
     truth = world.plan(whole)

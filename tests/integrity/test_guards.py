@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .served_project import Stage, staged
+from .served_project import ServedProject, staged
 
 CROWD = [f"p{n:02}@acme.example" for n in range(40)]
 
@@ -43,12 +43,12 @@ content_targets:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch) as stage:
         yield stage
 
 
-def guards(stage: Stage, manifests: str, options: str = "", *arguments: str) -> Mapping[str, Any]:
+def guards(stage: ServedProject, manifests: str, options: str = "", *arguments: str) -> Mapping[str, Any]:
     """How the plan stands to each guard."""
     stage.options(options)
     stage.write(manifests)
@@ -117,7 +117,7 @@ OWNED = "ownership: {groups: ['T*']}\n"
     ids=lambda value: value if isinstance(value, str) and value[:1].isalpha() and ":" not in value else "",
 )  # fmt: skip
 def test_a_guard_counts(
-    stage: Stage, sentence: str, manifests: str, options: str, guard: str, total: int, tripped: bool
+    stage: ServedProject, sentence: str, manifests: str, options: str, guard: str, total: int, tripped: bool
 ) -> None:
     """Totals over all kinds, shares of a list or a kind of at least twenty: the plan tells, and apply stops with 4."""
     found = guards(stage, manifests, options)[guard]
@@ -129,7 +129,7 @@ def test_a_guard_counts(
 
 
 @pytest.mark.parametrize(("going", "more"), [("[C0]", 24), ("[C0, C1, C24]", 22), ("[C24]", 0)])
-def test_no_more_assignments_are_read_than_the_share_needs(stage: Stage, going: str, more: int) -> None:
+def test_no_more_assignments_are_read_than_the_share_needs(stage: ServedProject, going: str, more: int) -> None:
     """Those of other contents are read where too many of the known ones go, and are nobody's business otherwise."""
     stage.write(f"absent: {{content_targets: [{{content: {going}, assign_to: [{{user: p00@acme.example}}]}}]}}")
     assert stage("plan", "--format", "json").document["changes"] == []
@@ -147,7 +147,7 @@ SIX = gone(groups="T0, T1, T2, T3, T4, T5")
 @pytest.mark.parametrize(
     "said", ["guards:\n", "guards: null\n", "guards: false\n", "guards: 'no'\n", "guards: {all: off}\n"]
 )
-def test_off_is_said_never_implied(stage: Stage, said: str) -> None:
+def test_off_is_said_never_implied(stage: ServedProject, said: str) -> None:
     """Whatever else is written in its place is an error of the project file, and never a plan without guards."""
     stage.options(said)
     stage.write(SIX)
@@ -155,7 +155,7 @@ def test_off_is_said_never_implied(stage: Stage, said: str) -> None:
     assert (ran.code, ran.writes) == (1, [])
 
 
-def test_off_is_off(stage: Stage) -> None:
+def test_off_is_off(stage: ServedProject) -> None:
     """Said, there is no guard; an empty mapping says nothing, so that the usual limits hold."""
     assert guards(stage, SIX, "guards: off\n") == {}
     assert guards(stage, SIX, "guards: {}\n")["deletes"]["tripped"]
@@ -178,7 +178,7 @@ def test_off_is_off(stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_consent_is_exact(stage: Stage, arguments: list[str], code: int) -> None:
+def test_consent_is_exact(stage: ServedProject, arguments: list[str], code: int) -> None:
     """It names the guard and the plan's own total, in plain digits, and nothing else passes."""
     stage.write(SIX)
     ran = stage("apply", "--auto-approve", *arguments)
@@ -197,7 +197,7 @@ def test_consent_is_exact(stage: Stage, arguments: list[str], code: int) -> None
         ("{deletes: all, until: 2999-01-01}", 1),
     ],
 )
-def test_consent_of_the_project_file_has_a_date(stage: Stage, allow: str, code: int) -> None:
+def test_consent_of_the_project_file_has_a_date(stage: ServedProject, allow: str, code: int) -> None:
     """It holds for the exact number and before its day; without a day it is an error."""
     stage.options(f"allow: [{allow}]\n")
     stage.write(SIX)
@@ -205,7 +205,7 @@ def test_consent_of_the_project_file_has_a_date(stage: Stage, allow: str, code: 
     assert (ran.code, bool(ran.writes)) == (code, code == 0), ran.err
 
 
-def test_the_guards_of_a_plan_file_are_computed_again(stage: Stage) -> None:
+def test_the_guards_of_a_plan_file_are_computed_again(stage: ServedProject) -> None:
     """What counts is the project file of the day of the apply: stricter limits stop, and consent must be given anew."""
     plan = str(stage.root / "plan.json")
     stage.write(gone(groups="T0, T1"))
@@ -218,7 +218,7 @@ def test_the_guards_of_a_plan_file_are_computed_again(stage: Stage) -> None:
     assert stage("apply", plan, "--allow", "deletes=2").code == 0
 
 
-def test_consent_given_to_the_plan_is_none_for_the_apply(stage: Stage) -> None:
+def test_consent_given_to_the_plan_is_none_for_the_apply(stage: ServedProject) -> None:
     """A plan that was made while a consent held is stopped once the project file has it no more."""
     plan = str(stage.root / "plan.json")
     stage.options("allow: [{deletes: 6, until: 2999-01-01}]\n")
@@ -241,7 +241,7 @@ TAKES: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("how", TAKES)
-def test_nothing_lifts_protection(stage: Stage, how: str) -> None:
+def test_nothing_lifts_protection(stage: ServedProject, how: str) -> None:
     """Not deleted, not renamed, nothing taken out: not with guards off, not with any consent, not from a plan file."""
     stage.options(
         "ownership: {groups: ['Kept*']}\nguards: off\n"
@@ -263,7 +263,7 @@ def test_nothing_lifts_protection(stage: Stage, how: str) -> None:
         assert "refusal/protected" in ran.err
 
 
-def test_additive_takes_nothing_and_lists_what_it_left(stage: Stage) -> None:
+def test_additive_takes_nothing_and_lists_what_it_left(stage: ServedProject) -> None:
     """Creations and additions only; the rest is named, and what grows is all that guards count."""
     manifests = f"groups: [{{name: 'Kept/1', members: {some(1, 5)}}}, {{name: N}}]\n" + gone(
         groups="T0", custom_fields="E1"
@@ -293,7 +293,7 @@ def test_additive_takes_nothing_and_lists_what_it_left(stage: Stage) -> None:
     ],
     ids=["no file", "empty", "no document", "{}", "x-", "null", "binary", "hidden", "no folder", "dangling", "broken"],
 )
-def test_empty_manifests_with_ownership_are_refused(stage: Stage, spoil: Callable[[Path], object]) -> None:
+def test_empty_manifests_with_ownership_are_refused(stage: ServedProject, spoil: Callable[[Path], object]) -> None:
     """Where nothing can be read, or nothing is said, everything owned would go: that is an error and no plan."""
     stage.options("ownership: {groups: ['T*'], smart_groups: all}\nguards: off\n")
     stage.write("groups: [{name: T0}]")
@@ -304,7 +304,7 @@ def test_empty_manifests_with_ownership_are_refused(stage: Stage, spoil: Callabl
         assert ran.err
 
 
-def test_an_empty_section_is_said(stage: Stage) -> None:
+def test_an_empty_section_is_said(stage: ServedProject) -> None:
     """`groups: []` says that no group is wanted, so the guards decide."""
     assert guards(stage, "groups: []", "ownership: {groups: ['T*']}\n")["deletes"]["total"] == 7
     assert json.loads(stage("plan", "--format", "json").out)["summary"]["delete"] == 7

@@ -19,7 +19,7 @@ from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical import sha256
 from lmsconf.support.package_data import schema_text
 
-from .served_project import Stage, staged
+from .served_project import ServedProject, staged
 
 SEED = """
 people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]
@@ -37,19 +37,19 @@ Trail = tuple[str | int, ...]
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch) as stage:
         stage.write(MANIFESTS)
         yield stage
 
 
-def planned(stage: Stage) -> str:
+def planned(stage: ServedProject) -> str:
     """The text of a plan file of that project."""
     assert stage("plan", "--out", str(stage.root / "plan.json")).code == 0
     return (stage.root / "plan.json").read_text(encoding="utf-8")
 
 
-def applied(stage: Stage, text: str, *arguments: str) -> ExitCode:
+def applied(stage: ServedProject, text: str, *arguments: str) -> ExitCode:
     """What applying that text comes to; nothing may be sent unless it is done."""
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"), *arguments)
@@ -123,7 +123,7 @@ def sealed_anew(document: dict[str, Any]) -> str:
     return render_canonical({**document, "seal": sha256(document)})
 
 
-def test_every_flipped_byte_is_refused(stage: Stage) -> None:
+def test_every_flipped_byte_is_refused(stage: ServedProject) -> None:
     """Wherever a byte is another one, in two ways; what is no UTF-8 any more is no plan either."""
     raw = planned(stage).encode()
     passed = []
@@ -140,7 +140,7 @@ def test_every_flipped_byte_is_refused(stage: Stage) -> None:
     assert passed == []
 
 
-def test_a_file_that_is_no_text_is_refused(stage: Stage) -> None:
+def test_a_file_that_is_no_text_is_refused(stage: ServedProject) -> None:
     """A byte that breaks the encoding is an error of the file, and nothing is sent."""
     planned(stage)
     file = stage.root / "plan.json"
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_text_is_refused(stage: Stage) -> None:
     assert (ran.code, ran.writes) == (ExitCode.ERROR, [])
 
 
-def test_every_edited_field_is_refused(stage: Stage) -> None:
+def test_every_edited_field_is_refused(stage: ServedProject) -> None:
     """Each value replaced, each key or item taken out, each item said twice: none passes."""
     document = json.loads(planned(stage))
     found = list(edits(document))
@@ -157,7 +157,7 @@ def test_every_edited_field_is_refused(stage: Stage) -> None:
     assert [path for path, edited in found if not refused(render_canonical(edited))] == []
 
 
-def test_an_edited_file_exits_with_3_and_sends_nothing(stage: Stage) -> None:
+def test_an_edited_file_exits_with_3_and_sends_nothing(stage: ServedProject) -> None:
     """The command, not only the reader: also with guards lifted by hand in the file, or another format's number."""
     text = planned(stage)
     for old, new in (
@@ -173,7 +173,7 @@ def test_an_edited_file_exits_with_3_and_sends_nothing(stage: Stage) -> None:
     assert applied(stage, text) == ExitCode.OK
 
 
-def test_another_workspace_is_refused(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_another_workspace_is_refused(stage: ServedProject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A plan is for the workspace whose name and URL it has, even where another holds the very same."""
     text = planned(stage)
     with pytest.MonkeyPatch.context() as patch, staged(tmp_path_factory.mktemp("other"), SEED, patch) as other:
@@ -182,7 +182,7 @@ def test_another_workspace_is_refused(stage: Stage, tmp_path_factory: pytest.Tem
         assert applied(other, text) == ExitCode.STALE
 
 
-def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: Stage) -> None:
+def test_calls_that_do_not_follow_from_the_changes_are_refused(stage: ServedProject) -> None:
     """Whoever edits a call and makes digest and seal anew has a file that no plan of the workspace comes to."""
     document = json.loads(planned(stage))
     numbers = range(len(document["calls"]))
@@ -224,7 +224,7 @@ TAMPERED: dict[str, Any] = {
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("what", TAMPERED)
-def test_an_altered_call_is_refused_before_the_first(stage: Stage, what: str) -> None:
+def test_an_altered_call_is_refused_before_the_first(stage: ServedProject, what: str) -> None:
     """Each field of each call, with digest and seal made anew: exit 3, and nothing is sent."""
     document = json.loads(planned(stage))
     assert len(document["calls"]) > 3
@@ -236,7 +236,7 @@ def test_an_altered_call_is_refused_before_the_first(stage: Stage, what: str) ->
     assert applied(stage, sealed_anew(document)) == ExitCode.OK
 
 
-def test_calls_in_another_order_are_refused(stage: Stage) -> None:
+def test_calls_in_another_order_are_refused(stage: ServedProject) -> None:
     """The order is part of what was reviewed: what takes away comes last."""
     document = json.loads(planned(stage))
     for number in range(len(document["calls"]) - 1):
@@ -256,7 +256,7 @@ def test_calls_in_another_order_are_refused(stage: Stage) -> None:
         ("defaults", [[], ["managers"], ["description"]]),
     ],
 )
-def test_an_altered_change_is_refused_before_the_first_call(stage: Stage, key: str, values: list[Any]) -> None:
+def test_an_altered_change_is_refused_before_the_first_call(stage: ServedProject, key: str, values: list[Any]) -> None:
     """What a reviewer was shown of a change, its id among it, is what a plan made now comes to."""
     document = json.loads(planned(stage))
     altered = 0
@@ -282,7 +282,7 @@ def _summed(document: dict[str, Any]) -> dict[str, int]:
     return {**counts, "calls": len(document["calls"])}
 
 
-def test_a_call_that_may_be_refused_by_now_is_told(stage: Stage) -> None:
+def test_a_call_that_may_be_refused_by_now_is_told(stage: ServedProject) -> None:
     """Somebody builds on a field after the plan was made: the service may refuse its change, which nobody reviewed."""
     stage.write("custom_fields: [{name: D, description: New}]")
     text = planned(stage)
@@ -295,19 +295,19 @@ def test_a_call_that_may_be_refused_by_now_is_told(stage: Stage) -> None:
     assert "the service may refuse it by now, which the plan does not say" in ran.err
 
 
-def test_guards_that_were_told_less_are_refused(stage: Stage) -> None:
+def test_guards_that_were_told_less_are_refused(stage: ServedProject) -> None:
     """Whoever takes removals out of what the guards are told cannot pass them."""
     document = json.loads(planned(stage))
     document["measures"] = [one for one in document["measures"] if one["guard"] != "removals"]
     assert applied(stage, sealed_anew(document)) == ExitCode.STALE
 
 
-def signed(stage: Stage, patch: pytest.MonkeyPatch) -> str:
+def signed(stage: ServedProject, patch: pytest.MonkeyPatch) -> str:
     patch.setenv("LMSCONF_PLAN_KEY", KEY)
     return planned(stage)
 
 
-def test_a_signed_plan_is_applied_with_its_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signed_plan_is_applied_with_its_key(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file says that it is signed, is what its schema describes, and goes through; the key is nowhere in it."""
     text = signed(stage, monkeypatch)
     document = json.loads(text)
@@ -320,7 +320,7 @@ def test_a_signed_plan_is_applied_with_its_key(stage: Stage, monkeypatch: pytest
     assert KEY not in ran.out + ran.err
 
 
-def test_a_signature_changes_nothing_but_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signature_changes_nothing_but_itself(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the key, a signed file is a plan like any other: the seal still holds, and the digest is the same."""
     plain = json.loads(planned(stage))
     text = signed(stage, monkeypatch)
@@ -332,7 +332,7 @@ def test_a_signature_changes_nothing_but_itself(stage: Stage, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("other", ["canary-of-others-who-plan-as-well-there", KEY + "X"])
-def test_another_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+def test_another_key_is_refused(stage: ServedProject, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
     """Only the very same key will do, and neither is printed."""
     text = signed(stage, monkeypatch)
     monkeypatch.setenv("LMSCONF_PLAN_KEY", other)
@@ -344,7 +344,9 @@ def test_another_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, o
     assert other not in ran.out + ran.err
 
 
-def test_a_file_without_a_signature_is_refused_with_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_a_signature_is_refused_with_a_key(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Taking the signature out, whatever is put in its place, does not make a file that passes."""
     plain = planned(stage)
     monkeypatch.setenv("LMSCONF_PLAN_KEY", KEY)
@@ -353,7 +355,9 @@ def test_a_file_without_a_signature_is_refused_with_a_key(stage: Stage, monkeypa
         assert applied(stage, sealed_anew({**json.loads(plain), "hmac": value})) == ExitCode.STALE
 
 
-def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every edit of every field, with digest and seal as they should be: only the signature tells, and it does."""
     document = json.loads(signed(stage, monkeypatch))
     files: Sequence[str] = [
@@ -365,7 +369,7 @@ def test_an_edit_that_was_sealed_anew_is_refused_with_the_key(stage: Stage, monk
 
 
 @pytest.mark.parametrize("key", ["", " \n"])
-def test_an_empty_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_an_empty_key_is_refused(stage: ServedProject, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """A secret that a CI system lacks comes as an empty text; what it should have signed is not taken unsigned."""
     signed_file = signed(stage, monkeypatch)
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
@@ -379,7 +383,9 @@ def test_an_empty_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("key", "code"), [("x" * 31, ExitCode.USAGE), ("é" * 15, ExitCode.USAGE), ("é" * 16, ExitCode.OK)]
 )
-def test_a_short_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str, code: ExitCode) -> None:
+def test_a_short_key_is_refused(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch, key: str, code: ExitCode
+) -> None:
     """A key has 32 bytes or more, whatever it signs or checks; the error says how to make one, and not the key."""
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
     ran = stage("plan", "--out", str(stage.root / "plan.json"))
@@ -393,12 +399,12 @@ def test_a_short_key_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch, k
         assert applied(stage, text) == ExitCode.USAGE
 
 
-def expiring(stage: Stage, at: str) -> str:
+def expiring(stage: ServedProject, at: str) -> str:
     """The text of a plan file that can be applied until then."""
     return dumps(replace(loads(planned(stage)), expires_at=at))
 
 
-def test_an_expired_plan_is_not_applied_and_still_shown(stage: Stage) -> None:
+def test_an_expired_plan_is_not_applied_and_still_shown(stage: ServedProject) -> None:
     """From its `expires_at` on, apply exits 3 and sends nothing; show reads it as before."""
     text = expiring(stage, "2026-03-01T08:00:00Z")
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
@@ -410,7 +416,7 @@ def test_an_expired_plan_is_not_applied_and_still_shown(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("said", "days"), [("", 7), ("plans: {valid_for: 2d}", 2), ("plans: {valid_for: 36h}", 1.5)])
-def test_plans_hold_a_week_or_as_the_project_says(stage: Stage, said: str, days: float) -> None:
+def test_plans_hold_a_week_or_as_the_project_says(stage: ServedProject, said: str, days: float) -> None:
     """`expires_at` is that long after `created_at`."""
     stage.options(said)
     document = json.loads(planned(stage))

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.cli import COMMANDS
 
-from .served_project import Stage, staged
+from .served_project import ServedProject, staged
 from .test_stale_plans import DIALECT, MANIFESTS, OPTIONS, SEED
 
 READING: Mapping[str, Sequence[Sequence[str]]] = {
@@ -42,7 +42,7 @@ WRITING = frozenset({"apply", "api", "sandbox", "unlock"})
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     """A project with everything to do, its snapshot and its plan; only what no snapshot holds is left out."""
     with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as stage:
         stage.write(MANIFESTS.replace(" language: en, applications: [learn, create],", ""))
@@ -63,7 +63,7 @@ def test_every_command_is_said_to_read_or_to_write() -> None:
     [(command, arguments) for command, ways in READING.items() if command in COMMANDS for arguments in ways],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_it_sends_nothing_that_writes(stage: Stage, command: str, arguments: Sequence[str]) -> None:
+def test_it_sends_nothing_that_writes(stage: ServedProject, command: str, arguments: Sequence[str]) -> None:
     """With everything to create, change and delete, and a plan at hand: nothing is sent but reads that go well."""
     seen = len(stage.sandbox.log)
     ran = stage(command, *(one.format(root=stage.root) for one in arguments))
@@ -73,7 +73,7 @@ def test_it_sends_nothing_that_writes(stage: Stage, command: str, arguments: Seq
 
 
 @pytest.mark.parametrize("options", ["ownership: {groups: all, smart_groups: all, custom_fields: all}\n", ""])
-def test_a_plan_of_deletions_sends_nothing_either(stage: Stage, options: str) -> None:
+def test_a_plan_of_deletions_sends_nothing_either(stage: ServedProject, options: str) -> None:
     """Nor where guards stop, or where the manifests have errors."""
     stage.options(options)
     stage.write("groups: [{name: Nothing else}]")
@@ -84,7 +84,7 @@ def test_a_plan_of_deletions_sends_nothing_either(stage: Stage, options: str) ->
 
 
 @pytest.mark.parametrize("arguments", [[], ["--auto-approve", "--expect-digest", "0" * 64]])
-def test_an_apply_that_is_stopped_sends_nothing(stage: Stage, arguments: Sequence[str]) -> None:
+def test_an_apply_that_is_stopped_sends_nothing(stage: ServedProject, arguments: Sequence[str]) -> None:
     """Nobody was asked, or another plan was expected: no call is made that writes."""
     ran = stage("apply", *arguments)
     assert ran.code in (3, 64)

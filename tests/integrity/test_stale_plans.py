@@ -15,7 +15,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.model.values import Json
 
-from .served_project import Stage, staged
+from .served_project import ServedProject, staged
 
 SEED = """
 custom_fields:
@@ -77,16 +77,16 @@ absent:
 """
 DIALECT: Mapping[str, str | int] = {"custom-fields.in-use": "never"}
 OPTIONS = f"guards: off\ndialect: {json.dumps(DIALECT)}\n"
-Hand = Callable[[Stage], object]
+Hand = Callable[[ServedProject], object]
 
 
-def fields(stage: Stage) -> dict[str, dict[str, Json]]:
+def fields(stage: ServedProject) -> dict[str, dict[str, Json]]:
     """The live fields by name."""
     answer = cast("dict[str, list[dict[str, Json]]]", stage.hand("custom-fields.list"))
     return {str(one["name"]): one for one in answer["customFields"]}
 
 
-def choice(stage: Stage, field: str, name: str) -> str:
+def choice(stage: ServedProject, field: str, name: str) -> str:
     choices = cast("list[dict[str, str]]", fields(stage)[field]["choices"])
     return next(one["choiceId"] for one in choices if one["name"] == name)
 
@@ -94,7 +94,7 @@ def choice(stage: Stage, field: str, name: str) -> str:
 def field(name: str, /, **edits: Json) -> Hand:
     """Somebody edits a field: keys as they are on the wire."""
 
-    def edit(stage: Stage) -> object:
+    def edit(stage: ServedProject) -> object:
         live = fields(stage)[name]
         body = {key: live[key] for key in ("name", "type", "choices", "description") if key in live} | edits
         return stage.hand("custom-fields.replace", {"customFieldId": str(live["customFieldId"])}, body)
@@ -116,7 +116,7 @@ def field_gone(name: str) -> Hand:
 def conditions(group: str, name: str, *named: str, system: str | None = None) -> Hand:
     """Somebody replaces the conditions of a smart group by one."""
 
-    def edit(stage: Stage) -> object:
+    def edit(stage: ServedProject) -> object:
         one: dict[str, Json] = {
             "customFieldId": fields(stage)[name]["customFieldId"],
             "choiceIds": [choice(stage, name, each) for each in named],
@@ -140,7 +140,7 @@ def both(*hands: Hand) -> Hand:
 
 
 def smart(name: str, field_name: str, choice_name: str) -> Hand:
-    def make(stage: Stage) -> object:
+    def make(stage: ServedProject) -> object:
         one = {
             "customFieldId": fields(stage)[field_name]["customFieldId"],
             "choiceIds": [choice(stage, field_name, choice_name)],
@@ -329,7 +329,7 @@ BY_HAND: Mapping[str, tuple[str, Hand]] = {
 
 
 def answered(field_name: str) -> Hand:
-    def answer(stage: Stage) -> object:
+    def answer(stage: ServedProject) -> object:
         value: Json = choice(stage, "Dept", "Ops") if field_name == "Dept" else "9"
         body = {str(fields(stage)[field_name]["customFieldId"]): value}
         return stage.hand("users.update-custom-field-choice", {"userId": "u-anna"}, cast(Json, body))
@@ -345,7 +345,7 @@ ALL = {
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as stage:
         stage.write(MANIFESTS)
         assert stage("plan", "--out", str(tmp_path / "plan.json")).code == 0
@@ -354,7 +354,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("what", ALL)
-def test_what_was_changed_by_hand_is_refused(stage: Stage, what: str) -> None:
+def test_what_was_changed_by_hand_is_refused(stage: ServedProject, what: str) -> None:
     """Every attribute of everything that the plan touches: exit 3, the resource is named, nothing is sent."""
     address, hand = ALL[what]
     hand(stage)
@@ -363,7 +363,7 @@ def test_what_was_changed_by_hand_is_refused(stage: Stage, what: str) -> None:
     assert address in ran.err.replace("assignment of Intro to ", "content_target/Intro -> ")
 
 
-def test_the_plan_is_applied_where_nothing_was_changed(stage: Stage) -> None:
+def test_the_plan_is_applied_where_nothing_was_changed(stage: ServedProject) -> None:
     """The same plan goes through on the workspace that it was made for."""
     ran = stage("apply", str(stage.root / "plan.json"))
     assert ran.code == 0, ran.err
@@ -384,14 +384,14 @@ def test_the_plan_is_applied_where_nothing_was_changed(stage: Stage) -> None:
     ],
     ids=range(8),
 )
-def test_unrelated_drift_does_not_block(stage: Stage, hand: Hand) -> None:
+def test_unrelated_drift_does_not_block(stage: ServedProject, hand: Hand) -> None:
     """What the plan neither changes nor leans on is nobody's business."""
     hand(stage)
     ran = stage("apply", str(stage.root / "plan.json"))
     assert ran.code == 0, ran.err
 
 
-def test_a_refusal_shows_reviewed_then_and_now(stage: Stage) -> None:
+def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
     """Key by key in the words of the manifest: what the plan wants, what was live then, what is live now."""
     call("manual-groups.add-members", ENDS, groupId="g-team")(stage)
     field("Dept", description="By hand")(stage)
@@ -419,7 +419,7 @@ manifests/all.yaml:7:5: error: group/Team is not as it was when the plan was mad
     )
 
 
-def test_a_refusal_stands_in_the_document(stage: Stage) -> None:
+def test_a_refusal_stands_in_the_document(stage: ServedProject) -> None:
     """Scripts find one problem a resource, with its address, and no call attempted."""
     call("manual-groups.add-members", ENDS, groupId="g-team")(stage)
     call("manual-groups.delete", groupId="g-old")(stage)
@@ -496,7 +496,7 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.parametrize("words", ["--auto-approve", "--expect-digest {}", "--auto-approve --expect-digest {}"])
-def test_nobody_slips_in_between_plan_and_first_call(stage: Stage, words: str) -> None:
+def test_nobody_slips_in_between_plan_and_first_call(stage: ServedProject, words: str) -> None:
     """What is changed by hand while a plan is made and shown is found before the first call, though nobody is asked."""
     digest = str(stage("plan", "--format", "json").document["digest"])
 

@@ -14,7 +14,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.service import Logged
 from lmsconf.support.package_data import schema_text
 
-from .served_project import Ran, Stage, staged
+from .served_project import CommandResult, ServedProject, staged
 
 SEED = """
 people:
@@ -41,25 +41,25 @@ content_targets: [{content: Intro, assign_to: [{group: Team}], mandatory: true}]
 """
 MANIFESTS = LIVE.replace("groups:\n", "groups:\n  - {name: Crew, members: [bo@acme.example]}\n  - {name: New}\n", 1)
 """Two groups differ, and nothing else."""
-Hand = Callable[[Stage], object]
+Hand = Callable[[ServedProject], object]
 
 
 def call(operation: str, body: Any = None, **path: str) -> Hand:
     return lambda stage: stage.hand(operation, path, body)
 
 
-def field(stage: Stage, name: str) -> dict[str, Any]:
+def field(stage: ServedProject, name: str) -> dict[str, Any]:
     answer = cast("dict[str, list[dict[str, Any]]]", stage.hand("custom-fields.list"))
     return next(one for one in answer["customFields"] if one["name"] == name)
 
 
-def other_condition(stage: Stage) -> object:
+def other_condition(stage: ServedProject) -> object:
     dept = field(stage, "Dept")
     one = {"customFieldId": dept["customFieldId"], "choiceIds": [dept["choices"][1]["choiceId"]]}
     return stage.hand("smart-groups.replace-conditions", {"smartGroupId": "sg-sellers"}, {"conditions": [one]})
 
 
-def choice_dropped(stage: Stage) -> object:
+def choice_dropped(stage: ServedProject) -> object:
     site = field(stage, "Site")
     body = {"name": "Site", "type": "CHOICE", "choices": site["choices"][:2]}
     return stage.hand("custom-fields.replace", {"customFieldId": site["customFieldId"]}, cast(Any, body))
@@ -86,11 +86,11 @@ BY_OTHERS: Mapping[str, tuple[str, Hand]] = {
 """What somebody does by hand → the declared resource that it is done to."""
 
 
-class Others:
+class ConcurrentEditor:
     """Somebody who edits the workspace once the run has sent its first write."""
 
     def __init__(self) -> None:
-        self.stage: Stage | None = None
+        self.stage: ServedProject | None = None
         self.hand: Hand | None = None
 
     def __call__(self, seen: Logged) -> None:
@@ -100,26 +100,26 @@ class Others:
 
 
 @pytest.fixture
-def others() -> Others:
-    return Others()
+def others() -> ConcurrentEditor:
+    return ConcurrentEditor()
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: Others) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: ConcurrentEditor) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch, "timezone: UTC\n", on_log=others) as stage:
         stage.write(MANIFESTS)
         others.stage = stage
         yield stage
 
 
-def saved(stage: Stage, *arguments: str) -> str:
+def saved(stage: ServedProject, *arguments: str) -> str:
     """The path of a plan file."""
     path = str(stage.root / "plan.json")
     assert stage("plan", "--out", path, *arguments).code == 0
     return path
 
 
-def verified(ran: Ran) -> dict[str, Any]:
+def verified(ran: CommandResult) -> dict[str, Any]:
     """What a report says it looked at."""
     document = ran.document
     assert list(Draft202012Validator(json.loads(schema_text("apply.schema.json"))).iter_errors(document)) == []
@@ -128,7 +128,9 @@ def verified(ran: Ran) -> dict[str, Any]:
 
 @pytest.mark.parametrize("from_file", [False, True], ids=["apply", "apply PLANFILE"])
 @pytest.mark.parametrize("what", BY_OTHERS)
-def test_an_edit_during_the_run_is_told(stage: Stage, others: Others, what: str, from_file: bool) -> None:
+def test_an_edit_during_the_run_is_told(
+    stage: ServedProject, others: ConcurrentEditor, what: str, from_file: bool
+) -> None:
     """Somebody changes what the plan does not touch while it is carried out: exit 6, and the resource is named."""
     address, hand = BY_OTHERS[what]
     arguments = ["apply", saved(stage)] if from_file else ["apply", "--auto-approve"]
@@ -144,7 +146,7 @@ def test_an_edit_during_the_run_is_told(stage: Stage, others: Others, what: str,
 
 
 @pytest.mark.parametrize("view", ["json", "markdown", "html"])
-def test_every_format_names_what_others_changed(stage: Stage, others: Others, view: str) -> None:
+def test_every_format_names_what_others_changed(stage: ServedProject, others: ConcurrentEditor, view: str) -> None:
     """The document lists the addresses, and the page and the comment have them in a section of their own."""
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", "--auto-approve", "--format", view)
@@ -158,7 +160,7 @@ def test_every_format_names_what_others_changed(stage: Stage, others: Others, vi
         assert "1 resource differs, which is not part of this plan" in ran.out
 
 
-def test_only_the_touched_are_looked_at_where_that_is_asked(stage: Stage, others: Others) -> None:
+def test_only_the_touched_are_looked_at_where_that_is_asked(stage: ServedProject, others: ConcurrentEditor) -> None:
     """--verify touched speaks of the resources of the plan, and of nothing else."""
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", "--auto-approve", "--verify", "touched")
@@ -167,7 +169,7 @@ def test_only_the_touched_are_looked_at_where_that_is_asked(stage: Stage, others
     assert "matches the manifests" not in ran.out
 
 
-def test_what_a_run_looked_at_stands_in_its_report(stage: Stage) -> None:
+def test_what_a_run_looked_at_stands_in_its_report(stage: ServedProject) -> None:
     """All that the plan was made of, by default, and how many resources it changed."""
     found = verified(stage("apply", "--auto-approve", "--format", "json"))
     counts = {"resources": 2, "skipped": 0, "left_out": 0}
@@ -175,7 +177,9 @@ def test_what_a_run_looked_at_stands_in_its_report(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("how", ["others", "none", "broken"])
-def test_a_plan_file_without_its_manifests_claims_nothing_about_them(stage: Stage, others: Others, how: str) -> None:
+def test_a_plan_file_without_its_manifests_claims_nothing_about_them(
+    stage: ServedProject, others: ConcurrentEditor, how: str
+) -> None:
     """The manifests at hand are others, none, or cannot be read: what the plan touched is looked at, and no more."""
     path = saved(stage)
     manifest = stage.root / "manifests" / "all.yaml"
@@ -202,7 +206,7 @@ def test_a_plan_file_without_its_manifests_claims_nothing_about_them(stage: Stag
 )
 @pytest.mark.parametrize("from_file", [False, True], ids=["apply", "apply PLANFILE"])
 def test_the_look_is_at_the_same_part(
-    stage: Stage, others: Others, arguments: list[str], seen: bool, from_file: bool
+    stage: ServedProject, others: ConcurrentEditor, arguments: list[str], seen: bool, from_file: bool
 ) -> None:
     """What --only and --except left out of the plan is not looked at, and the sentence does not speak of it."""
     command = ["apply", saved(stage, *arguments)] if from_file else ["apply", "--auto-approve", *arguments]
@@ -214,7 +218,7 @@ def test_the_look_is_at_the_same_part(
     assert "Read back: the workspace" not in ran.out
 
 
-def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: Stage) -> None:
+def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: ServedProject) -> None:
     """--only names the old name of a group that is renamed: afterwards there is no such group, and that is no error."""
     stage.write("groups: [{name: Fresh, previously: [Other]}]")
     ran = stage("apply", "--auto-approve", "--only", "group/Other")
@@ -222,7 +226,7 @@ def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: Stage) -> No
     assert "Read back: what this plan looks at matches the manifests." in ran.out
 
 
-def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: Stage, others: Others) -> None:
+def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, others: ConcurrentEditor) -> None:
     """A manager in is nothing to add, and is counted as left out; a member out is something to add, and is told."""
     others.hand = BY_OTHERS["a manager in"][1]
     ran = stage("apply", "--auto-approve", "--additive")
@@ -233,7 +237,7 @@ def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: Stage, others: Oth
     assert stage("apply", "--auto-approve", "--additive").code == ExitCode.NOT_CONVERGED
 
 
-def test_a_plan_without_changes_says_what_it_saw(stage: Stage) -> None:
+def test_a_plan_without_changes_says_what_it_saw(stage: ServedProject) -> None:
     """Nothing is sent. What was just planned was just read; a saved plan is looked at anew, where that can be done."""
     stage.write(LIVE)
     ran = stage("apply", "--auto-approve")
@@ -252,7 +256,7 @@ def test_a_plan_without_changes_says_what_it_saw(stage: Stage) -> None:
     assert "match" not in ran.out
 
 
-def test_everything_is_read_once(stage: Stage) -> None:
+def test_everything_is_read_once(stage: ServedProject) -> None:
     """The look costs one reading of what the plan is made of, whatever it has found."""
     asked = len(stage.sandbox.log)
     assert stage("plan").code == 0
@@ -262,10 +266,10 @@ def test_everything_is_read_once(stage: Stage) -> None:
     assert len(stage.sandbox.log) - 1 - last <= whole
 
 
-def test_a_twin_that_others_make_is_told_with_the_rest(stage: Stage, others: Others) -> None:
+def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, others: ConcurrentEditor) -> None:
     """A second group of a declared name bars a whole plan: it is an error by name, and the rest is told beside it."""
 
-    def edit(stage: Stage) -> None:
+    def edit(stage: ServedProject) -> None:
         stage.hand("manual-groups.create", body={"name": "Team"})
         stage.hand("smart-groups.delete", {"smartGroupId": "sg-sellers"})
 
@@ -277,7 +281,7 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: Stage, others: Oth
     assert "smart_group/Sellers" in verified(ran)["others"]
 
 
-def test_people_who_are_skipped_are_no_match(stage: Stage) -> None:
+def test_people_who_are_skipped_are_no_match(stage: ServedProject) -> None:
     """Where the project skips people who are not live, no sentence says that the workspace matches without that."""
     for n in range(12):
         person = {"email": f"p{n}@acme.example", "firstName": "P", "lastName": str(n), "language": "en"}

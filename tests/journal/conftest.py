@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import Scene
+from journal.journal_project import JournalProject
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
+def scene(tmp_path: Path) -> Iterator[JournalProject]:
+    made = JournalProject(tmp_path)
     yield made
     made.sandbox.shut()

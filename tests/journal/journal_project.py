@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import httpx
-from laws.sandbox_project import Link
+from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.writing import Journal
@@ -33,7 +33,7 @@ smart_groups:
 CALLS = 5
 
 
-class Watched(Sandbox):
+class ObservedSandbox(Sandbox):
     """A workspace in memory. `arrives` hears of each writing operation before it is done."""
 
     arrives: Callable[[str], None] = staticmethod(lambda operation: None)
@@ -46,7 +46,7 @@ class Watched(Sandbox):
 
 
 @dataclass
-class Ticking:
+class TickingClock:
     """A clock that goes on by a second each time somebody looks."""
 
     now: datetime = BEGAN
@@ -57,25 +57,25 @@ class Ticking:
 
 
 @dataclass
-class Scene:
+class JournalProject:
     """The project, its workspace, and what was seen of it."""
 
     root: Path
-    sandbox: Watched = field(default_factory=Watched)
+    sandbox: ObservedSandbox = field(default_factory=ObservedSandbox)
 
     def __post_init__(self) -> None:
         (self.root / "manifests").mkdir()
         (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
         (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
         settings = load(self.root, None, {}, today=date(2026, 6, 1))
-        self.workspace = Applier(settings=settings, connection=Link(self.sandbox, self.sandbox.spec))
+        self.workspace = Applier(settings=settings, connection=TransportConnection(self.sandbox, self.sandbox.spec))
 
     def plan(self) -> Plan:
         return self.workspace.plan(read_manifests(self.workspace.settings), self.workspace.settings.policy)
 
     def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
         """A journal of the plan, by a clock that ticks."""
-        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, clock=Ticking(), **more)
+        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, clock=TickingClock(), **more)
 
     def applied(self) -> tuple[Plan, ApplyReport, Path]:
         """The plan, carried out, and where its journal is."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import Scene
+from journal.journal_project import JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import decode, encode
@@ -29,7 +29,7 @@ def test_a_line_can_be_checked_by_anybody() -> None:
     assert decode(encode(entry)) == entry
 
 
-def test_a_journal_is_called_by_its_time_and_its_plan(scene: Scene) -> None:
+def test_a_journal_is_called_by_its_time_and_its_plan(scene: JournalProject) -> None:
     """The first of a second has no number, the others are counted from 2 on."""
     plan = scene.plan()
     name = f"20260601T080001Z-{plan_digest(plan)[:12]}"
@@ -38,7 +38,7 @@ def test_a_journal_is_called_by_its_time_and_its_plan(scene: Scene) -> None:
     assert found == [f"{name}.jsonl", f"{name}-2.jsonl", f"{name}-3.jsonl"]
 
 
-def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: Scene) -> None:
+def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: JournalProject) -> None:
     """Even where it has all the keys that this one has: what they mean there is not known."""
     _, _, path = scene.applied()
     opening, *_ = path.read_bytes().splitlines()
@@ -49,7 +49,7 @@ def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: Scene) -> N
     assert (other.opening, other.damaged) == (None, 1)
 
 
-def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: Scene) -> None:
+def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) -> None:
     """Neither a file nor a descriptor: a service that plans again and again would run out of them."""
 
     def full(descriptor: int) -> None:

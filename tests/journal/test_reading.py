@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import CALLS, Scene
+from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.lines import encode
 from lmsconf.journal.reading import named, recorded, runs
@@ -15,7 +15,7 @@ from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
 
 @pytest.fixture
-def journal(scene: Scene) -> bytes:
+def journal(scene: JournalProject) -> bytes:
     """The journal of a run that did everything."""
     _, _, path = scene.applied()
     return path.read_bytes()

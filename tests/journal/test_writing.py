@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import CALLS, Scene
+from journal.journal_project import CALLS, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.reading import recorded
@@ -22,7 +22,7 @@ from lmsconf.model.values import Call
 from lmsconf.support.redaction import keep_secret
 
 
-def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
+def test_a_call_is_on_the_disk_before_it_is_sent(scene: JournalProject) -> None:
     """Whenever a write arrives, what a power cut would leave of the journal says that it was begun, and not ended."""
     plan, lasting, seen = scene.plan(), 0, []
 
@@ -44,7 +44,7 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: Scene) -> None:
     assert len(seen) == len(plan.calls) == CALLS
 
 
-def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Scene) -> None:
+def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: JournalProject) -> None:
     """The lock is looked at first: a call that it forbids was never about to be sent, and nobody has to look for it."""
     plan = scene.plan()
 
@@ -59,7 +59,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Scene) 
     assert (run.in_flight, scene.writes) == ((), [])
 
 
-def test_the_whole_run_is_written_down(scene: Scene) -> None:
+def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
     """Afterwards the journal says what the report does: the plan, each outcome with its id, and the end."""
     plan, report, path = scene.applied()
     run = recorded(path.stem, path.read_bytes())
@@ -74,7 +74,7 @@ def test_the_whole_run_is_written_down(scene: Scene) -> None:
     assert (run.ending.exit, run.ending.converged, run.damaged) == (0, True, 0)
 
 
-def test_whoever_listens_hears_each_outcome_too(scene: Scene) -> None:
+def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
     """What is written down is told as well, each outcome once."""
     plan, heard = scene.plan(), list[Outcome]()
     with scene.begin(plan) as journal:
@@ -82,7 +82,7 @@ def test_whoever_listens_hears_each_outcome_too(scene: Scene) -> None:
     assert sorted(one.call for one in heard) == sorted(one.call for one in report.outcomes)
 
 
-def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: Scene) -> None:
+def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: JournalProject) -> None:
     """Files have the mode 0600, folders 0700, and the folder tells Git to ignore all of it."""
     _, _, path = scene.applied()
     folder = scene.root / ".lmsconf"
@@ -91,7 +91,7 @@ def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: Scene) -> None
     assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
-def test_no_body_is_written_down(scene: Scene) -> None:
+def test_no_body_is_written_down(scene: JournalProject) -> None:
     """Of a call there are its id, address, operation and people; of its outcome also the status, reason and id."""
     _, _, path = scene.applied()
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -100,7 +100,7 @@ def test_no_body_is_written_down(scene: Scene) -> None:
     assert keys == {"intent": common, "outcome": common | {"status", "reason", "id"}}
 
 
-def test_no_token_is_written_down(scene: Scene) -> None:
+def test_no_token_is_written_down(scene: JournalProject) -> None:
     """What a reason or `--meta` quotes of a token of this run is left out."""
     canary = "canary-0123456789"
     keep_secret(canary)
@@ -116,7 +116,7 @@ def test_no_token_is_written_down(scene: Scene) -> None:
     assert b"is not valid" in content
 
 
-def test_a_call_of_unknown_fate_stays_in_flight(scene: Scene) -> None:
+def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
     """Of a call whose answer was lost nobody knows what became: the next run waits for it as for one cut short."""
     plan = scene.plan()
     with scene.begin(plan) as journal:
@@ -132,7 +132,7 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: Scene) -> None:
     assert [call.call for call in run.in_flight] == [plan.calls[0].id]
 
 
-def test_two_runs_of_one_second_have_two_journals(scene: Scene) -> None:
+def test_two_runs_of_one_second_have_two_journals(scene: JournalProject) -> None:
     """A journal is never written over: the second run of the same plan in a second gets a name of its own."""
     plan = scene.plan()
     with scene.begin(plan) as one, scene.begin(plan) as other:
@@ -147,7 +147,7 @@ def test_two_runs_of_one_second_have_two_journals(scene: Scene) -> None:
         *((place, "file") for place in (".lmsconf", ".lmsconf/runs")),
     ],
 )
-def test_without_a_journal_there_is_no_run(scene: Scene, place: str, obstacle: str, tmp_path: Path) -> None:
+def test_without_a_journal_there_is_no_run(scene: JournalProject, place: str, obstacle: str, tmp_path: Path) -> None:
     """Where the folder cannot be made or leads elsewhere, the error names it before anything was sent."""
     path, elsewhere = scene.root / place, tmp_path / "elsewhere"
     path.parent.mkdir(exist_ok=True)
@@ -176,7 +176,7 @@ class FullAt:
         self.left -= 1
 
 
-def test_a_disk_that_is_full_at_once_refuses_the_run(scene: Scene) -> None:
+def test_a_disk_that_is_full_at_once_refuses_the_run(scene: JournalProject) -> None:
     """When even the first line cannot be made to last, there is an error, no request, and no journal left behind."""
     with pytest.raises(LmsconfError, match="No space left"):
         scene.begin(scene.plan(), sync=FullAt(0))
@@ -185,7 +185,7 @@ def test_a_disk_that_is_full_at_once_refuses_the_run(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("calls", range(CALLS))
-def test_a_call_that_cannot_be_written_down_is_not_sent(scene: Scene, calls: int) -> None:
+def test_a_call_that_cannot_be_written_down_is_not_sent(scene: JournalProject, calls: int) -> None:
     """When the disk is full after some calls, those are done and reported, and no other is sent."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + calls)) as journal:
@@ -198,7 +198,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: Scene, calls: int
     assert recorded("left", journal.path.read_bytes()).ending is None
 
 
-def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: Scene) -> None:
+def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: JournalProject) -> None:
     """When the disk is full after the last call, the run is what it is, and the report says what is missing."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + CALLS)) as journal:
@@ -207,7 +207,7 @@ def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: Scene) -> None:
     assert [(problem.code, problem.is_error) for problem in report.problems] == [("journal/failed", False)]
 
 
-def test_a_run_that_dies_leaves_its_calls_in_flight(scene: Scene) -> None:
+def test_a_run_that_dies_leaves_its_calls_in_flight(scene: JournalProject) -> None:
     """What was sent when the process was ended has no outcome, and the run has no end."""
 
     class Killed(BaseException):

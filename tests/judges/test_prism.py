@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from api.test_every_operation import DEFAULT, OTHER, Checked
+from api.test_every_operation import DEFAULT, OTHER, RecordingClient
 from api.test_every_operation import test_every_operation_in_one_life as whole_life
 
 from lmsconf.api import Service
@@ -39,7 +39,7 @@ users:
 """What the examples leave out: people, for the quickstart's workspace."""
 
 
-class Through(Checked):
+class RecordingHttpClient(RecordingClient):
     """The client of the journey, over HTTP."""
 
     def __init__(self, url: str, spec: ApiSpec) -> None:
@@ -47,7 +47,7 @@ class Through(Checked):
         self.called = set()
 
 
-class Careless(Sandbox):
+class WrongAnswerSandbox(Sandbox):
     """A workspace that answers with what it is given instead of what is so."""
 
     answers: Mapping[str, object] = {}
@@ -76,7 +76,7 @@ def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[l
     sandbox = Sandbox(spec=spec)
     with sandbox.store.writing() as ledger:
         plant(ledger, CONTENT, source="here", spec=spec)
-    with opened(log, sandbox, *options) as prism, Service(Through(prism.url, spec)) as service:
+    with opened(log, sandbox, *options) as prism, Service(RecordingHttpClient(prism.url, spec)) as service:
         whole_life(service)
         found = prism.findings()
     return found.violations, found.requests, len(sandbox.log)
@@ -145,7 +145,7 @@ def test_other_names_are_violations(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_requests_are_seen(
-    careless: tuple[Prism, Careless], method: str, target: str, body: object, violation: str
+    careless: tuple[Prism, WrongAnswerSandbox], method: str, target: str, body: object, violation: str
 ) -> None:
     """A request that the description does not allow is a violation, named by what is wrong with it."""
     prism, _ = careless
@@ -163,7 +163,9 @@ def test_wrong_requests_are_seen(
         ("/content/targets", {"targets": [{"mandatory": "yes"}]}, "response.body.targets.0.mandatory"),
     ],
 )
-def test_wrong_answers_are_seen(careless: tuple[Prism, Careless], target: str, answer: object, violation: str) -> None:
+def test_wrong_answers_are_seen(
+    careless: tuple[Prism, WrongAnswerSandbox], target: str, answer: object, violation: str
+) -> None:
     """An answer that the description does not allow is a violation, named by what is wrong with it."""
     prism, sandbox = careless
     before = prism.findings().violations
@@ -172,7 +174,7 @@ def test_wrong_answers_are_seen(careless: tuple[Prism, Careless], target: str, a
     assert violation in "\n".join(prism.findings().violations[len(before) :])
 
 
-def test_a_missing_credential_is_seen(careless: tuple[Prism, Careless]) -> None:
+def test_a_missing_credential_is_seen(careless: tuple[Prism, WrongAnswerSandbox]) -> None:
     """Every endpoint wants the bearer credential: without it there is a violation."""
     prism, _ = careless
     before = prism.findings().violations
@@ -181,8 +183,8 @@ def test_a_missing_credential_is_seen(careless: tuple[Prism, Careless]) -> None:
 
 
 @pytest.fixture(scope="module")
-def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prism, Careless]]:
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prism, WrongAnswerSandbox]]:
     """An empty workspace that can be made to answer wrongly, with Prism before it."""
-    sandbox = Careless()
+    sandbox = WrongAnswerSandbox()
     with opened(tmp_path_factory.mktemp("prism") / "log", sandbox) as prism:
         yield prism, sandbox

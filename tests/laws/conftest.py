@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from laws.random_manifests import Wish
-from laws.random_workspaces import World
-from laws.sandbox_project import Stage, open_stage
+from laws.random_manifests import RandomManifests
+from laws.random_workspaces import RandomWorkspace
+from laws.sandbox_project import SandboxProject, open_stage
 
-Open = Callable[[tuple[World, Wish]], Stage]
+Open = Callable[[tuple[RandomWorkspace, RandomManifests]], SandboxProject]
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Opens a world with a wish; the sandbox before it is let go."""
     folder = tmp_path_factory.mktemp("laws")
-    last: list[Stage] = []
+    last: list[SandboxProject] = []
 
-    def open(both: tuple[World, Wish]) -> Stage:
+    def open(both: tuple[RandomWorkspace, RandomManifests]) -> SandboxProject:
         while last:
             last.pop().sandbox.shut()
         last.append(open_stage(folder, *both))

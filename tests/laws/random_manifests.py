@@ -13,7 +13,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from laws.random_workspaces import TYPES, Dice, Entry, Field, Group, World, condition, worlds
+from laws.random_workspaces import TYPES, Dice, Entry, Field, Group, RandomWorkspace, condition, worlds
 from lmsconf.kinds.custom_field.values import MOST_FIELDS
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address
@@ -37,7 +37,7 @@ ALL: Final[Spoken] = frozenset({"*"})
 
 
 @dataclass(slots=True)
-class Wish:
+class RandomManifests:
     """Manifests, and what they speak of: kind and id → keys, or ALL of it.
 
     named: for lists of which only a part is spoken of, the ids that are.
@@ -58,7 +58,7 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Fate:
+class Outcome:
     """What becomes of one live thing: `entry` declares it under `name`; without one it goes, or is left alone."""
 
     id: str
@@ -70,7 +70,7 @@ class Fate:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> tuple[World, Wish]:
+def wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
     """A workspace, and manifests that make sense for it."""
     world = draw(worlds())
     return world, _Wishing(Dice(draw), world).run()
@@ -79,14 +79,14 @@ def wishes(draw: st.DrawFn) -> tuple[World, Wish]:
 class _Wishing:
     """Decides kind by kind, since later ones name what is left of earlier ones."""
 
-    def __init__(self, dice: Dice, world: World) -> None:
-        self.dice, self.world, self.wish = dice, world, Wish()
+    def __init__(self, dice: Dice, world: RandomWorkspace) -> None:
+        self.dice, self.world, self.wish = dice, world, RandomManifests()
         self.fields: dict[str, list[str]] = {}
         self.shaky: set[str] = set()
         self.numbers = count(1)
         self.declared: list[Address] = []
 
-    def run(self) -> Wish:
+    def run(self) -> RandomManifests:
         self._own()
         self._custom_fields()
         groups = self._groups()
@@ -128,13 +128,13 @@ class _Wishing:
 
     # Names
 
-    def _fates(self, kind: str, lives: Sequence[Field | Group]) -> list[Fate]:
+    def _fates(self, kind: str, lives: Sequence[Field | Group]) -> list[Outcome]:
         """What becomes of each live thing of a kind, as far as names go; new names look like nothing else."""
         times = Counter(normal(one.name) for one in lives)
         taken: set[str] = set()
         fates = []
         for one in lives:
-            fate = Fate(one.id, one.name, normal(one.name))
+            fate = Outcome(one.id, one.name, normal(one.name))
             fates.append(fate)
             doom = self.dice.number(0, 9)
             if doom >= 4 and normal(one.name) not in taken:
@@ -166,14 +166,14 @@ class _Wishing:
                 self.wish.spoken[kind, fate.id] = ALL
         return fates
 
-    def _owned(self, kind: str, fate: Fate) -> bool:
+    def _owned(self, kind: str, fate: Outcome) -> bool:
         name = normal(fate.live)
         patterns = self.wish.ownership.get(kind, ())
         left_alone = any(matched(str(Address.of(kind, name)), pattern) for pattern in self.wish.leave_alone)
         taken = "all" in patterns or ("*a*" in patterns and "a" in name and not name.startswith("S"))
         return taken and not left_alone
 
-    def _rename(self, fate: Fate, *, pinned: bool) -> None:
+    def _rename(self, fate: Outcome, *, pinned: bool) -> None:
         assert fate.entry is not None
         fate.name = self._fresh()
         fate.entry["name"] = fate.name
@@ -183,12 +183,12 @@ class _Wishing:
         else:
             fate.entry["previously"] = [*(["Never was"] if self.dice.chance(3) else []), fate.live]
 
-    def _pin(self, fate: Fate) -> None:
+    def _pin(self, fate: Outcome) -> None:
         assert fate.entry is not None
         fate.entry.pop("previously", None)
         fate.entry["id"] = self.dice.pick((fate.id, {"sandbox": fate.id, ELSEWHERE: "other"}))
 
-    def _chain(self, moved: Sequence[Fate], still: Sequence[Fate], times: Counter[str]) -> None:
+    def _chain(self, moved: Sequence[Outcome], still: Sequence[Outcome], times: Counter[str]) -> None:
         """One thing takes the name that another one gives up."""
         moved = [one for one in moved if one.entry and "previously" in one.entry and times[normal(one.live)] == 1]
         still = [one for one in still if one.entry and not one.changed and times[normal(one.live)] == 1]
@@ -198,7 +198,7 @@ class _Wishing:
             fate.name, fate.changed = normal(first.live), True
             fate.entry.update(name=first.live, previously=[fate.live])
 
-    def _swap(self, fates: Sequence[Fate]) -> None:
+    def _swap(self, fates: Sequence[Outcome]) -> None:
         """Two or three things change names in a circle."""
         if len(fates) < 2 or not self.dice.chance(4):
             return
@@ -252,7 +252,7 @@ class _Wishing:
             self._add(CUSTOM_FIELD, entry)
         self.renamed = {fate.live: fate.name for fate in fates if not fate.goes}
 
-    def _field(self, fate: Fate, live: Field) -> list[str]:
+    def _field(self, fate: Outcome, live: Field) -> list[str]:
         """Completes the entry of a live field, and says which choices it will have."""
         dice, entry = self.dice, fate.entry
         assert entry is not None
@@ -274,7 +274,7 @@ class _Wishing:
         self.wish.spoken[CUSTOM_FIELD, live.id] = frozenset(keys)
         return names
 
-    def _choices(self, fate: Fate, live: Field, keys: set[str]) -> list[str]:
+    def _choices(self, fate: Outcome, live: Field, keys: set[str]) -> list[str]:
         dice, entry = self.dice, fate.entry
         assert entry is not None
         keep = dice.some(live.choices, least=1)
@@ -319,7 +319,7 @@ class _Wishing:
         self.wish.named[kind, id, key] = frozenset(ids[email(one)] for one in [*some, *out])
         return {"include": some, "exclude": out}, f"{key}-"
 
-    def _groups(self) -> list[Fate]:
+    def _groups(self) -> list[Outcome]:
         fates = self._fates(GROUP, self.world.groups)
         for fate in fates:
             if fate.entry is not None:
@@ -333,10 +333,10 @@ class _Wishing:
             for key in self.dice.some(("members", "managers")):
                 entry[key], _ = self._people(GROUP, "", key)
             self._add(GROUP, entry)
-            fates.append(Fate("", "", normal(str(entry["name"])), entry))
+            fates.append(Outcome("", "", normal(str(entry["name"])), entry))
         return fates
 
-    def _smart_groups(self) -> list[Fate]:
+    def _smart_groups(self) -> list[Outcome]:
         dice = self.dice
         fates = self._fates(SMART_GROUP, self.world.smart_groups)
         sure = {name: choices for name, choices in self.fields.items() if name not in self._shaky_names()}
@@ -368,7 +368,7 @@ class _Wishing:
             if dice.chance(2):
                 entry["managers"], _ = self._people(SMART_GROUP, "", "managers")
             self._add(SMART_GROUP, entry)
-            fates.append(Fate("", "", normal(str(entry["name"])), entry))
+            fates.append(Outcome("", "", normal(str(entry["name"])), entry))
         return fates
 
     def _shaky_names(self) -> set[str]:
@@ -386,7 +386,7 @@ class _Wishing:
 
     # Assignments
 
-    def _content_targets(self, groups: list[Fate], smart: list[Fate]) -> None:
+    def _content_targets(self, groups: list[Outcome], smart: list[Outcome]) -> None:
         dice, world = self.dice, self.world
         audiences: list[tuple[str, Entry | str]] = [("EVERYONE", "everyone")]
         for key, fates in (("group", groups), ("smart_group", smart)):

@@ -92,7 +92,7 @@ class Group:
 
 
 @dataclass(slots=True, kw_only=True)
-class World:
+class RandomWorkspace:
     """What a workspace holds. Contents are id → name; targets name a content and an audience of the seed's words."""
 
     people: dict[str, str] = field(default_factory=dict)
@@ -131,9 +131,9 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> RandomWorkspace:
     """A workspace with a few of everything, under any dialect."""
-    dice, world = Dice(draw), World()
+    dice, world = Dice(draw), RandomWorkspace()
     _dialect(dice, world)
     for number, email in enumerate(EMAILS[: dice.number(1, len(EMAILS))], 1):
         world.people[email] = f"p{number}"
@@ -152,7 +152,7 @@ def worlds(draw: st.DrawFn) -> World:
     return world
 
 
-def _dialect(dice: Dice, world: World) -> None:
+def _dialect(dice: Dice, world: RandomWorkspace) -> None:
     rules: tuple[tuple[str, tuple[str | int, ...]], ...] = (
         ("custom-fields.in-use", ("condition", "removed-choice")),
         ("custom-fields.clear-description", ("empty", "null")),
@@ -166,7 +166,7 @@ def _dialect(dice: Dice, world: World) -> None:
         world.dialect[key] = dice.pick(values)
 
 
-def _fields(dice: Dice, world: World) -> None:
+def _fields(dice: Dice, world: RandomWorkspace) -> None:
     choice_ids = 0
     names: list[str] = []
     for _ in range(dice.number(0, 3)):
@@ -192,7 +192,7 @@ def unlike(name: str, others: Sequence[str]) -> str:
     return name
 
 
-def choices_of(world: World) -> dict[str, list[str]]:
+def choices_of(world: RandomWorkspace) -> dict[str, list[str]]:
     """Each field's name with those of its choices."""
     return {one.name: [name for _, name in one.choices] for one in world.fields}
 
@@ -208,7 +208,7 @@ def condition(dice: Dice, fields: dict[str, list[str]]) -> Entry:
     return said
 
 
-def _targets(dice: Dice, world: World) -> None:
+def _targets(dice: Dice, world: RandomWorkspace) -> None:
     for number in range(dice.number(0, 3)):
         world.contents[f"c{number}"] = dice.name()
     alone = [name for name, times in Counter(world.contents.values()).items() if times == 1]

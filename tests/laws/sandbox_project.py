@@ -16,8 +16,8 @@ from typing import Final, cast
 import httpx
 from hypothesis import reject
 
-from laws.random_manifests import ELSEWHERE, Wish
-from laws.random_workspaces import World
+from laws.random_manifests import ELSEWHERE, RandomManifests
+from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
 from lmsconf.api.reader import Reader
 from lmsconf.api.retry import Retry
@@ -52,7 +52,7 @@ Raw = dict[tuple[str, str], dict[str, object]]
 """Kind and id → what the API says of that thing. A target's id is that of its content, a slash, and its audience's."""
 
 
-class Link(Connection):
+class TransportConnection(Connection):
     """A connection over a transport of the test's choosing, whose clients lose no time between their tries."""
 
     def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec) -> None:
@@ -69,7 +69,7 @@ class Link(Connection):
         return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=_AT_ONCE)
 
 
-class Seconds:
+class VirtualClock:
     """Time that passes only by waiting for it."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Shuffled(httpx.BaseTransport):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class SandboxProject:
     """One world with one wish: `workspace` is lmsconf's view of it, `sandbox` the thing itself."""
 
     folder: Path
@@ -137,18 +137,18 @@ class Stage:
         self.workspace.check_fresh(plan)
         return self.workspace.execute(plan, meta={})
 
-    def with_accounts(self) -> Stage:
+    def with_accounts(self) -> SandboxProject:
         """The same stage in a project whose file allows to create people."""
         settings = replace(self.settings, policy=replace(self.settings.policy, create_people=True))
         return replace(self, settings=settings, workspace=replace(self.workspace, settings=settings))
 
-    def one_by_one(self) -> Stage:
+    def one_by_one(self) -> SandboxProject:
         """The same stage, where one request is under way at a time, so that ids are given out in one order."""
         return replace(self, workspace=replace(self.workspace, parallelism=1))
 
-    def seen_through(self, transport: httpx.BaseTransport) -> Stage:
+    def seen_through(self, transport: httpx.BaseTransport) -> SandboxProject:
         """The same stage, reached by another way."""
-        link = Link(transport, self.sandbox.spec)
+        link = TransportConnection(transport, self.sandbox.spec)
         return replace(self, workspace=replace(self.workspace, connection=link))
 
     def rewrite(self, files: Mapping[str, str]) -> None:
@@ -175,7 +175,9 @@ class Stage:
 _numbers = count()
 
 
-def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = None) -> Stage:
+def open_stage(
+    folder: Path, world: RandomWorkspace, wish: RandomManifests, faults: Faults | None = None
+) -> SandboxProject:
     """A sandbox that holds the world, and a project beside it that wants the wish."""
     root = folder / str(next(_numbers))
     (root / "manifests").mkdir(parents=True)
@@ -189,12 +191,12 @@ def open_stage(folder: Path, world: World, wish: Wish, faults: Faults | None = N
     settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)
     workspace = Applier(
         settings=settings,
-        connection=Link(sandbox, spec),
+        connection=TransportConnection(sandbox, spec),
         parallelism=2,
         clock=lambda: datetime.fromtimestamp(NOW, UTC),
-        timing=Seconds().timing(),
+        timing=VirtualClock().timing(),
     )
-    return Stage(folder=root, sandbox=sandbox, settings=settings, workspace=workspace)
+    return SandboxProject(folder=root, sandbox=sandbox, settings=settings, workspace=workspace)
 
 
 @cache

@@ -8,14 +8,14 @@ from hypothesis import event, given
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import ALL, Wish, wishes
-from laws.random_workspaces import World
-from laws.sandbox_project import Raw, Stage
+from laws.random_manifests import ALL, RandomManifests, wishes
+from laws.random_workspaces import RandomWorkspace
+from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import Status
 from lmsconf.model.values import Plan
 
-Both = tuple[World, Wish]
+Both = tuple[RandomWorkspace, RandomManifests]
 
 
 @tried(500)
@@ -32,7 +32,7 @@ def test_what_is_applied_settles_and_touches_nothing_else(opened: Open, both: Bo
     assert_untouched(before, stage.look(), both[1])
 
 
-def _settles(stage: Stage, plan: Plan) -> None:
+def _settles(stage: SandboxProject, plan: Plan) -> None:
     event("applied" if plan.calls else "nothing to do")
     if plan.calls:
         report = stage.apply(plan)
@@ -43,7 +43,7 @@ def _settles(stage: Stage, plan: Plan) -> None:
     assert not any(guard.tripped for guard in again.guards)
 
 
-def _fails_only_as_foretold(stage: Stage, plan: Plan) -> None:
+def _fails_only_as_foretold(stage: SandboxProject, plan: Plan) -> None:
     """A service that refuses what the plan said it may refuse makes nothing else fail."""
     event("refused")
     report = stage.apply(plan)
@@ -53,7 +53,7 @@ def _fails_only_as_foretold(stage: Stage, plan: Plan) -> None:
     assert left <= {one.address for one in report.outcomes if one.status is not Status.DONE}
 
 
-def assert_untouched(before: Raw, after: Raw, wish: Wish) -> None:
+def assert_untouched(before: Raw, after: Raw, wish: RandomManifests) -> None:
     """Things that the wish does not speak of are there as they were, and so are the keys that it leaves out."""
     for (kind, id), said in before.items():
         spoken = wish.spoken.get((kind, id), frozenset())
@@ -85,7 +85,7 @@ def _id(one: object) -> str:
     return str(one["choiceId"] if isinstance(one, dict) else one)
 
 
-def _goes_along(id: str, before: Raw, wish: Wish) -> bool:
+def _goes_along(id: str, before: Raw, wish: RandomManifests) -> bool:
     """Whether an assignment goes because its group does, or because lmsconf owns it."""
     content, _, audience = id.partition("/")
     if any(wish.spoken.get((kind, audience)) == ALL for kind in ("group", "smart_group")):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish
-from laws.random_workspaces import World
-from laws.sandbox_project import Stage
+from laws.random_manifests import RandomManifests
+from laws.random_workspaces import RandomWorkspace
+from laws.sandbox_project import SandboxProject
 from lmsconf.model.outcomes import Status
 
 FIELDS: Final = (
@@ -87,7 +87,7 @@ _dialects = st.fixed_dictionaries(
 )
 
 
-class Crowd(World):
+class PeopleWorkspace(RandomWorkspace):
     """Three people of whom something may be said, one of whom nothing is, and two admins who keep the door open."""
 
     crowd: list[Entry]
@@ -105,14 +105,14 @@ def test_what_is_said_of_people_settles(
     opened: Open, live: list[Entry], said: list[Entry], dialect: dict[str, str]
 ) -> None:
     """After an apply the next plan is empty; keys and people that the manifest leaves out are as they were."""
-    world = Crowd(dialect=dialect)
+    world = PeopleWorkspace(dialect=dialect)
     world.crowd = live
     entries = [{"email": f"P{n}@x.example", **one} for n, one in enumerate(said)]
     entries[3] |= {"first_name": "N", "last_name": "Ew", "language": "sv", "archived": False}
     entries = [one for one in entries if not (one.get("archived") and one.get("admin"))]
     dated = [one for one in entries if one.get("custom_archive_date") is not None]
     assume(not any(one.get("admin") or one.get("manager") for one in dated))
-    stage = opened((world, Wish(sections={"users": entries}))).with_accounts()
+    stage = opened((world, RandomManifests(sections={"users": entries}))).with_accounts()
     plan = stage.plan()
     refused = any(problem.is_error for problem in plan.all_problems)
     event("refused" if refused else "applied")
@@ -139,6 +139,6 @@ def _stays(was: Mapping[str, object], now: Mapping[str, object], entry: Entry) -
             assert new[part] == old[part]
 
 
-def _person(stage: Stage, id: str) -> dict[str, object]:
+def _person(stage: SandboxProject, id: str) -> dict[str, object]:
     answer = stage.sandbox.answer("GET", f"/users/{id}", "", {"authorization": "Bearer sandbox"}, b"")
     return cast("dict[str, object]", json.loads(answer.body))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish, wishes
-from laws.random_workspaces import NAMES, Dice, World, worlds
-from laws.sandbox_project import Raw, Stage
+from laws.random_manifests import RandomManifests, wishes
+from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
+from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.export.export import Export, export
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow
@@ -43,7 +43,7 @@ OWNED: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 
 
-def exported(stage: Stage, snapshot: Snapshot, policy: Policy, **more: object) -> Export:
+def exported(stage: SandboxProject, snapshot: Snapshot, policy: Policy, **more: object) -> Export:
     """The export of a snapshot, on disk in place of the manifests."""
     found = export(snapshot, all_kinds(), policy, stage.workspace.terms, **more)
     stage.rewrite({f"{section}.yaml": text for section, text in found.files.items()} or {"none.yaml": "groups: []"})
@@ -53,10 +53,10 @@ def exported(stage: Stage, snapshot: Snapshot, policy: Policy, **more: object) -
 @tried(200)
 @given(worlds(), st.sampled_from(OWNED), st.booleans())
 def test_the_first_plan_after_an_export_is_empty(
-    opened: Open, world: World, owned: Mapping[str, tuple[str, ...]], people: bool
+    opened: Open, world: RandomWorkspace, owned: Mapping[str, tuple[str, ...]], people: bool
 ) -> None:
     """Of whatever a workspace holds: odd names, names that are live twice, empty groups, unknown system conditions."""
-    stage = opened((world, Wish()))
+    stage = opened((world, RandomManifests()))
     policy = replace(stage.settings.policy, ownership=owned)
     kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
     found = exported(stage, stage.workspace.snapshot(), policy, only=kinds)
@@ -136,7 +136,7 @@ def test_no_workspace_is_too_strange(
     opened: Open, rows: dict[str, list[HasName]], owned: Mapping[str, tuple[str, ...]], people: bool
 ) -> None:
     """Nor of what no service should hold: people nobody knows, names twice or none, times and types nobody can read."""
-    stage = opened((World(), Wish()))
+    stage = opened((RandomWorkspace(), RandomManifests()))
     empty = stage.workspace.snapshot()
     listings = {kind: replace(empty.of(kind), rows=tuple(rows[kind])) for kind in rows}
     snapshot = replace(empty, listings={**empty.listings, **listings})
@@ -151,7 +151,9 @@ def test_no_workspace_is_too_strange(
 
 @tried(80)
 @given(wishes())
-def test_what_is_added_to_manifests_changes_no_plan(opened: Open, both: tuple[World, Wish]) -> None:
+def test_what_is_added_to_manifests_changes_no_plan(
+    opened: Open, both: tuple[RandomWorkspace, RandomManifests]
+) -> None:
     """An export into manifests that are there adds what they do not speak of, and their plan stays what it was."""
     stage = opened(both)
     before = stage.plan()
@@ -170,21 +172,21 @@ def test_what_is_added_to_manifests_changes_no_plan(opened: Open, both: tuple[Wo
 
 @tried(60)
 @given(worlds().filter(lambda world: _every_name_is_alone(world) and not world.archived))
-def test_an_export_makes_the_workspace_again(opened: Open, world: World) -> None:
+def test_an_export_makes_the_workspace_again(opened: Open, world: RandomWorkspace) -> None:
     """Applied to an empty workspace with the same people and content, it gives one that is equal, ids aside."""
-    stage = opened((world, Wish()))
+    stage = opened((world, RandomManifests()))
     assert not exported(stage, stage.workspace.snapshot(), stage.settings.policy).problems
     files = {path.name: path.read_text("utf-8") for path in stage.settings.manifests.iterdir()}
     before = _by_name(stage.look())
-    bare = World(people=world.people, contents=world.contents, dialect=world.dialect)
-    other = opened((bare, Wish()))
+    bare = RandomWorkspace(people=world.people, contents=world.contents, dialect=world.dialect)
+    other = opened((bare, RandomManifests()))
     other.rewrite(files)
     report = other.apply(other.plan())
     assert report.converged, report
     assert _by_name(other.look()) == before
 
 
-def _every_name_is_alone(world: World) -> bool:
+def _every_name_is_alone(world: RandomWorkspace) -> bool:
     """Whether all that can be named is named by its name, and nobody takes it for another."""
     lists = [
         [one.name for one in world.fields], [one.name for one in world.groups],

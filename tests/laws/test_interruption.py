@@ -11,8 +11,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish, wishes
-from laws.random_workspaces import World
+from laws.random_manifests import RandomManifests, wishes
+from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, open_stage
 from lmsconf.model.outcomes import Status
 from lmsconf.sandbox.faults import Fault, Faults
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @tried(80)
 @given(wishes(), MISHAPS, st.integers(0, 60))
 def test_a_run_cut_short_is_finished_by_the_next(
-    folder: Path, both: tuple[World, Wish], mishap: Fault, place: int
+    folder: Path, both: tuple[RandomWorkspace, RandomManifests], mishap: Fault, place: int
 ) -> None:
     """Whichever call is refused, cut, or done without an answer: the next run ends where the first one would have."""
     stage = open_stage(folder, *both)

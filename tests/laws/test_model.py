@@ -397,7 +397,7 @@ class Workspace(RuleBasedStateMachine):
             assert self.read("/content/targets", contentId=content)["targets"] == views.targets(content)
 
 
-class Otherwise(Workspace):
+class SecondDialectWorkspace(Workspace):
     """The same, where everything that a dialect can say of it is said otherwise."""
 
     dialect: ClassVar[Mapping[str, str | int]] = {
@@ -420,7 +420,7 @@ class ChoicesInUse(Workspace):
     dialect: ClassVar[Mapping[str, str | int]] = {"custom-fields.in-use": "removed-choice"}
 
 
-@pytest.mark.parametrize(("machine", "runs"), [(Workspace, 300), (Otherwise, 80), (ChoicesInUse, 30)])
+@pytest.mark.parametrize(("machine", "runs"), [(Workspace, 300), (SecondDialectWorkspace, 80), (ChoicesInUse, 30)])
 def test_the_sandbox_is_as_its_model(machine: type[Workspace], runs: int) -> None:
     """In runs of 30 steps, in three dialects, no answer and no listing of the sandbox differs from the model's."""
     run_state_machine_as_test(machine, settings=settings(tried(runs), stateful_step_count=30))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish, wishes
-from laws.random_workspaces import World
+from laws.random_manifests import RandomManifests, wishes
+from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Shuffled, document_of, yaml_text
 from lmsconf.documents.plan_file import dumps
 
-Both = tuple[World, Wish]
+Both = tuple[RandomWorkspace, RandomManifests]
 ORDERS = st.randoms(use_true_random=False)
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish, wishes
-from laws.random_workspaces import World
+from laws.random_manifests import RandomManifests, wishes
+from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import document_of
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads
 
-Both = tuple[World, Wish]
+Both = tuple[RandomWorkspace, RandomManifests]
 
 
 @tried(80)

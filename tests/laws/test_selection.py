@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
-from laws.random_manifests import Wish, wishes
-from laws.random_workspaces import World
+from laws.random_manifests import RandomManifests, wishes
+from laws.random_workspaces import RandomWorkspace
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.values import Action
 
-Both = tuple[World, Wish]
+Both = tuple[RandomWorkspace, RandomManifests]
 LISTS = ("members", "managers", "choices")
 
 

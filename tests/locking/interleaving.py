@@ -26,7 +26,7 @@ from lmsconf.workspace.connection import Connection
 TERMS = LockTerms(lease=900.0, owner="a run")
 
 
-class Turns:
+class RequestScheduler:
     """Lets one request through at a time. Whose is next is drawn once both runs wait, or have ended."""
 
     def __init__(self, runs: int, seed: int) -> None:
@@ -56,10 +56,10 @@ class Turns:
             self._changed.notify_all()
 
 
-class Queueing(httpx.BaseTransport):
+class ScheduledTransport(httpx.BaseTransport):
     """A way to the sandbox on which every request waits for its turn."""
 
-    def __init__(self, sandbox: Sandbox, turns: Turns, run: int) -> None:
+    def __init__(self, sandbox: Sandbox, turns: RequestScheduler, run: int) -> None:
         self._sandbox, self._turns, self._run = sandbox, turns, run
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -67,7 +67,7 @@ class Queueing(httpx.BaseTransport):
         return self._sandbox.handle_request(request)
 
 
-class Line(Connection):
+class ScheduledConnection(Connection):
     """A connection over a transport of the test's choosing."""
 
     def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
@@ -82,7 +82,7 @@ class Line(Connection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
+class RaceOutcome:
     """How two runs at once ended: what became of each, and which names are live how often."""
 
     ends: list[str]
@@ -99,15 +99,17 @@ def project(root: Path, manifests: str) -> Settings:
     return load(root, None, {})
 
 
-def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, runs: int = 2) -> Race:
+def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, runs: int = 2) -> RaceOutcome:
     """Both runs plan, lock, look again, apply and unlock, their requests in the order of that seed."""
     sandbox = Sandbox()
-    turns = Turns(runs, seed)
+    turns = RequestScheduler(runs, seed)
     ends = [""] * runs
 
     def go(run: int) -> None:
         try:
-            ends[run] = _run(settings, manifests, Line(sandbox, Queueing(sandbox, turns, run)), run, locked)
+            ends[run] = _run(
+                settings, manifests, ScheduledConnection(sandbox, ScheduledTransport(sandbox, turns, run)), run, locked
+            )
         finally:
             turns.leave(run)
 
@@ -119,10 +121,10 @@ def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, r
     with sandbox.store.reading() as ledger:
         names = [str(name) for name in ledger.column("SELECT name FROM groups ORDER BY name")]
     sandbox.shut()
-    return Race(ends=ends, names=names)
+    return RaceOutcome(ends=ends, names=names)
 
 
-def _run(settings: Settings, manifests: Manifests, line: Line, run: int, locked: bool) -> str:
+def _run(settings: Settings, manifests: Manifests, line: ScheduledConnection, run: int, locked: bool) -> str:
     """One run as the command makes it; how it ended."""
     workspace = Applier(settings=settings, connection=line, parallelism=1)
     try:

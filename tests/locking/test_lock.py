@@ -29,19 +29,19 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import read_manifests
 
-from .interleaving import Line, project
+from .interleaving import ScheduledConnection, project
 
 TERMS = LockTerms(lease=900.0, owner="CI run 7")
 CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", path="", query={}, body=None)
 
 
-class Day:
+class ClockedWorkspace:
     """A workspace on a clock that the test moves."""
 
     def __init__(self, *script: Fault) -> None:
         self.now = 1_800_000_000.0
         self.sandbox = Sandbox(clock=lambda: self.now, faults=Faults(*script))
-        self.line = Line(self.sandbox, self.sandbox)
+        self.line = ScheduledConnection(self.sandbox, self.sandbox)
 
     def smith(self, key: str = "ours", settle: float = 30.0) -> LockManager:
         timing = Clock(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
@@ -62,10 +62,12 @@ class Day:
 class Slow(httpx.BaseTransport):
     """A service that shows a new group late in lists. `asked` hears of each request before it is passed on."""
 
-    def __init__(self, day: Day, seconds: float = 0.0, asked: Callable[[str, str], None] = lambda *_: None) -> None:
+    def __init__(
+        self, day: ClockedWorkspace, seconds: float = 0.0, asked: Callable[[str, str], None] = lambda *_: None
+    ) -> None:
         self._day, self._seconds, self._asked = day, seconds, asked
         self._shows: dict[str, float] = {}
-        day.line = Line(day.sandbox, self)
+        day.line = ScheduledConnection(day.sandbox, self)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -82,7 +84,7 @@ class Slow(httpx.BaseTransport):
 
 def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
     """While it is held others are refused, told by whom and until when; afterwards nothing is left."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(TERMS):
         assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]
         with (
@@ -96,7 +98,7 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
 
 def test_a_lease_that_is_over_gives_way() -> None:
     """The lock of a run that died holds for its lease, and a minute for clocks that differ; then it is cleaned away."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(TERMS):
         day.sandbox.store.checkpoint("died")
     day.sandbox.store.restore("died")
@@ -112,7 +114,7 @@ def test_a_lease_that_is_over_gives_way() -> None:
 @pytest.mark.parametrize("until", ["9999-12-31T23:59:59-14:00", "9999-12-31T00:00:00Z"])
 def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
     """Whatever somebody has written into its name: it stops the run, and is told."""
-    day = Day()
+    day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until {until} held by far")
     with pytest.raises(LockHeld, match="the end of time"), day.smith().held(TERMS):
         pass
@@ -120,7 +122,7 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
 
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     """A reserved name that is not as ours are never ends by itself."""
-    day = Day()
+    day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}by hand")
     day.now += 10**9
     with pytest.raises(LockHeld, match="by hand, for ever"), day.smith().held(TERMS):
@@ -132,7 +134,7 @@ def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
 
 def test_the_lease_is_renewed_on_the_way() -> None:
     """After a third of it the next call renews it; the group is the same."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(TERMS) as holding:
         first = day.smith().locks()
         holding.keep(CALL)
@@ -146,7 +148,7 @@ def test_the_lease_is_renewed_on_the_way() -> None:
 
 def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
     """Nobody can tell whether another run has the workspace by then."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(TERMS) as holding:
         day.now += 811
         with pytest.raises(LockLost, match="c1 was not sent"):
@@ -155,7 +157,7 @@ def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
 
 def test_a_run_whose_lock_was_taken_away_stops() -> None:
     """It finds out before a call as soon as its last look is five seconds old, long before the lease is renewed."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(TERMS) as holding:
         asked = len(day.sandbox.log)
         day.now += 4
@@ -175,7 +177,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
     """Calls of two seconds each: three are done, then somebody unlocks, and a few seconds later it is over."""
     names = ", ".join(f"{{name: G{number:02}}}" for number in range(40))
     settings = project(tmp_path, f"groups: [{names}]\n")
-    day, made = Day(), 0
+    day, made = ClockedWorkspace(), 0
 
     def asked(method: str, path: str) -> None:
         nonlocal made
@@ -201,7 +203,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
 
 def test_a_look_that_brings_nothing_is_repeated() -> None:
     """An answer that cannot be read says nothing about the lock: the run goes on, and looks again before the next."""
-    day = Day(Fault(operation="manual-groups.members", spoil="html"))
+    day = ClockedWorkspace(Fault(operation="manual-groups.members", spoil="html"))
     with day.smith().held(TERMS) as holding:
         day.now += 5
         holding.keep(CALL)
@@ -212,7 +214,7 @@ def test_a_look_that_brings_nothing_is_repeated() -> None:
 
 def test_a_renewal_whose_answer_is_lost_is_repeated() -> None:
     """The lease that is there holds; the next call renews it."""
-    day = Day(Fault(operation="manual-groups.rename", cut=True))
+    day = ClockedWorkspace(Fault(operation="manual-groups.rename", cut=True))
     with day.smith().held(TERMS) as holding:
         first = day.smith().locks()
         day.now += 301
@@ -224,7 +226,7 @@ def test_a_renewal_whose_answer_is_lost_is_repeated() -> None:
 
 def test_a_renewal_that_comes_too_late_is_none() -> None:
     """Renewed when others may have found the lease over, it does not count, and nothing more is sent."""
-    day = Day()
+    day = ClockedWorkspace()
 
     def asked(_: str, path: str) -> None:
         day.now += 700 if path.endswith("/rename") else 0
@@ -239,7 +241,7 @@ def test_a_renewal_that_comes_too_late_is_none() -> None:
 
 def test_a_lease_is_renewed_while_the_run_reads() -> None:
     """What is read before the first call may take longer than the lease."""
-    day, due, renewed = Day(), Event(), Event()
+    day, due, renewed = ClockedWorkspace(), Event(), Event()
 
     def idle(seconds: float, over: Event) -> bool:
         if due.is_set():
@@ -259,7 +261,7 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
 
 def test_a_lease_of_nothing_sends_nothing() -> None:
     """It is over when it begins: an error, and no lock is left."""
-    day = Day()
+    day = ClockedWorkspace()
     with day.smith().held(replace(TERMS, lease=0.0)) as holding, pytest.raises(LockLost, match="not renewed in time"):
         holding.keep(CALL)
     assert day.groups() == []
@@ -268,7 +270,7 @@ def test_a_lease_of_nothing_sends_nothing() -> None:
 @pytest.mark.parametrize(("late", "settle"), [(9.0, 0.5), (25.0, 30.0), (110.0, 120.0)])
 def test_a_lock_may_show_late(late: float, settle: float) -> None:
     """It is waited for as long as the project says that things settle, and ten seconds at least."""
-    day = Day()
+    day = ClockedWorkspace()
     Slow(day, late)
     with day.smith(settle=settle).held(TERMS) as holding:
         holding.keep(CALL)
@@ -277,7 +279,7 @@ def test_a_lock_may_show_late(late: float, settle: float) -> None:
 
 def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
     """Later than the settling time: an error that says so, and nothing that shows up afterwards."""
-    day = Day()
+    day = ClockedWorkspace()
     Slow(day, 60)
     with pytest.raises(LmsconfError, match="does not show in the list of groups within 30 seconds"):
         day.smith().held(TERMS).__enter__()
@@ -286,13 +288,13 @@ def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
 
 def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     """Ctrl-C before the lock shows, and a list that cannot be read any more: both take it away."""
-    day = Day()
+    day = ClockedWorkspace()
     Slow(day, 60)
     day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), day.smith().held(TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
-    day = Day(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
+    day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
     with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
@@ -301,7 +303,7 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method: str) -> None:
     """Ctrl-C waits for that one answer. When everything was done before, it changes nothing."""
-    day, done = Day(), False
+    day, done = ClockedWorkspace(), False
 
     def asked(sent: str, _: str) -> None:
         if sent == method:
@@ -321,7 +323,7 @@ def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method
 
 def test_whoever_is_in_a_hurry_need_not_wait() -> None:
     """A second Ctrl-C ends the wait for the answer that makes the lock; what may be left is told."""
-    day, ended = Day(), Event()
+    day, ended = ClockedWorkspace(), Event()
 
     def asked(method: str, _: str) -> None:
         if method == "POST":
@@ -340,7 +342,7 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
 @pytest.mark.parametrize("mishap", [Fault(lose_answer=True), Fault(spoil="html")])
 def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> None:
     """It is held all the same, and taken away when the run ends."""
-    day = Day(replace(mishap, operation="manual-groups.create"))
+    day = ClockedWorkspace(replace(mishap, operation="manual-groups.create"))
     with day.smith().held(TERMS) as holding:
         day.now += 5
         holding.keep(CALL)
@@ -350,12 +352,12 @@ def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> N
 
 def test_a_lock_that_may_be_left_is_told() -> None:
     """Its answer was lost and it does not show, or it cannot be deleted."""
-    day = Day(Fault(operation="manual-groups.create", cut=True))
+    day = ClockedWorkspace(Fault(operation="manual-groups.create", cut=True))
     smith = day.smith()
     with pytest.raises(LmsconfError, match="does not show"), smith.held(TERMS):
         pytest.fail("it is held")
     assert "may be left: see `lmsconf unlock`" in str(smith.left)
-    day = Day(Fault(operation="manual-groups.delete", status=409))
+    day = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409))
     smith = day.smith()
     with smith.held(TERMS):
         pass
@@ -364,7 +366,7 @@ def test_a_lock_that_may_be_left_is_told() -> None:
 
 def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
-    day = Day(Fault(operation="manual-groups.create", status=403))
+    day = ClockedWorkspace(Fault(operation="manual-groups.create", status=403))
     smith = day.smith()
     with pytest.raises(Unauthorized), smith.held(TERMS):
         pytest.fail("it is held")
@@ -399,7 +401,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     settings = load(tmp_path, None, {"USER": "anna"})
     assert settings.lock is not None
     assert settings.lock.owner.startswith("anna on ")
-    day = Day()
+    day = ClockedWorkspace()
     day.make("Coaches")
     with day.smith().held(TERMS):
         workspace = Applier(settings=settings, connection=day.line)
@@ -413,7 +415,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
 
 def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     """A list of groups that may lack a lock is not believed."""
-    day = Day(Fault(operation="manual-groups.list", status=404, times=9))
+    day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, times=9))
     with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
         pass
     assert day.groups() == []

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from .faults import Fault, faults
-from .source_copy import Fate, Found, grounds
+from .source_copy import Outcome, RunResult, grounds
 
 _WIDTH: Final = 2
 _SECONDS: Final = 240.0
@@ -24,16 +24,16 @@ def main(names: Sequence[str]) -> int:
     chosen = [known[name] for name in names] if names else list(known.values())
     with grounds(_WIDTH) as tried, ThreadPoolExecutor(_WIDTH) as pool:
         healthy = tried({}, sorted({test for fault in chosen for test in fault.tests}), 4 * _SECONDS)
-        if healthy.fate is not Fate.MISSED:
+        if healthy.fate is not Outcome.MISSED:
             print(f"the tests fail with nothing planted: {healthy.by or healthy.fate}")
             return 1
 
-        def planted(fault: Fault) -> Found:
+        def planted(fault: Fault) -> RunResult:
             found = tried(fault.planted(), fault.tests, _SECONDS)
             print(f"{found.fate:7} {found.seconds:5.1f} s  {fault.name:40} {found.by}", flush=True)
             return found
 
-        caught = sum(found.fate is Fate.CAUGHT for found in pool.map(planted, chosen))
+        caught = sum(found.fate is Outcome.CAUGHT for found in pool.map(planted, chosen))
     print(f"{caught} of {len(chosen)} planted faults are caught.")
     return int(len(chosen) - caught > _MISSED_AT_MOST)
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from .faults import ROOT
 from .line_coverage import collected, reached
-from .source_copy import Fate, Found, grounds
+from .source_copy import Outcome, RunResult, grounds
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8
@@ -200,24 +200,24 @@ def main(names: Sequence[str]) -> int:
         there = collected()
         sound: dict[str, bool] = {}
 
-        def judged(mutant: Mutant) -> Found:
+        def judged(mutant: Mutant) -> RunResult:
             known = reached(mutant.file).tests(mutant.lines, _SECONDS)
             tests = [test for test in known if test in there and sound.get(test, True)]
             if not tests:
-                return Found(Fate.MISSED, 0.0, "")
+                return RunResult(Outcome.MISSED, 0.0, "")
             found = tried({mutant.file: mutant.text}, tests, _TIMES_SLOWER * _SECONDS)
             by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
             if by and by not in sound:
                 # A test that fails here anyhow finds nothing.
-                sound[by] = tried({}, [by], _SECONDS).fate is Fate.MISSED
+                sound[by] = tried({}, [by], _SECONDS).fate is Outcome.MISSED
             return found if sound.get(by, True) else judged(mutant)
 
         def planted(mutant: Mutant) -> bool:
             found = judged(mutant)
-            survived = found.fate is Fate.MISSED
+            survived = found.fate is Outcome.MISSED
             fate = "known" if survived and mutant.name in reasons else found.fate
             print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
-            return fate != Fate.MISSED
+            return fate != Outcome.MISSED
 
         good = sum(pool.map(planted, drawn))
     print(f"{good} of {len(drawn)} mutants are found or explained: {good / max(1, len(drawn)):.1%}.")

@@ -22,7 +22,7 @@ _COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "pypro
 _SHOWN: Final = 200
 
 
-class Fate(StrEnum):
+class Outcome(StrEnum):
     """What became of something planted. BROKEN: the tests did not even run, so that they say nothing."""
 
     CAUGHT = "caught"
@@ -31,19 +31,19 @@ class Fate(StrEnum):
     BROKEN = "broken"
 
 
-class Found(NamedTuple):
+class RunResult(NamedTuple):
     """What tests said of a copy, in how many seconds, and the first of them that failed."""
 
-    fate: Fate
+    fate: Outcome
     seconds: float
     by: str
 
 
-Try = Callable[[Mapping[str, str], Sequence[str], float], Found]
+Try = Callable[[Mapping[str, str], Sequence[str], float], RunResult]
 """What tests say, within so many seconds, of a copy in which some files read otherwise."""
 
 
-class Ground:
+class SourceCopy:
     """One copy of the checkout."""
 
     def __init__(self, root: Path, source: Path = ROOT) -> None:
@@ -72,7 +72,7 @@ class Ground:
             for old in path.parent.glob(f"__pycache__/{path.stem}.*"):
                 old.unlink()
 
-    def judged(self, tests: Sequence[str], seconds: float) -> Found:
+    def judged(self, tests: Sequence[str], seconds: float) -> RunResult:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
@@ -82,11 +82,13 @@ class Ground:
                 command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return Found(Fate.HUNG, time.monotonic() - began, "")
-        fate = {0: Fate.MISSED, 1: Fate.CAUGHT}.get(ran.returncode, Fate.BROKEN)
+            return RunResult(Outcome.HUNG, time.monotonic() - began, "")
+        fate = {0: Outcome.MISSED, 1: Outcome.CAUGHT}.get(ran.returncode, Outcome.BROKEN)
         failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         last = failed or ran.stdout.splitlines()[-1:] or ran.stderr.splitlines()[-1:]
-        return Found(fate, time.monotonic() - began, last[0][:_SHOWN] if last and fate is not Fate.MISSED else "")
+        return RunResult(
+            fate, time.monotonic() - began, last[0][:_SHOWN] if last and fate is not Outcome.MISSED else ""
+        )
 
 
 @contextmanager
@@ -95,11 +97,11 @@ def grounds(width: int) -> Iterator[Try]:
     # A shell that starts this in the background has it ignore Ctrl-C, which the tests of interruptions would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with ExitStack() as stack:
-        free: SimpleQueue[Ground] = SimpleQueue()
+        free: SimpleQueue[SourceCopy] = SimpleQueue()
         for _ in range(width):
-            free.put(Ground(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="planted-")))))
+            free.put(SourceCopy(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="planted-")))))
 
-        def tried(texts: Mapping[str, str], tests: Sequence[str], seconds: float) -> Found:
+        def tried(texts: Mapping[str, str], tests: Sequence[str], seconds: float) -> RunResult:
             ground = free.get()
             try:
                 with ground.planted(texts):

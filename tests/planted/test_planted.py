@@ -13,7 +13,7 @@ import pytest
 from .faults import ROOT, Fault, faults
 from .line_coverage import everyday, moved
 from .mutants import explained, modules, mutants, sample
-from .source_copy import Fate, Ground
+from .source_copy import Outcome, SourceCopy
 
 FAULTS = faults()
 SEED = os.environ.get("PLANTED_SEED", "1")
@@ -54,24 +54,24 @@ def test_a_text_that_is_not_there_or_changes_nothing_is_told(tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return Ground(tmp_path_factory.mktemp("ground"))
+def ground(tmp_path_factory: pytest.TempPathFactory) -> SourceCopy:
+    return SourceCopy(tmp_path_factory.mktemp("ground"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_planted_fault_is_found(ground: Ground, name: str) -> None:
+def test_a_planted_fault_is_found(ground: SourceCopy, name: str) -> None:
     """With it in a copy of lmsconf, its tests fail; in the copy as it was, nothing is left of it."""
     fault = FAULTS[name]
     before = {edit.file: (ground.root / edit.file).read_text(encoding="utf-8") for edit in fault.edits}
     with ground.planted(fault.planted(ground.root)):
-        assert ground.judged(fault.tests, 120.0).fate is Fate.CAUGHT
+        assert ground.judged(fault.tests, 120.0).fate is Outcome.CAUGHT
     assert before == {file: (ground.root / file).read_text(encoding="utf-8") for file in before}
 
 
-def test_tests_that_do_not_run_catch_nothing(ground: Ground) -> None:
+def test_tests_that_do_not_run_catch_nothing(ground: SourceCopy) -> None:
     """A fault that cannot even be imported, or tests that do not exist, are told apart from one that was found."""
-    assert ground.judged(["tests/none.py"], 60.0).fate is Fate.BROKEN
+    assert ground.judged(["tests/none.py"], 60.0).fate is Outcome.BROKEN
 
 
 FILES = Random(SEED).sample(modules(), 20)  # noqa: S311  # no secret

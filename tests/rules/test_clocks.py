@@ -16,7 +16,7 @@ SHORT = 30
 
 REASONS = {
     "benchmarks/": "they measure seconds, and no test runs them",
-    "planted/source_copy.py Ground.judged": "tells how long a fault took to be found, and decides nothing by it",
+    "planted/source_copy.py SourceCopy.judged": "tells how long a fault took to be found, and decides nothing by it",
     "client/test_redact.py test_long_answers_take_no_time": (
         "a pattern runs inside of C, where no steps can be counted: CPU time, a hundred times what it takes"
     ),
@@ -26,7 +26,7 @@ REASONS = {
     "client/test_rate_limiter.py test_nobody_waits_in_vain": "seconds of a made-up clock",
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
-    "simulation/test_sigkill.py Site.killed": "the moment of a kill is chosen by chance, and may be any",
+    "simulation/test_sigkill.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
     "simulation/test_sigkill.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"
     ),

@@ -14,7 +14,7 @@ HTML = {"accept": "text/html,application/xhtml+xml"}
 EVIL = '<script>alert("1")</script>&amp;'
 
 
-class Seen(HTMLParser):
+class PageContent(HTMLParser):
     """The tags and the texts of a page."""
 
     def __init__(self, page: str) -> None:
@@ -45,7 +45,7 @@ def test_the_page_shows_the_workspace_and_the_last_calls(api, served):
     api.call("GET", "/nowhere")
     answer = httpx.get(served, headers=HTML)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    seen = Seen(answer.text)
+    seen = PageContent(answer.text)
     for text in ("Last calls: 2", "People: 4", "Custom fields: 3", "Groups: 2", "Content: 2", "anna.berg@acme.example"):
         assert text in seen.texts
     assert seen.texts.index("/nowhere") < seen.texts.index("/groups")
@@ -59,7 +59,7 @@ def test_the_page_escapes_everything_and_runs_nothing(api, served):
     api.ok("POST", "/users/u-2/update-fullname", {"firstName": EVIL, "lastName": EVIL})
     api.call("GET", "/groups/" + EVIL)
     answer = httpx.get(served, headers=HTML)
-    seen = Seen(answer.text)
+    seen = PageContent(answer.text)
     assert set(seen.tags) <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "table", "caption", "tr", "th", "td")
     }
@@ -82,7 +82,7 @@ def test_the_page_is_short(api, served):
     """A table shows its first 50 rows and says of how many."""
     for number in range(60):
         api.ok("POST", "/groups", {"name": f"Group {number}"})
-    seen = Seen(httpx.get(served, headers=HTML).text)
+    seen = PageContent(httpx.get(served, headers=HTML).text)
     assert "Groups: 50 of 62" in seen.texts
     assert "Last calls: 50 of 60" in seen.texts
     assert "Group 59" not in seen.texts

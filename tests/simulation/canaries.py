@@ -28,7 +28,7 @@ SAID: Final = f"you sent Bearer {TOKEN} for {LINK}"
 CANARIES: Final = (b"token+0815", b"token%2B0815", b"canary-link-4711")
 
 
-class Paper:
+class RunOutputs:
     """What the runs of one schedule give away, byte for byte. Formats take turns, but for JSON, which holds all."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ BEGIN: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 BOUND: Final = 4 * 3600.0
 
 
-class Hung(AssertionError):
+class HungRun(AssertionError):
     """A run that waits longer, or asks more often, than any run should."""
 
 
@@ -32,4 +32,4 @@ class Clock:
         """Lets time pass. Raises Hung when a schedule takes hours."""
         self.seconds += seconds
         if self.seconds > BOUND:
-            raise Hung(f"{self.seconds:.0f} virtual seconds have passed")
+            raise HungRun(f"{self.seconds:.0f} virtual seconds have passed")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .results import Schedule, Tally
+from .results import Schedule, ScheduleCounts
 
 COUNTS = "simulation"
 
@@ -16,7 +16,7 @@ def played(record_property: Callable[[str, object], None]) -> Callable[[list[Sch
     """Plays schedules, has them counted for the end of the run, and fails where one breaks the law."""
 
     def played(schedules: list[Schedule]) -> None:
-        tally = Tally().play(schedules)
+        tally = ScheduleCounts().play(schedules)
         record_property(COUNTS, dict(tally.counts))
         tally.assert_lawful()
 

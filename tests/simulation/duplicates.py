@@ -21,7 +21,7 @@ _PARTS: Final = {
 }
 
 
-class Twin(NamedTuple):
+class Duplicate(NamedTuple):
     """A name that is live more than once, with the ids that have it, in the order in which they came."""
 
     kind: str
@@ -29,7 +29,7 @@ class Twin(NamedTuple):
     ids: tuple[str, ...]
 
 
-def twins(ledger: Repository) -> list[Twin]:
+def twins(ledger: Repository) -> list[Duplicate]:
     """Everything that is live more than once."""
     found = []
     for kind, name in ledger.pairs(_LIVE_TWICE):
@@ -37,11 +37,11 @@ def twins(ledger: Repository) -> list[Twin]:
             ids = ledger.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
         else:
             ids = ledger.column("SELECT id FROM groups WHERE kind = ? AND name = ? ORDER BY seq", kind, name)
-        found.append(Twin(str(kind), str(name), tuple(ids)))
+        found.append(Duplicate(str(kind), str(name), tuple(ids)))
     return found
 
 
-def delete_idle(ledger: Repository, twin: Twin) -> None:
+def delete_idle(ledger: Repository, twin: Duplicate) -> None:
     """Leaves the one that is used most, of equals the oldest."""
     table, uses = ("fields", _USES_OF_FIELD) if twin.kind == "FIELD" else ("groups", _USES_OF_GROUP)
     kept = max(twin.ids, key=lambda id: ledger.number(uses, id))

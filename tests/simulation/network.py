@@ -12,8 +12,8 @@ import httpx
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
 
-from .clock import Clock, Hung
-from .request_faults import Done, Killed, Mishap
+from .clock import Clock, HungRun
+from .request_faults import Killed, RequestFault, ServiceEffect
 from .schedules import Calm, Place, Script
 
 REQUESTS_AT_MOST: Final = 20_000
@@ -22,7 +22,7 @@ LATENCY: Final = 0.4
 _STALE: Final = Fault(stale=True)
 
 
-class Past(Faults):
+class StaleReads(Faults):
     """Lets the next reads see the workspace as it was before one write; nothing else goes wrong."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Past(Faults):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoggedRequest:
     """One line of the log."""
 
     seconds: float
@@ -57,9 +57,9 @@ class Network(httpx.BaseTransport):
     """All requests of a schedule pass through here, one at a time."""
 
     def __init__(self, clock: Clock) -> None:
-        self.past = Past()
+        self.past = StaleReads()
         self.script: Script = Calm()
-        self.log: list[Seen] = []
+        self.log: list[LoggedRequest] = []
         self.writes = 0
         self._clock = clock
         self._late: list[tuple[float, httpx.Request]] = []
@@ -98,7 +98,7 @@ class Network(httpx.BaseTransport):
             if self._dead:
                 raise Killed
             if len(self.log) > REQUESTS_AT_MOST:
-                raise Hung(f"{len(self.log)} requests were sent")
+                raise HungRun(f"{len(self.log)} requests were sent")
             self._clock.sleep(LATENCY)
             self.arrive()
             return self._answer(request)
@@ -121,13 +121,13 @@ class Network(httpx.BaseTransport):
         finally:
             self._note(request, write, mishap, came)
 
-    def _struck(self, mishap: Mishap, request: httpx.Request) -> httpx.Response:
+    def _struck(self, mishap: RequestFault, request: httpx.Request) -> httpx.Response:
         """The answer as the mishap has it, after what it does at the service."""
         answer = httpx.Response(500)
         self.past.looks_back = self.past.looks_back or bool(mishap.stale)
-        for _ in range({Done.ONCE: 1, Done.TWICE: 2}.get(mishap.done, 0)):
+        for _ in range({ServiceEffect.ONCE: 1, ServiceEffect.TWICE: 2}.get(mishap.done, 0)):
             answer = self._sandbox.handle_request(request)
-        if mishap.done is Done.LATE:
+        if mishap.done is ServiceEffect.LATE:
             self._late.append((self._clock.seconds + mishap.late, request))
         if mishap.stale and self._is_write(request):
             self.past.reads = mishap.stale
@@ -139,12 +139,12 @@ class Network(httpx.BaseTransport):
     def _is_write(request: httpx.Request) -> bool:
         return request.method != "GET"  # no plan needs a search that is a POST
 
-    def _note(self, request: httpx.Request, write: int | None, mishap: Mishap | None, came: str) -> None:
+    def _note(self, request: httpx.Request, write: int | None, mishap: RequestFault | None, came: str) -> None:
         target = request.url.raw_path.decode("ascii")
         name = mishap.name if mishap else None
-        self.log.append(Seen(self._clock.seconds, write, request.method, target, name, came))
+        self.log.append(LoggedRequest(self._clock.seconds, write, request.method, target, name, came))
 
 
-def told(log: Iterable[Seen]) -> str:
+def told(log: Iterable[LoggedRequest]) -> str:
     """The log as text."""
     return "\n".join(map(str, log))

@@ -44,7 +44,7 @@ _START: Final = "start"
 _JITTER: Final = 0.7
 
 
-class Link(Connection):
+class VirtualTimeConnection(Connection):
     """A connection over a network of our own, whose clients wait in its time."""
 
     def __init__(self, network: Network, clock: Clock) -> None:
@@ -63,7 +63,7 @@ class Link(Connection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ReferenceApply:
     """Everything that a schedule needs. `calls`: how many writes the undisturbed run sends."""
 
     name: str
@@ -99,7 +99,7 @@ class Scene:
 
 
 @cache
-def scene(name: str) -> Scene:
+def scene(name: str) -> ReferenceApply:
     """The scene of one reference, set once for each process."""
     clock = Clock()
     network = Network(clock)
@@ -114,7 +114,7 @@ def scene(name: str) -> Scene:
         manifests = read_manifests(settings)
     workspace = Applier(
         settings=settings,
-        connection=Link(network, clock),
+        connection=VirtualTimeConnection(network, clock),
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
         timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
@@ -127,7 +127,7 @@ def scene(name: str) -> Scene:
     calls = network.writes
     with sandbox.store.reading() as ledger:
         wanted = portrait(ledger, old)
-    return Scene(
+    return ReferenceApply(
         name=name,
         clock=clock,
         network=network,

@@ -19,7 +19,7 @@ class Killed(BaseException):
     """The process dies here: nothing is caught, tidied or written after it."""
 
 
-class Done(Enum):
+class ServiceEffect(Enum):
     """What becomes of the request at the service."""
 
     NOT = "not done"
@@ -33,7 +33,7 @@ Show = Callable[[httpx.Request, httpx.Response], httpx.Response]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mishap:
+class RequestFault:
     """One way for one request to go wrong.
 
     late    seconds until it is done, where that is later
@@ -43,7 +43,7 @@ class Mishap:
     """
 
     name: str
-    done: Done
+    done: ServiceEffect
     show: Show
     late: float = 0.0
     stale: int = 0
@@ -100,48 +100,57 @@ def _dies(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
     raise Killed
 
 
-def _kinds() -> Iterator[tuple[str, tuple[Mishap, ...]]]:
+def _kinds() -> Iterator[tuple[str, tuple[RequestFault, ...]]]:
     cut = {"lost": httpx.ReadError, "hung-up": httpx.RemoteProtocolError, "unsent": httpx.WriteError}
-    yield "not-sent", (_of("not-sent", Done.NOT, _breaks(httpx.ConnectError)),)
-    for when, done in (("before", Done.NOT), ("after", Done.ONCE)):
+    yield "not-sent", (_of("not-sent", ServiceEffect.NOT, _breaks(httpx.ConnectError)),)
+    for when, done in (("before", ServiceEffect.NOT), ("after", ServiceEffect.ONCE)):
         yield f"lost-{when}", tuple(_of(f"{name}-{when}", done, _breaks(error)) for name, error in cut.items())
         yield f"timeout-{when}", (_of(f"timeout-{when}", done, _breaks(httpx.ReadTimeout), takes=30.0),)
         yield f"5xx-{when}", tuple(_of(f"{status}-{when}", done, _says(status)) for status in (500, 502, 503, 504))
         yield f"html-{when}", (_of(f"html-{when}", done, _body(lambda real: _PORTAL, "text/html")),)
-    yield "429", (_of("429", Done.NOT, _says(429)), _of("429-retry-after", Done.NOT, _says(429, "7")))
+    yield "429", (_of("429", ServiceEffect.NOT, _says(429)), _of("429-retry-after", ServiceEffect.NOT, _says(429, "7")))
     dated = _says(503, "Thu, 01 Jan 2026 00:00:09 GMT")
-    yield "503-later", (_of("503-seconds", Done.NOT, _says(503, "3")), _of("503-date", Done.NOT, dated))
-    yield "401", (_of("401", Done.NOT, _says(401)),)
-    yield "403", (_of("403", Done.NOT, _says(403)),)
-    yield "4xx-after", tuple(_of(f"{status}-after", Done.ONCE, _says(status)) for status in (404, 409, 410, 400))
-    yield "truncated", (_of("truncated", Done.ONCE, _body(lambda real: real[: len(real) // 2])),)
-    yield "empty", (_of("empty", Done.ONCE, _body(lambda real: b"")),)
+    yield (
+        "503-later",
+        (_of("503-seconds", ServiceEffect.NOT, _says(503, "3")), _of("503-date", ServiceEffect.NOT, dated)),
+    )
+    yield "401", (_of("401", ServiceEffect.NOT, _says(401)),)
+    yield "403", (_of("403", ServiceEffect.NOT, _says(403)),)
+    yield (
+        "4xx-after",
+        tuple(_of(f"{status}-after", ServiceEffect.ONCE, _says(status)) for status in (404, 409, 410, 400)),
+    )
+    yield "truncated", (_of("truncated", ServiceEffect.ONCE, _body(lambda real: real[: len(real) // 2])),)
+    yield "empty", (_of("empty", ServiceEffect.ONCE, _body(lambda real: b"")),)
     yield (
         "wrong-type",
         (
-            _of("a-list", Done.ONCE, _body(lambda real: json.dumps([SAID]).encode())),
-            _of("another-object", Done.ONCE, _body(lambda real: json.dumps({"simulated": SAID}).encode())),
-            _of("null", Done.ONCE, _body(lambda real: b"null")),
+            _of("a-list", ServiceEffect.ONCE, _body(lambda real: json.dumps([SAID]).encode())),
+            _of("another-object", ServiceEffect.ONCE, _body(lambda real: json.dumps({"simulated": SAID}).encode())),
+            _of("null", ServiceEffect.ONCE, _body(lambda real: b"null")),
         ),
     )
-    yield "torn", (_of("torn", Done.ONCE, _torn),)
-    yield "slow", (_of("slow", Done.ONCE, _as_is, takes=25.0),)
+    yield "torn", (_of("torn", ServiceEffect.ONCE, _torn),)
+    yield "slow", (_of("slow", ServiceEffect.ONCE, _as_is, takes=25.0),)
     reset = _breaks(httpx.ReadError)
-    yield "late", tuple(_of(f"late-{seconds:g}", Done.LATE, reset, late=seconds) for seconds in (0.1, 3.0, 20.0, 29.0))
+    yield (
+        "late",
+        tuple(_of(f"late-{seconds:g}", ServiceEffect.LATE, reset, late=seconds) for seconds in (0.1, 3.0, 20.0, 29.0)),
+    )
     # Later than anybody looks: what it makes is there by then, and is there twice when it comes.
-    too_late = (_of(f"late-{seconds:g}", Done.LATE, reset, late=seconds) for seconds in (31.0, 45.0, 600.0))
+    too_late = (_of(f"late-{seconds:g}", ServiceEffect.LATE, reset, late=seconds) for seconds in (31.0, 45.0, 600.0))
     yield "too-late", tuple(replace(one, names_a_stop=True) for one in too_late)
-    twice = (_of("twice", Done.TWICE, _as_is), _of("twice-lost", Done.TWICE, reset))
+    twice = (_of("twice", ServiceEffect.TWICE, _as_is), _of("twice-lost", ServiceEffect.TWICE, reset))
     yield "twice", tuple(replace(one, names_a_stop=True) for one in twice)
-    stale = (replace(_of(f"stale-{reads}", Done.ONCE, _as_is), stale=reads) for reads in (1, 2, 3, 4, 5))
-    yield "stale", (*stale, replace(_of("stale-lost", Done.ONCE, reset), stale=2))
-    yield "killed-before", (_of("killed-before", Done.NOT, _dies),)
-    yield "killed-after", (_of("killed-after", Done.ONCE, _dies),)
-    yield "killed-late", (_of("killed-late", Done.LATE, _dies, late=20.0),)
+    stale = (replace(_of(f"stale-{reads}", ServiceEffect.ONCE, _as_is), stale=reads) for reads in (1, 2, 3, 4, 5))
+    yield "stale", (*stale, replace(_of("stale-lost", ServiceEffect.ONCE, reset), stale=2))
+    yield "killed-before", (_of("killed-before", ServiceEffect.NOT, _dies),)
+    yield "killed-after", (_of("killed-after", ServiceEffect.ONCE, _dies),)
+    yield "killed-late", (_of("killed-late", ServiceEffect.LATE, _dies, late=20.0),)
 
 
-def _of(name: str, done: Done, show: Show, *, late: float = 0.0, takes: float = 0.0) -> Mishap:
-    return Mishap(name=name, done=done, show=show, late=late, takes=takes)
+def _of(name: str, done: ServiceEffect, show: Show, *, late: float = 0.0, takes: float = 0.0) -> RequestFault:
+    return RequestFault(name=name, done=done, show=show, late=late, takes=takes)
 
 
 KINDS: Final = dict(_kinds())
@@ -156,7 +165,7 @@ KILLED_UNRECORDED: Final = "killed-unrecorded"
 """The third place to die: the answer is here, and what came of the call is not told to anybody yet."""
 
 
-def at_call(kind: str, call: int) -> Mishap:
+def at_call(kind: str, call: int) -> RequestFault:
     """The way in which that kind comes at that call; a single way always comes as it is."""
     ways = KINDS.get(kind) or (MISHAPS[kind],)
     return ways[call % len(ways)]

@@ -13,8 +13,8 @@ from typing import Final
 
 from .reference_apply import scene
 from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS, at_call
-from .run_schedule import Ending, play
-from .schedules import Calm, Script, Storm, Strikes
+from .run_schedule import ScheduleOutcome, play
+from .schedules import Calm, Script, ScriptedFaults, Storm
 
 WHOLE: Final = os.environ.get("SIMULATION") == "all"
 """Whether every way of every kind is played, and all pairs and storms of the sample."""
@@ -35,7 +35,7 @@ class Schedule:
         """The command that plays it again, request by request."""
         return f"python -m tests.simulation {self.reference} {self.kind} {self.number}"
 
-    def play(self) -> tuple[Ending, bool]:
+    def play(self) -> tuple[ScheduleOutcome, bool]:
         """How it ended, and whether it may end in a stop that names twins."""
         if self.kind.startswith("killed"):
             return self._killed()
@@ -45,26 +45,26 @@ class Schedule:
             storm = Storm(self.number, _CHANCES[self.number % len(_CHANCES)])
             return play(scene(self.reference), storm, disturbed=3), True
         mishap = at_call(self.kind, self.number)
-        return play(scene(self.reference), Strikes({self.number: mishap})), mishap.names_a_stop
+        return play(scene(self.reference), ScriptedFaults({self.number: mishap})), mishap.names_a_stop
 
-    def _killed(self) -> tuple[Ending, bool]:
+    def _killed(self) -> tuple[ScheduleOutcome, bool]:
         """A process that dies. Every other time its journal is lost too, and nobody waits for what it has sent."""
         forgets = self.number % 2 == 1
         strikes = self.kind != KILLED_UNRECORDED
-        script = Strikes({self.number: at_call(self.kind, self.number)}) if strikes else Calm()
+        script = ScriptedFaults({self.number: at_call(self.kind, self.number)}) if strikes else Calm()
         dies_at = None if strikes else self.number
         with TemporaryDirectory() as root:
             ending = play(scene(self.reference), script, root=Path(root), forgets=forgets, dies_at=dies_at)
         return ending, forgets and self.kind == "killed-late"
 
-    def _pair(self) -> tuple[Ending, bool]:
+    def _pair(self) -> tuple[ScheduleOutcome, bool]:
         """Two mishaps, the second of which may strike what the first has led to, the next run too."""
         stage = scene(self.reference)
         dice = Random(f"{self.reference} {self.number}")  # noqa: S311  a sample is no secret
         first = dice.randint(1, stage.calls)
         second = first + (1 if dice.random() < 0.5 else dice.randint(1, stage.calls))
         both = [MISHAPS[dice.choice(sorted(MISHAPS))] for _ in range(2)]
-        script: Script = Strikes(dict(zip((first, second), both, strict=True)))
+        script: Script = ScriptedFaults(dict(zip((first, second), both, strict=True)))
         return play(stage, script, disturbed=2), True
 
 
@@ -73,14 +73,14 @@ def ways(kind: str) -> Iterator[str]:
     yield from (one.name for one in KINDS[kind]) if WHOLE and kind in KINDS else [kind]
 
 
-class Tally:
+class ScheduleCounts:
     """Counts of endings, and the schedules that broke the law."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.broken: list[str] = []
 
-    def play(self, schedules: Iterable[Schedule]) -> Tally:
+    def play(self, schedules: Iterable[Schedule]) -> ScheduleCounts:
         """Plays them all."""
         for schedule in schedules:
             ending, may_stop = schedule.play()
@@ -89,7 +89,7 @@ class Tally:
                 self.broken.append(f"{wrong}\n  play it again: {schedule.command}")
         return self
 
-    def count(self, ending: Ending) -> None:
+    def count(self, ending: ScheduleOutcome) -> None:
         """Adds one ending."""
         self.counts["schedules"] += 1
         self.counts["converged"] += ending.reruns is not None and not ending.stopped

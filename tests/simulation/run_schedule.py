@@ -18,11 +18,11 @@ from lmsconf.journal.arrivals import let_arrive
 from lmsconf.model.outcomes import ApplyReport, Outcome
 from lmsconf.model.values import Plan
 
-from .canaries import Paper
+from .canaries import RunOutputs
 from .crashing_journal import MortalJournal
-from .duplicates import Twin, delete_idle, twins
-from .network import Seen
-from .reference_apply import Scene, alone
+from .duplicates import Duplicate, delete_idle, twins
+from .network import LoggedRequest
+from .reference_apply import ReferenceApply, alone
 from .request_faults import Killed
 from .schedules import Script
 from .workspace_state import Difference, compare
@@ -32,7 +32,7 @@ _UNTIL_ALL_HAS_COME: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class ScheduleOutcome:
     """What a schedule came to.
 
     reruns      how many runs it took after the disturbed ones; None where two were not enough
@@ -45,11 +45,11 @@ class Ending:
 
     reruns: int | None
     stopped: bool
-    unnamed: tuple[Twin, ...]
+    unnamed: tuple[Duplicate, ...]
     hollow: bool
     difference: Difference
     leaks: tuple[str, ...]
-    log: Sequence[Seen]
+    log: Sequence[LoggedRequest]
     said: Sequence[str]
 
     def breaks(self, *, may_stop: bool) -> str | None:
@@ -70,10 +70,10 @@ class Ending:
 class _Play:
     """One schedule under way, with or without journals in a folder."""
 
-    def __init__(self, scene: Scene, root: Path | None) -> None:
+    def __init__(self, scene: ReferenceApply, root: Path | None) -> None:
         self.scene, self.root = scene, root
         self.said: list[str] = []
-        self.paper = Paper()
+        self.paper = RunOutputs()
         self.stopped = self.whole = False
 
     def run(self, plan: Plan | None = None, *, dies_at: int | None = None) -> bool:
@@ -141,7 +141,7 @@ class _Play:
                 return count
         return None
 
-    def choose(self) -> tuple[Twin, ...]:
+    def choose(self) -> tuple[Duplicate, ...]:
         """A person deletes the idle one of each pair of twins; the twins that nobody had told them of."""
         with self.scene.sandbox.store.writing() as ledger:
             found = twins(ledger)
@@ -151,19 +151,19 @@ class _Play:
         return tuple(twin for twin in found if not any(_names(text, twin) for text in self.said))
 
 
-def _names(text: str, twin: Twin) -> bool:
+def _names(text: str, twin: Duplicate) -> bool:
     return all(id in text for id in twin.ids)
 
 
 def play(
-    scene: Scene,
+    scene: ReferenceApply,
     script: Script,
     *,
     disturbed: int = 1,
     root: Path | None = None,
     forgets: bool = False,
     dies_at: int | None = None,
-) -> Ending:
+) -> ScheduleOutcome:
     """The ending of a schedule whose script strikes during the first run, or during the first few.
 
     root      a folder in which the runs keep journals, if they shall
@@ -174,7 +174,7 @@ def play(
     playing = _Play(scene, root)
     with playing.paper.listening():
         reruns, hollow, unnamed = _ended(playing, disturbed, forgets, dies_at)
-    return Ending(
+    return ScheduleOutcome(
         reruns=reruns,
         stopped=playing.stopped,
         unnamed=unnamed,
@@ -188,7 +188,7 @@ def play(
 
 def _ended(
     playing: _Play, disturbed: int, forgets: bool, dies_at: int | None
-) -> tuple[int | None, bool, tuple[Twin, ...]]:
+) -> tuple[int | None, bool, tuple[Duplicate, ...]]:
     """How many reruns it took, whether the first run called itself whole and was not, and twins nobody had named."""
     scene, root = playing.scene, playing.root
     done = playing.run(scene.plan, dies_at=dies_at)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol
 
-from .request_faults import KINDS, Mishap
+from .request_faults import KINDS, RequestFault
 
 _IN_STORMS: Final = sorted(KINDS)
 
@@ -24,23 +24,23 @@ class Place:
 class Script(Protocol):
     """What strikes a request, if anything does."""
 
-    def strike(self, place: Place) -> Mishap | None: ...
+    def strike(self, place: Place) -> RequestFault | None: ...
 
 
 class Calm:
     """Nothing goes wrong."""
 
-    def strike(self, place: Place) -> Mishap | None:
+    def strike(self, place: Place) -> RequestFault | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Strikes:
+class ScriptedFaults:
     """Mishaps by the number of the write that they strike."""
 
-    at: Mapping[int, Mishap]
+    at: Mapping[int, RequestFault]
 
-    def strike(self, place: Place) -> Mishap | None:
+    def strike(self, place: Place) -> RequestFault | None:
         return None if place.write is None else self.at.get(place.write)
 
 
@@ -55,7 +55,7 @@ class Storm:
     chance: float
     _seen: Counter[str] = field(default_factory=Counter)
 
-    def strike(self, place: Place) -> Mishap | None:
+    def strike(self, place: Place) -> RequestFault | None:
         self._seen[place.what] += 1
         dice = Random(f"{self.seed} {self._seen[place.what]} {place.what}")  # noqa: S311  weather is no secret
         if dice.random() >= self.chance:

@@ -12,7 +12,7 @@ from lmsconf.model.recorded_run import CallState
 from .crashing_journal import MortalJournal
 from .reference_apply import alone, scene
 from .request_faults import KILLED_UNRECORDED, Killed, at_call
-from .schedules import Calm, Strikes
+from .schedules import Calm, ScriptedFaults
 
 
 @pytest.mark.parametrize("kind", ["killed-before", "killed-after", KILLED_UNRECORDED])
@@ -22,7 +22,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
     for number in range(1, stage.calls + 1, 4):
         root = tmp_path / str(number)
         root.mkdir()
-        stage.reset(Calm() if kind == KILLED_UNRECORDED else Strikes({number: at_call(kind, number)}))
+        stage.reset(Calm() if kind == KILLED_UNRECORDED else ScriptedFaults({number: at_call(kind, number)}))
         with alone(), MortalJournal.begin(root, stage.plan, meta={}) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = number if kind == KILLED_UNRECORDED else None

@@ -15,12 +15,12 @@ from lmsconf.errors import ApiError
 from lmsconf.model.values import Json
 
 from .reference_apply import scene
-from .results import Schedule, Tally
+from .results import Schedule, ScheduleCounts
 
 
 def _broken(reference: str, kind: str, calls: list[int]) -> str:
     """How the schedules break the law, once the scene has been set by a sender that is careful."""
-    return "\n".join(Tally().play(Schedule(reference, kind, call) for call in calls).broken)
+    return "\n".join(ScheduleCounts().play(Schedule(reference, kind, call) for call in calls).broken)
 
 
 def _creations(reference: str) -> list[int]:

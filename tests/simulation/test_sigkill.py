@@ -52,7 +52,7 @@ _MANIFEST: Final[Document] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ServedWorkspace:
     """A served workspace with a project that wants something of it."""
 
     root: Path
@@ -99,7 +99,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorkspace]:
     """The workspace, which has been through the whole apply once and is as it was before."""
     root = tmp_path_factory.mktemp("sigkill")
     service = SandboxService()
@@ -111,14 +111,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (root / "lmsconf.yaml").write_text(_PROJECT.format(url=server.url), encoding="utf-8")
         (root / "manifests").mkdir()
         (root / "manifests" / "all.yaml").write_text("\n".join(yaml_lines(_MANIFEST)), encoding="utf-8")
-        undisturbed = Site(root, service, 0, Portrait(), old)
+        undisturbed = ServedWorkspace(root, service, 0, Portrait(), old)
         assert undisturbed.converges()
-        yield Site(root, service, undisturbed.writes(), undisturbed.portrait(), old)
+        yield ServedWorkspace(root, service, undisturbed.writes(), undisturbed.portrait(), old)
     service.shut()
 
 
 @pytest.mark.parametrize("batch", range(_BATCHES))
-def test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish(site: Site, batch: int) -> None:
+def test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish(site: ServedWorkspace, batch: int) -> None:
     """Killed around whatever call, with its journal or without: the next run ends where one run would have."""
     dice = Random(batch)  # noqa: S311  the same moments each time, as far as a real process allows
     killed = 0

@@ -9,7 +9,7 @@ from typing import Any
 from .choices import Choices, Row
 from .people import People
 from .responses import DONE, Handler, Made, Query, Refused, one_of, out, page
-from .state import Holdings, Kept
+from .state import Kept, WorkspaceState
 
 
 class Service:
@@ -17,7 +17,7 @@ class Service:
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
-        self.held = Holdings(choices)
+        self.held = WorkspaceState(choices)
         self._routes = [(method, _pattern(path), handler) for (method, path), handler in self._table().items()]
 
     def perform(self, method: str, parts: Sequence[str], query: Query, body: Any) -> object:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .choices import Choices, Row
 from .responses import DONE, Handler, Made, Query, Refused, one_of, out, page
-from .state import Holdings
+from .state import WorkspaceState
 
 _WHEN = 1_700_000_000_000
 
@@ -14,7 +14,7 @@ _WHEN = 1_700_000_000_000
 class People:
     """The endpoints below /users. Each takes the ids of its path, the query and the body."""
 
-    def __init__(self, choices: Choices, held: Holdings) -> None:
+    def __init__(self, choices: Choices, held: WorkspaceState) -> None:
         self.choices, self.held = choices, held
 
     def table(self) -> dict[tuple[str, str], Handler]:

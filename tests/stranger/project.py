@@ -14,7 +14,7 @@ from waiting import nobody_waits
 from lmsconf.cli import main
 
 from .choices import Choices
-from .server import TOKEN, Stranger, serving
+from .server import TOKEN, IndependentServer, serving
 
 FIRST = """
 custom_fields:
@@ -62,11 +62,11 @@ class Case:
 
 
 @dataclass(slots=True)
-class Desk:
+class ServerProject:
     """Somebody who runs lmsconf in a project against one service."""
 
     folder: Path
-    stranger: Stranger
+    stranger: IndependentServer
     capsys: pytest.CaptureFixture[str]
     err: str = ""
 
@@ -105,7 +105,7 @@ class Desk:
         assert len(self.stranger.writes()) == before
 
 
-Open = Callable[[Case, str], Desk]
+Open = Callable[[Case, str], ServerProject]
 
 
 def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Open]:
@@ -113,12 +113,12 @@ def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     nobody_waits(monkeypatch)
     with ExitStack() as served:
 
-        def open(case: Case, manifest: str) -> Desk:
+        def open(case: Case, manifest: str) -> ServerProject:
             stranger = served.enter_context(serving(case.choices))
             monkeypatch.setenv("LMSCONF_URL", stranger.url)
             monkeypatch.setenv("LMSCONF_TOKEN", TOKEN)
             monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
-            desk = Desk(tmp_path, stranger, capsys)
+            desk = ServerProject(tmp_path, stranger, capsys)
             desk.write(manifest, case.dialect)
             return desk
 

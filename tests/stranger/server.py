@@ -45,7 +45,7 @@ class Answer:
     retry_after: str | None = None
 
 
-class Stranger:
+class IndependentServer:
     """A service under way. One request at a time is served, however many connections there are.
 
     garble: changes what a reading request answers, given its path, before it goes out. loses: whether the answer to a
@@ -120,9 +120,9 @@ class Stranger:
 
 
 @contextmanager
-def serving(choices: Choices) -> Iterator[Stranger]:
+def serving(choices: Choices) -> Iterator[IndependentServer]:
     """A service with these choices, listening until the block ends."""
-    stranger = Stranger(choices)
+    stranger = IndependentServer(choices)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(stranger))
     server.daemon_threads = True
     stranger.url = f"http://127.0.0.1:{server.server_port}"
@@ -142,7 +142,7 @@ def _in_pieces(body: bytes) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
 
 
-def _handler(stranger: Stranger) -> type[BaseHTTPRequestHandler]:
+def _handler(stranger: IndependentServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True

@@ -20,7 +20,7 @@ _FROM, _UNTIL = datetime(2026, 1, 4, 23, tzinfo=UTC), datetime(2026, 12, 31, 22,
 _FIRST = {"users": 1, "groups": 1, "smart": 501, "fields": 1, "choices": 1, "contents": 1}
 
 
-class Holdings:
+class WorkspaceState:
     """Everything a workspace holds. Ids are kept as text; how they look outside is for the answers."""
 
     def __init__(self, choices: Choices) -> None:

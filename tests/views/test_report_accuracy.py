@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 from document_samples import COMPLETE, DIVERGED, DOUBLED, LOST, PARTIAL, STOPPED, UNREAD
-from integrity.served_project import Stage, staged
-from laws.sandbox_project import Link, Seconds
+from integrity.served_project import ServedProject, staged
+from laws.sandbox_project import TransportConnection, VirtualClock
 
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
@@ -31,7 +31,7 @@ groups: [{name: Old}]
 PEOPLES = ("text", "markdown", "html")
 
 
-class Odd(httpx.BaseTransport):
+class FaultyTransport(httpx.BaseTransport):
     """A way to the workspace on which one operation goes wrong each time: `ignored`, `doubled` or `cut`."""
 
     def __init__(self, sandbox: Sandbox, operation: str, how: str) -> None:
@@ -56,8 +56,11 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
     try:
-        settings, link = load(root, None, {}), Link(Odd(sandbox, operation, how), sandbox.spec)
-        workspace = Applier(settings=settings, connection=link, timing=Seconds().timing())
+        settings, link = (
+            load(root, None, {}),
+            TransportConnection(FaultyTransport(sandbox, operation, how), sandbox.spec),
+        )
+        workspace = Applier(settings=settings, connection=link, timing=VirtualClock().timing())
         return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.shut()
@@ -120,13 +123,13 @@ def test_the_last_line_says_what_holds(report: ApplyReport, said: str) -> None:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
     with staged(tmp_path, SEED, monkeypatch) as stage:
         yield stage
 
 
 @pytest.mark.parametrize("view", PEOPLES)
-def test_a_snapshot_shows_no_name_of_ours(stage: Stage, view: str) -> None:
+def test_a_snapshot_shows_no_name_of_ours(stage: ServedProject, view: str) -> None:
     """What a snapshot keeps beside the resources is told in an administrator's words."""
     saved = stage.root / "snapshot.json"
     assert stage("snapshot", str(saved)).code == 0
