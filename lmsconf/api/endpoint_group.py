@@ -67,7 +67,7 @@ class EndpointGroup:
             body=None if content is None else spec.body(operation, **body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return answer_from_wire(spec, operation, known.heard.from_wire(answer))
+        return answer_from_wire(spec, operation, known.response_names.from_wire(answer))
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""

@@ -63,7 +63,7 @@ class Checker:
             raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
         value = parse_json(body)
         self._validate(value)
-        return cast("dict[str, Json]", self._operation.said.from_wire(value))
+        return cast("dict[str, Json]", self._operation.request_names.from_wire(value))
 
 
 def _values(schema: Schema) -> list[str]:

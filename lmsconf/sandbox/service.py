@@ -131,7 +131,7 @@ class SandboxService:
             validated = self._checker(operation).check(parameters, request.query, content_type, request.body)
             with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
                 done = HANDLERS[operation.id](RequestContext(ledger, self.spec.behaviour), validated)
-            return _success(cast(Json, operation.heard.to_wire(done)))
+            return _success(cast(Json, operation.response_names.to_wire(done)))
         except Refusal as refusal:
             return _refused(refusal)
 

@@ -12,7 +12,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.model.address import Address, Ref
 
-WIRE = ApiSpec.default()
+SPEC = ApiSpec.default()
 CHOSEN = {"action": "REMOVE", "endow": "true"}
 """Path parameters that take no other values."""
 
@@ -25,12 +25,12 @@ def problem(dialect: dict[str, object]) -> Problem:
     return found
 
 
-@pytest.mark.parametrize("operation", WIRE.operations.values(), ids=lambda operation: operation.id)
+@pytest.mark.parametrize("operation", SPEC.operations.values(), ids=lambda operation: operation.id)
 def test_a_filled_path_leads_back(operation: Operation) -> None:
     """Whatever characters ids hold, a request is routed to its own operation with the same ids."""
     for value in ("u-1", "a/b", "a b?c#d%2F", "..a", "é😀", "{groupId}", "extended-info.", "+&=;"):
         path = {name: CHOSEN.get(name, value) for name in operation.path_names}
-        found = WIRE.route(operation.method, operation.fill(path))
+        found = SPEC.route(operation.method, operation.fill(path))
         assert found is not None
         assert (found[0].id, found[1]) == (operation.id, path)
 
@@ -39,7 +39,7 @@ def test_a_filled_path_leads_back(operation: Operation) -> None:
 def test_a_segment_stays_a_segment(value: str) -> None:
     """An id is either refused or stands in the path as exactly one segment that decodes to it."""
     try:
-        filled = WIRE["users.get"].fill({"userId": value})
+        filled = SPEC["users.get"].fill({"userId": value})
     except ValueError:
         return
     assert filled.startswith("/users/")
@@ -53,14 +53,14 @@ def test_a_segment_stays_a_segment(value: str) -> None:
 def test_ids_that_could_reach_elsewhere_are_refused(value: str) -> None:
     """Empty ids, dots, control characters and half characters never become a path."""
     with pytest.raises(ValueError, match=r"path|surrogates"):
-        WIRE["users.get"].fill({"userId": value})
+        SPEC["users.get"].fill({"userId": value})
 
 
 @pytest.mark.parametrize("path", [{}, {"groupId": "g", "userId": "u"}, {"userId": "u"}])
 def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> None:
     """A missing, other or additional path parameter is refused."""
     with pytest.raises(ValueError, match=r"manual-groups\.rename takes the path parameters \['groupId'\]"):
-        WIRE["manual-groups.rename"].fill(path)
+        SPEC["manual-groups.rename"].fill(path)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> 
 )
 def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str) -> None:
     """A path that is one by itself is never taken for another one's parameter."""
-    found = WIRE.route(method, path)
+    found = SPEC.route(method, path)
     assert found is not None
     assert found[0].id == operation
 
@@ -94,7 +94,7 @@ def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str)
 )
 def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
     """An unknown path, a wrong method or an empty parameter is no operation."""
-    assert WIRE.route(method, path) is None
+    assert SPEC.route(method, path) is None
 
 
 def test_a_dialect_renames_in_schema_and_body() -> None:
@@ -106,24 +106,24 @@ def test_a_dialect_renames_in_schema_and_body() -> None:
     assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])
     assert spec.behaviour("manual-groups.rename.name") == "newName"
     assert spec.body("smart-groups.rename", name="A") == {"name": "A"}
-    assert WIRE.body("manual-groups.rename", name="A") == {"name": "A"}
+    assert SPEC.body("manual-groups.rename", name="A") == {"name": "A"}
 
 
 def test_a_body_keeps_what_it_is_given() -> None:
     """Values pass untouched, names that still wait for their id too; a name that the body lacks is refused."""
     ref = Ref(Address.of("group", "Sales"))
-    assert WIRE.body("content-targets.create", contentId="c", targetId=ref, startTime=None) == {
+    assert SPEC.body("content-targets.create", contentId="c", targetId=ref, startTime=None) == {
         "contentId": "c",
         "targetId": ref,
         "startTime": None,
     }
     with pytest.raises(ValueError, match=r"content-targets\.create has no body property \['dueDate'\]"):
-        WIRE.body("content-targets.create", dueDate="2026-01-05")
+        SPEC.body("content-targets.create", dueDate="2026-01-05")
 
 
 def test_behaviours_have_defaults_and_overrides() -> None:
     """A behaviour is its default until the project says otherwise; numbers may be written as text."""
-    assert (WIRE.behaviour("content-targets.everyone"), WIRE.number("paging.limit")) == ("EVERYONE", 100)
+    assert (SPEC.behaviour("content-targets.everyone"), SPEC.number("paging.limit")) == ("EVERYONE", 100)
     spec = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
     assert spec.behaviour("content-targets.everyone") == "ALL"
     assert (spec.behaviour("paging.limit"), spec.number("manual-groups.add.batch")) == ("50", 20)
@@ -131,9 +131,9 @@ def test_behaviours_have_defaults_and_overrides() -> None:
 
 def test_an_operation_knows_what_it_leans_on() -> None:
     """The keys to look at when a call had no effect: its assumed names and behaviours."""
-    assert WIRE.dialect_keys("manual-groups.rename") == ("manual-groups.rename.name",)
-    assert "content-targets.on-existing" in WIRE.dialect_keys("content-targets.create")
-    assert WIRE.dialect_keys("smart-groups.rename") == ()
+    assert SPEC.dialect_keys("manual-groups.rename") == ("manual-groups.rename.name",)
+    assert "content-targets.on-existing" in SPEC.dialect_keys("content-targets.create")
+    assert SPEC.dialect_keys("smart-groups.rename") == ()
 
 
 def test_an_unknown_key_is_told_with_the_nearest() -> None:
@@ -163,16 +163,16 @@ def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hin
 
 
 @pytest.mark.parametrize(
-    ("operation", "path", "said"),
+    ("operation", "path", "message"),
     [
         ("user-access.make-admin", {"userId": "u", "endow": "True"}, "endow is one of true, false"),
         ("user-access.set", {"userId": "u", "action": "GRANT"}, "action is one of ADD, REMOVE"),
     ],
 )
-def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str], said: str) -> None:
+def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str], message: str) -> None:
     """A path parameter that is a choice or a truth value is refused where it is none."""
-    with pytest.raises(ValueError, match=said):
-        WIRE[operation].fill(path)
+    with pytest.raises(ValueError, match=message):
+        SPEC[operation].fill(path)
 
 
 def test_names_below_the_first_level_follow_the_dialect() -> None:
@@ -184,16 +184,17 @@ def test_names_below_the_first_level_follow_the_dialect() -> None:
     }
     body = spec["users.set-order-details"].body or {}
     assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]
-    assert spec["users.set-order-details"].said.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
+    names = spec["users.set-order-details"].request_names
+    assert names.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
 
 
 def test_names_in_an_answer_follow_the_dialect() -> None:
     """An answer in a dialect's names is heard in the description's own, also in lists, and the other way about."""
     spec = ApiSpec({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
-    heard = spec["content.meetups"].heard
-    said = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
-    assert heard.from_wire(said) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
-    assert heard.to_wire(heard.from_wire(said)) == said
+    names = spec["content.meetups"].response_names
+    body = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
+    assert names.from_wire(body) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
+    assert names.to_wire(names.from_wire(body)) == body
 
 
 def test_one_key_may_serve_two_operations() -> None:
@@ -201,12 +202,12 @@ def test_one_key_may_serve_two_operations() -> None:
     spec = ApiSpec({"analytics.contentName": "title"})
     for operation in ("analytics.results", "analytics.statistics"):
         assert spec.body(operation, contentName="GDPR") == {"title": "GDPR"}
-    assert WIRE.behaviour("analytics.contentName") == "contentName"
+    assert SPEC.behaviour("analytics.contentName") == "contentName"
 
 
 def test_a_map_of_ids_takes_any_name() -> None:
     """Answers to custom fields are keyed by ids, which no description knows."""
-    assert WIRE.body("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
+    assert SPEC.body("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
 
 
 def test_headers_follow_the_dialect() -> None:

@@ -56,7 +56,7 @@ class ApiSpec:
         unknown = values.keys() - known.names.keys()
         if unknown and not known.takes_any_name:
             raise ValueError(f"{operation} has no body property {sorted(unknown)}")
-        return cast("dict[str, object]", known.said.to_wire(values))
+        return cast("dict[str, object]", known.request_names.to_wire(values))
 
     def dialect_keys(self, operation: str) -> tuple[str, ...]:
         """Return the dialect keys that this operation depends on: those to check if a call had no effect."""

@@ -42,7 +42,8 @@ class Operation:
     body                schema of the request body, with wire names; None: no body
     success             schema of the response body, likewise; None: no body
     names               canonical name of a top-level body property → wire name
-    said, heard         name mappings of the request body and of the response body, at all depths
+    request_names       canonical names of the request body ⇄ wire names, at all depths
+    response_names      those of the response body
     dialect_keys        the dialect keys that this operation depends on
     writes              the operation changes the workspace
     """
@@ -61,8 +62,8 @@ class Operation:
     names: Mapping[str, str]
     dialect_keys: tuple[str, ...]
     writes: bool
-    said: NameMapping = field(default_factory=NameMapping)
-    heard: NameMapping = field(default_factory=NameMapping)
+    request_names: NameMapping = field(default_factory=NameMapping)
+    response_names: NameMapping = field(default_factory=NameMapping)
 
     @property
     def path_names(self) -> tuple[str, ...]:
@@ -97,8 +98,8 @@ class Operation:
             success=self.success and renamed(self.success, names),
             headers={name: names.get(f"{self.id}.{name}", name) for name in self.headers},
             names=MappingProxyType({name: names.get(key_of(part), name) for name, part in properties.items()}),
-            said=NameMapping.of(self.body, names),
-            heard=NameMapping.of(self.success, names),
+            request_names=NameMapping.of(self.body, names),
+            response_names=NameMapping.of(self.success, names),
         )
 
 
