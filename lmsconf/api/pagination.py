@@ -160,13 +160,13 @@ def _pass(
             rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
             if total is not None and total > schema.most.rows:
                 raise _Endless(f"it counts {total:,} of them, and at most {schema.most.rows:,} are read")
-            is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
-            if scan.received == 0 and not is_enough:
-                pages.foresee(total, len(rows))
             if total is not None:
                 scan.totals.add(total)
             known = len(scan.rows)
             _collect(rows, schema, scan)
+            is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
+            if scan.received == 0 and not is_enough:
+                pages.foresee(total, len(rows))
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
             _refuse_endless(schema, scan)

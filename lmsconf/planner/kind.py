@@ -79,6 +79,7 @@ class Kind(ABC, Generic[Spec, Row]):
     listing_nouns: further listings that it reads → their display names, singular and plural.
     title_keys: the keys of a resource whose values its title contains.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
+    reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
     is_read_first: its listing has the most pages, so that reading a workspace starts with it.
     exported_by_default: whether `export` without `--kind` contains it.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
@@ -113,6 +114,7 @@ class Kind(ABC, Generic[Spec, Row]):
     listing_nouns: Mapping[str, tuple[str, str]] = {}
     title_keys: frozenset[str] = frozenset({"name"})
     example: str = ""
+    reports_people: bool = False
     is_read_first: bool = False
     exported_by_default: bool = True
     name_key: str = "name"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -102,8 +102,18 @@ class ReadContext:
         for name in kinds:
             self._listings[name] = Future()
             self.fails_with(name, self._listings[name])
-        covered = [name for name in kinds if self.covers(name)]
-        self._needed = frozenset(covered).union(*(kinds[name].needs(self) for name in covered))
+        needs = {name: kinds[name].needs(self) for name in kinds if self.covers(name)}
+        self._needed = frozenset(needs).union(*needs.values())
+        self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
+        for name in self._needed:
+            if kinds[name].reports_people:
+                self._reports[name] = Future()
+                self.fails_with(name, self._reports[name])
+        self._lists_unreported_people = any(
+            kinds[other].is_person and not kinds[name].reports_people and name != other
+            for name, others in needs.items()
+            for other in others
+        )
 
     def covers(self, kind: str) -> bool:
         """Return whether manifests, ownership or the selection cover a kind."""
@@ -137,6 +147,26 @@ class ReadContext:
     def listing(self, kind: str) -> Listing[Any]:
         """Return the listing of a kind as published, without details; wait for it. Raises what its job failed with."""
         return self._listings[kind].result()
+
+    def report_people(self, kind: str, ids: Iterable[RemoteId] | None) -> None:
+        """Report the ids of all people in the rows that the job of a kind compares; None: they are not known.
+
+        A kind with `reports_people` does it once, before it waits for the listing of people.
+        """
+        self._reports[kind].set_result(None if ids is None else frozenset(ids))
+
+    def reported_people(self) -> frozenset[RemoteId] | None:
+        """Return the people that the jobs of all kinds reported, waiting for them; None if some are not known."""
+        if self._lists_unreported_people:
+            return None
+        reports = [report.result() for report in self._reports.values()]
+        known = [ids for ids in reports if ids is not None]
+        return frozenset[RemoteId]().union(*known) if len(known) == len(reports) else None
+
+    def people_named(self) -> frozenset[str]:
+        """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
+        entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
+        return frozenset(emails_of((entry for entry in entries if self.chosen(entry.address)), self.kinds))
 
     def add(self, name: str, listing: Listing[Any]) -> None:
         """Add a further listing to the snapshot, beside those that jobs return."""
@@ -240,6 +270,19 @@ def read_workspace(
         if listings[name].incomplete is None
     }
     return replace(snapshot, listings={**listings, **doubts})
+
+
+def emails_of(
+    entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
+) -> Iterator[str]:
+    """Yield the e-mails of all people that entries are about or name, earlier e-mails included."""
+    people = {name for name, kind in kinds.items() if kind.is_person}
+    for entry in entries:
+        kind = kinds[entry.address.kind]
+        if isinstance(entry, DesiredResource):
+            addresses = (entry.address, *kind.dependencies(entry))
+            yield from (address.name for address in addresses if address.kind in people)
+        yield from kind.people_named(entry)
 
 
 def differs(sides: BeforeAfter | None) -> bool:

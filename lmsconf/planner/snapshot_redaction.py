@@ -18,6 +18,7 @@ from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind, in_file_order
 from lmsconf.planner.plan import Manifests
+from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import EMAIL, RedactionContext, RestoreContext, UnnamedRow, pseudonym
 
 _NOT_WHOLE: Final = "it was not read whole"
@@ -88,17 +89,7 @@ def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Any
 
 def named_people(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
-    return frozenset(_named(manifests, kinds))
-
-
-def _named(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Iterator[str]:
-    people = {name for name, kind in kinds.items() if kind.is_person}
-    for entry in manifests.declared:
-        kind = kinds[entry.address.kind]
-        yield from (address.name for address in (entry.address, *kind.dependencies(entry)) if address.kind in people)
-        yield from kind.people_named(entry)
-    for absent in manifests.absent:
-        yield from kinds[absent.address.kind].people_named(absent)
+    return frozenset(emails_of((*manifests.declared, *manifests.absent), kinds))
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:

@@ -1,0 +1,75 @@
+"""Look up the few people that a plan shows by id, instead of listing all: a request per person, not per page of people.
+
+The ids come from the lists and assignments that the plan compares. Every declared e-mail must belong to one of these
+people or to one on the first page; otherwise the listing is read to its end, since only all of it shows who does not
+exist. The filter of the listing is not used: the API specification does not show what it matches (Users).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from lmsconf.api.spec.listings import USERS
+from lmsconf.errors import Rejected
+from lmsconf.kinds.shared.answers import an_object
+from lmsconf.kinds.user.extended import PeopleCount
+from lmsconf.model.api import Rows
+from lmsconf.model.names import email
+from lmsconf.model.values import Json
+from lmsconf.planner.reading import ReadContext
+
+Row = dict[str, Json]
+
+
+def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]) -> Rows:
+    """Return the rows of all people, or only of those that the plan shows, and set the PeopleCount.
+
+    may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
+    """
+    count = reading.state(PeopleCount)
+    first: dict[str, Row] = {}
+    people: list[Row] | None = None
+
+    def kept(row: Row) -> Row:
+        small = keep(row)
+        if not count.first_page.done():
+            first[str(row["userId"])] = small
+        return small
+
+    def reads_on(total: int | None, rows: int) -> bool:
+        nonlocal people
+        count.set(total, rows)
+        people = _looked_up(reading, first, total, keep) if may_look_up() else None
+        return people is None
+
+    rows = reading.api.rows(USERS, on_first=reads_on, keep=kept)
+    return rows if people is None else Rows(rows=(*first.values(), *people), total=rows.total)
+
+
+def _looked_up(
+    reading: ReadContext, first: Mapping[str, Row], total: int | None, keep: Callable[[Row], Row]
+) -> list[Row] | None:
+    """Return the rows of the people in lists who are not on the first page; None if all people must be listed."""
+    pages = -(-total // len(first)) if total is not None and first else 0
+    # Looking up may be in vain, so it is tried only where it takes half as many requests at most.
+    most = (pages - 1) // 2
+    named = reading.people_named()
+    unknown = named - _emails(first.values())
+    if most < 1 or len(unknown) > most:
+        return None
+    ids = reading.reported_people()
+    if ids is None or len(others := sorted(ids - first.keys())) > most or len(unknown) > len(others):
+        return None
+    try:
+        answers = reading.api.each("users.get", [({"userId": id}, {}) for id in others])
+    except Rejected:
+        # The id is not a person's: only the listing shows whose it is.
+        return None
+    people = [keep(dict(an_object(answer, "a user"))) for answer in answers]
+    if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
+        return None
+    return people
+
+
+def _emails(people: Iterable[Row]) -> frozenset[str]:
+    return frozenset(email(str(person.get("email") or "")) for person in people)
