@@ -138,6 +138,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     plural = "assignments"
     is_relation = True
     rank = 4
+    reports_people = True
     row_type = TargetRow
     ownership_schema: Mapping[str, Json] | None = {
         "enum": ["declared_content", "all"],

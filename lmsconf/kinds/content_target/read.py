@@ -84,6 +84,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     reading.add(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
     answers = read_targets(reading.api, wanted)
+    reading.report_people(kind.name, _people_of(reading, answers))
     live = read_again(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     if reading.edits:
@@ -92,6 +93,25 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     listing = sorted_listing(live.rows, incomplete)
     _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
     return listing
+
+
+def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
+    """Return the ids of targets and last editors that may be people; None if a type does not tell whose an id is."""
+    groups = {name: {row.id for row in reading.listing(name).rows} for name in (GROUP, SMART_GROUP)}
+    everyone = reading.terms.behaviour("content-targets.everyone")
+    people: set[RemoteId] = set()
+    for content, (answer, rows) in answers.items():
+        for row in rows:
+            implied = kind_of(row.type)
+            holders = {name for name, ids in groups.items() if row.target in ids}
+            if row.target == everyone or implied in holders:
+                continue
+            if holders and implied != USER:
+                return None
+            people.add(row.target)
+        if reading.edits:
+            people.update(RemoteId(row.by) for row in edit_rows(content, answer) if row.by and "@" not in row.by)
+    return frozenset(people)
 
 
 def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:

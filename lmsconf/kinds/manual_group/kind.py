@@ -56,6 +56,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     noun = "group"
     plural = "groups"
     rank = 2
+    reports_people = True
     row_type = GroupRow
     example = "group/Sales"
     list_operation = MANUAL_GROUPS

@@ -16,7 +16,7 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.answers import ids
-from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, Request
@@ -68,10 +68,13 @@ def _details(
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
     total, page = reading.state(PeopleCount).first_page.result()
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
-        rows = _from_people(reading, [*wanted, *compared])
-        if rows is not None:
-            return rows
-    return _from_groups(reading.api, wanted, compared)
+        # The listing of people is compared with this one, so all of it is read.
+        reading.report_people(GROUP, None)
+        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
+    details = _from_groups(reading.api, wanted, compared)
+    lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
+    reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
+    return details
 
 
 def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:

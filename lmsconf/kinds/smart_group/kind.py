@@ -97,6 +97,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     noun = "smart group"
     plural = "smart groups"
     rank = 3
+    reports_people = True
     row_type = SmartRow
     list_operation = SMART_GROUPS
     operations = (

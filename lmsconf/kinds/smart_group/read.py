@@ -23,6 +23,7 @@ def read_smart_groups(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext
     wanted = _wanted(kind, reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: smart_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
+    reading.report_people(kind.name, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 

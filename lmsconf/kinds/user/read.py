@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from lmsconf.api.spec.listings import USERS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.lost_answers import answers_row
 from lmsconf.kinds.custom_field.read import loses_answers
@@ -21,6 +20,7 @@ from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, US
 from lmsconf.kinds.smart_group.values import SmartGroupSpec
 from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.extended import ExtendedInfo, PeopleCount
+from lmsconf.kinds.user.lookup import read_rows
 from lmsconf.kinds.user.rights import enough_admins
 from lmsconf.kinds.user.values import (
     AdminRow,
@@ -57,7 +57,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         count.set(reading.people, 0)
         if not loses_answers(FIELDS, reading):
             return None
-    rows = reading.api.rows(USERS, on_first=count.set, keep=_kept(reading))
+    rows = read_rows(reading, _kept(reading), may_look_up=lambda: needed and _only_in_lists(reading))
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
@@ -81,6 +81,13 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     if admin_rows is not None:
         reading.add(ADMIN, admin_rows)
     return listing
+
+
+def _only_in_lists(reading: ReadContext) -> bool:
+    """Return whether of people only their ids and e-mails in lists and assignments are needed."""
+    if reading.everything or reading.covers(USER) or reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
+        return False
+    return not loses_answers(FIELDS, reading)
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
