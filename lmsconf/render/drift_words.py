@@ -161,8 +161,7 @@ def partial(drift: Drift) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
         yield (
-            "Only what the manifests are compared with was read. "
-            "--unmanaged reads the whole workspace and counts the rest; --coverage shows its share."
+            "Only what the manifests are compared with was read; --unmanaged and --coverage read the whole workspace."
         )
 
 

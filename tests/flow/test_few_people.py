@@ -65,7 +65,7 @@ def test_somebody_who_is_to_leave_is_shown_by_e_mail(tmp_path: Path) -> None:
 
 
 def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
-    """Only all people together show that nobody else has the e-mail, and whose id it is; nobody is looked up in vain."""
+    """Only all people together show whose e-mail it is, and that nobody else has it; nobody is looked up in vain."""
     project = Project(tmp_path, live(emails(100, 101)), PAGES)
     plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 101, 200)}}}]\n")
     (change,) = plan.changes
@@ -130,7 +130,7 @@ def test_declared_people_take_the_whole_list(tmp_path: Path) -> None:
 
 
 def test_drift_looks_them_up_too(tmp_path: Path) -> None:
-    """A nightly drift of a few resources costs a few requests, and an apply that follows does not find another state."""
+    """Drift of a few resources costs a few requests, and an apply that follows does not find another state."""
     project = Project(tmp_path, live(emails(100, 101, 239)), PAGES)
     project.write(f"groups: [{{name: Sales, members: {emails(100, 101)}}}]\n")
     ran = lmsconf(project.root, "drift")
