@@ -194,8 +194,8 @@ class _Comparing:
                 severity=Severity.NOTE,
                 message=f"{policy.compares} of the {unmanaged} {self.kind.plural} that no manifest speaks of were "
                 f"compared with what would be created, and {unmanaged - policy.compares} were not",
-                hint="Before you create anything, look whether one of the others was renamed by hand: `lmsconf drift` "
-                "compares them all.",
+                hint="Before you create anything, look whether one of the others was renamed by hand: "
+                "`lmsconf drift --coverage` compares them all.",
             )
 
 
