@@ -54,7 +54,7 @@ def doctor(
     _refuse(probe=probe, user=user, content=content, yes=yes)
     settings = settings_of(context)
     watch = Watch(_now)
-    with Connection(settings, on_call=watch.heard, max_rate=max_rate, only_reads=not probe) as connection:
+    with Connection(settings, on_call=watch.record, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
             diagnosis = examine(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
@@ -103,9 +103,9 @@ def _probed(
 
     with connection.worker_pool(1) as pool:
         keys = [one.key for one in diagnosis.assumptions]
-        lab, subjects = TrialClient(pool, settings.dialect), Subjects(user, content)
+        client, subjects = TrialClient(pool, settings.dialect), Subjects(user, content)
         accounts = settings.policy.create_people
-        return Probe(lab, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
+        return Probe(client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
 
 
 def _written(settings: Settings, diagnosis: Report) -> Report:
@@ -117,9 +117,9 @@ def _written(settings: Settings, diagnosis: Report) -> Report:
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 
-    if diagnosis.probe is None or not diagnosis.probe.found:
+    if diagnosis.probe is None or not diagnosis.probe.differences:
         return diagnosis
-    path, words = (settings.root / FILE).resolve(), diagnosis.probe.found
+    path, words = (settings.root / FILE).resolve(), diagnosis.probe.differences
     try:
         text = with_dialect(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)

@@ -82,7 +82,7 @@ class Probed:
     written: Mapping[str, Value] = field(default_factory=dict)
 
     @property
-    def found(self) -> dict[str, Value]:
+    def differences(self) -> dict[str, Value]:
         """The keys whose value differs from the project's."""
         return {
             lesson.key: lesson.value
@@ -107,7 +107,7 @@ class Report:
     def exit(self) -> ExitCode:
         """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
         if self.probe is None:
-            sick = any(one.health is Health.ERROR for one in self.findings)
+            failed = any(one.health is Health.ERROR for one in self.findings)
         else:
-            sick = bool(self.probe.remaining)
-        return self.failure or (ExitCode.ERROR if sick else ExitCode.OK)
+            failed = bool(self.probe.remaining)
+        return self.failure or (ExitCode.ERROR if failed else ExitCode.OK)

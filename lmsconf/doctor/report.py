@@ -45,48 +45,48 @@ DOCTOR_VIEWS: Final[Mapping[str, Callable[[Report], str]]] = {"text": doctor_tex
 
 
 def _findings(findings: Iterable[CheckResult]) -> Iterator[str]:
-    for one in findings:
-        yield f"{one.health.value:<{_WIDTH}}{one.check}: {one.message}"
-        if one.hint:
-            yield f"{'':<{_WIDTH}}{one.hint}"
+    for finding in findings:
+        yield f"{finding.health.value:<{_WIDTH}}{finding.check}: {finding.message}"
+        if finding.hint:
+            yield f"{'':<{_WIDTH}}{finding.hint}"
 
 
 def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
     if not assumptions:
         return
     yield f"Assumed, because the service does not document it, and relied on by the manifests: {len(assumptions)}"
-    for one in assumptions:
-        said = f"{one.source}, instead of {one.default}" if one.overridden else "default"
-        yield f"  {one.key}: {one.value} ({said})"
+    for assumption in assumptions:
+        origin = f"{assumption.source}, instead of {assumption.default}" if assumption.overridden else "default"
+        yield f"  {assumption.key}: {assumption.value} ({origin})"
 
 
 def _probe(probe: Probed) -> Iterator[str]:
     yield "Learnt on scratch objects, which are deleted again:" if not probe.remaining else "Learnt on scratch objects:"
-    for one in probe.lessons:
-        value = "" if one.value is None else f": {one.value}"
-        yield f"  {one.verdict.value:<{_WIDTH}} {one.key}{value} ({one.reason})"
+    for lesson in probe.lessons:
+        value = "" if lesson.value is None else f": {lesson.value}"
+        yield f"  {lesson.verdict.value:<{_WIDTH}} {lesson.key}{value} ({lesson.reason})"
     yield from (f"  An earlier run had left {one}; it is deleted." for one in probe.leftovers)
     yield from (f"  {one}" for one in probe.undone)
     yield from (f"  NOT DELETED: {one}" for one in probe.remaining)
     if probe.written:
         yield f"Written to the project file: {', '.join(probe.written)}"
-    elif not probe.found:
+    elif not probe.differences:
         yield "Nothing that was learnt differs from what the project says."
 
 
-def _finding_json(one: CheckResult) -> Json:
-    return {"check": one.check, "health": one.health.value, "message": one.message, "hint": one.hint}
+def _finding_json(finding: CheckResult) -> Json:
+    return {"check": finding.check, "health": finding.health.value, "message": finding.message, "hint": finding.hint}
 
 
-def _assumption_json(one: Assumption) -> Json:
-    where = one.source
+def _assumption_json(assumption: Assumption) -> Json:
+    where = assumption.source
     source: Json = None if where is None else {"file": where.file, "line": where.line, "column": where.column}
-    operations: list[Json] = [*one.operations]
+    operations: list[Json] = [*assumption.operations]
     return {
-        "key": one.key,
-        "value": one.value,
-        "default": one.default,
-        "overridden": one.overridden,
+        "key": assumption.key,
+        "value": assumption.value,
+        "default": assumption.default,
+        "overridden": assumption.overridden,
         "operations": operations,
         "source": source,
     }
@@ -105,6 +105,6 @@ def _probe_json(probe: Probed) -> Json:
     }
 
 
-def _lesson_json(one: Lesson) -> Json:
-    verdict = {Verdict.CONFIRMED: "confirmed", Verdict.FOUND: "found", Verdict.UNKNOWN: "unknown"}[one.verdict]
-    return {"key": one.key, "verdict": verdict, "value": one.value, "reason": one.reason}
+def _lesson_json(lesson: Lesson) -> Json:
+    verdict = {Verdict.CONFIRMED: "confirmed", Verdict.FOUND: "found", Verdict.UNKNOWN: "unknown"}[lesson.verdict]
+    return {"key": lesson.key, "verdict": verdict, "value": lesson.value, "reason": lesson.reason}

@@ -179,7 +179,7 @@ def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -
     """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
     watch = Watch(lambda: NOW)
     for date in dates:
-        watch.heard(exchange(date))
+        watch.record(exchange(date))
     found = watch.finding()
     assert (found.health, found.message) == (health, message)
 

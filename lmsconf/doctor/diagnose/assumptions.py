@@ -10,7 +10,7 @@ from lmsconf.doctor.findings import Assumption
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds import all_kinds
 
-_NEVER_SAID: Final = {
+_NEVER_SENT: Final = {
     "manual-groups.create.memberIds",
     "manual-groups.create.managerIds",
     "content-targets.create.purchaseMetadata",
@@ -39,9 +39,9 @@ def assumptions(spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLoca
 def _leaning(spec: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
     """Key → the operations that depend on it."""
     wanted = {operation for kind in kinds for operation in all_kinds()[kind].operations}
-    found: dict[str, list[str]] = {}
+    dependents: dict[str, list[str]] = {}
     for operation in spec.operations:
         for key in spec.dialect_keys(operation) if operation in wanted else ():
-            if key not in _NEVER_SAID:
-                found.setdefault(key, []).append(operation)
-    return found
+            if key not in _NEVER_SENT:
+                dependents.setdefault(key, []).append(operation)
+    return dependents

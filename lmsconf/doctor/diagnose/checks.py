@@ -34,20 +34,23 @@ _LISTED: Final = 10
 
 @dataclass(slots=True)
 class Watch:
-    """Compare the service's clock with ours: pass `heard` to the connection. `ahead`: by how much theirs leads."""
+    """Compare the service's clock with ours: pass `record` to the connection.
+
+    ahead: by how much the service's clock leads; None if no response had a date.
+    """
 
     clock: Clock
     ahead: timedelta | None = None
 
-    def heard(self, exchange: Exchange) -> None:
+    def record(self, exchange: Exchange) -> None:
         """Record the Date header of one response."""
         try:
-            said = parsedate_to_datetime(exchange.date or "")
+            date = parsedate_to_datetime(exchange.date or "")
         except ValueError:
             return
         now = self.clock()
         # The header is truncated to seconds; the smallest difference seen has the least latency.
-        ahead = (said if said.tzinfo else said.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
+        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
         if self.ahead is None or abs(ahead) < abs(self.ahead):
             self.ahead = ahead
 
@@ -68,8 +71,8 @@ def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: d
     people, failure = None, None
     findings: list[CheckResult] = [_token(settings, now)]
     try:
-        people, found = _connection(reader)
-        findings.insert(0, found)
+        people, connection_result = _connection(reader)
+        findings.insert(0, connection_result)
         findings += [watch.finding(), page_finding(page_limits(reader, spec.number("paging.limit"))), *_names(reader)]
     except ApiError as error:
         check = "connection" if people is None else "listings"
@@ -104,8 +107,8 @@ def _connection(reader: Api) -> tuple[int | None, CheckResult]:
     """Return the number of people, if the service reports it. Raises ApiError."""
     answer = reader.get("users.list", query={"skip": 0, "limit": 1})
     total = cast("dict[str, Json]", answer).get("matchCount")
-    found = CheckResult("connection", Health.OK, "the service answers, and lets us read")
-    return total if isinstance(total, int) else None, found
+    result = CheckResult("connection", Health.OK, "the service answers, and lets us read")
+    return total if isinstance(total, int) else None, result
 
 
 def _names(reader: Api) -> Iterable[CheckResult]:
@@ -160,11 +163,11 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
     """The kinds that manifests and ownership declare."""
     kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
     try:
-        found = read_manifests(settings)
+        manifests = read_manifests(settings)
     except ProblemsFound as problems:
         return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
-    kinds |= {one.address.kind for one in found.declared} | {one.address.kind for one in found.absent}
-    errors = sum(problem.is_error for problem in found.problems)
+    kinds |= {one.address.kind for one in manifests.declared} | {one.address.kind for one in manifests.absent}
+    errors = sum(problem.is_error for problem in manifests.problems)
     if errors:
         return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
-    return kinds, CheckResult("manifests", Health.OK, f"{len(found.declared)} resources are declared")
+    return kinds, CheckResult("manifests", Health.OK, f"{len(manifests.declared)} resources are declared")

@@ -21,57 +21,57 @@ _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 @dataclass(frozen=True, slots=True)
 class PageLimit:
-    """One listing's page size. `most`: None if the listing is too short; `refused`: `asked` itself was rejected."""
+    """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
 
     operation: str
-    asked: int
+    requested: int
     most: int | None
     refused: bool = False
 
 
-def page_limits(api: Api, asked: int) -> list[PageLimit]:
+def page_limits(api: Api, requested: int) -> list[PageLimit]:
     """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
-    return [_limit(api, one, min(asked, MOST) if one is CATALOG else asked) for one in _PAGED]
+    return [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
 
 
 def largest(limits: Sequence[PageLimit]) -> int | None:
     """The page size that all listings return; None if none of them is long enough."""
-    told = [(one.most, one.most < one.asked) for one in limits if one.most is not None]
-    caps = [most for most, short in told if short]
-    return min(caps) if caps else max((most for most, _ in told), default=None)
+    sizes = [(one.most, one.most < one.requested) for one in limits if one.most is not None]
+    caps = [most for most, short in sizes if short]
+    return min(caps) if caps else max((most for most, _ in sizes), default=None)
 
 
 def page_finding(limits: Sequence[PageLimit]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = largest(limits)
-    short = [one for one in limits if one.most is not None and one.most < one.asked]
+    short = [one for one in limits if one.most is not None and one.most < one.requested]
     if short and most is not None:
         verbs = {True: "takes", False: "gives"}
-        said = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.asked}" for one in short)
+        message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
         refused = any(one.refused for one in short)
         health = Health.ERROR if refused else Health.WARNING
-        return CheckResult("pages", health, said, f"Say under `dialect:` {_KEY}: {most}")
-    told = [one.operation for one in limits if one.most is not None]
-    if not told:
+        return CheckResult("pages", health, message, f"Say under `dialect:` {_KEY}: {most}")
+    operations = [one.operation for one in limits if one.most is not None]
+    if not operations:
         return CheckResult(
             "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page does not show"
         )
-    return CheckResult("pages", Health.OK, f"{', '.join(told)}: whole pages of {most}")
+    return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
 
 
-def _limit(api: Api, listing: ListOperation, asked: int) -> PageLimit:
+def _limit(api: Api, listing: ListOperation, requested: int) -> PageLimit:
     """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
-    for size in (asked, *(size for size in _SMALLER if size < asked)):
+    for size in (requested, *(size for size in _SMALLER if size < requested)):
         try:
             rows, total = _page(api, listing, size)
         except Rejected:
             continue
-        if size < asked:
-            return PageLimit(listing.name, asked, size, refused=True)
+        if size < requested:
+            return PageLimit(listing.name, requested, size, refused=True)
         if rows >= size:
-            return PageLimit(listing.name, asked, size)
+            return PageLimit(listing.name, requested, size)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
-        return PageLimit(listing.name, asked, rows if more and rows else None)
+        return PageLimit(listing.name, requested, rows if more and rows else None)
     raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
 
 

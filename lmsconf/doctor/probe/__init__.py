@@ -10,5 +10,5 @@ groups, targets, fields, accounts, people
 person_backup
             the state of the named person before the probe, and its restoration
 probe       all lessons in order, and the cleanup after them
-projectfile writes found keys into the project file, and keeps its comments
+projectfile writes keys that differ into the project file, and keeps its comments
 """

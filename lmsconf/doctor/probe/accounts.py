@@ -21,27 +21,27 @@ KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
 _NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
 _LANGUAGES: Final = ("en", "sv")
 """Two, because a new account may have one of them by default."""
-_UNHEARD_OF: Final = "lmsconfProbeOfUnknownNames"
+_UNKNOWN_NAME: Final = "lmsconfProbeOfUnknownNames"
 Trying = Mapping[str, Value]
 
 
 class AccountLessons:
     """Each try creates another account, so that the effect of an earlier try is not mistaken for its own."""
 
-    def __init__(self, lab: TrialClient, scratch: ScratchObjects) -> None:
-        self._lab, self._scratch, self._number = lab, scratch, count(1)
+    def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
+        self._client, self._scratch, self._number = client, scratch, count(1)
         self._names: Trying | None = None
         self.account: str | None = None
 
     def learn(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed."""
-        if not self._lab.learn(EMAIL, self._has_email):
+        if not self._client.learn(EMAIL, self._has_email):
             for key in KEYS[1:]:
-                self._lab.unknown(key, "no scratch account could be created")
+                self._client.unknown(key, "no scratch account could be created")
             return
         for key in _NAMES:
-            self._lab.learn(key, self._shows_name(key))
-        self._lab.learn(LANGUAGE, self._shows_language)
+            self._client.learn(key, self._shows_name(key))
+        self._client.learn(LANGUAGE, self._shows_language)
         self._learn_welcome()
 
     def _has_email(self, value: Value) -> bool:
@@ -55,7 +55,7 @@ class AccountLessons:
     def _families(self) -> Iterator[Trying | None]:
         """Yield None, then the pairs of first and last name that belong together."""
         yield None
-        first, last = (candidates(key, self._lab.said.behaviour(key)) for key in (FIRST, LAST))
+        first, last = (candidates(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
         yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
 
     def _shows_name(self, key: str) -> Callable[[Value], bool]:
@@ -71,25 +71,25 @@ class AccountLessons:
 
     def _learn_welcome(self) -> None:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
-        if self._takes_welcome(_UNHEARD_OF):
+        if self._takes_welcome(_UNKNOWN_NAME):
             why = "the service takes names that it does not know, and a mail that is not sent leaves no trace"
-            self._lab.unknown(WELCOME, why)
+            self._client.unknown(WELCOME, why)
             return
-        self._lab.learn(WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know")
+        self._client.learn(WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know")
 
     def _takes_welcome(self, value: Value) -> bool:
         return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
 
-    def _create(self, said: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
+    def _create(self, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
         """Create an account; return it if it exists and shows everything that was sent."""
         address = self._scratch.address(f"user-{next(self._number)}")
-        asked = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
-        words = {**{key: name for key, name in (self._names or {}).items() if not self._lab.knows(key)}, **trying}
-        sent = self._lab.send("users.create", said={"email": address, **asked, **said}, trying=words)
+        required = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
+        words = {**{key: name for key, name in (self._names or {}).items() if not self._client.knows(key)}, **trying}
+        sent = self._client.send("users.create", fields={"email": address, **required, **fields}, trying=words)
         row = self._scratch.account(address, sent)
         if row is None:
             return None
         self.account = str(row["userId"])
-        shown = {**row, **cast("dict[str, Json]", self._lab.reader.get("users.get", path={"userId": self.account}))}
-        told = (name for name in said if name != "sendWelcomeEmail")
-        return shown if all(shown.get(name) == said[name] for name in told) else None
+        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": self.account}))}
+        compared = (name for name in fields if name != "sendWelcomeEmail")
+        return shown if all(shown.get(name) == fields[name] for name in compared) else None

@@ -67,6 +67,6 @@ def names_tried(key: str) -> tuple[str, ...]:
     return _NAMES.get(key, ())
 
 
-def candidates(key: str, said: str) -> list[Value]:
-    """The values to try for a key, without duplicates. said: the project's current value."""
-    return list(dict.fromkeys([said, ApiSpec.default().behaviour(key), *names_tried(key)]))
+def candidates(key: str, current: str) -> list[Value]:
+    """The values to try for a key, without duplicates. current: the project's value."""
+    return list(dict.fromkeys([current, ApiSpec.default().behaviour(key), *names_tried(key)]))

@@ -20,28 +20,28 @@ _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
 
 
-def learn_fields(lab: TrialClient, scratch: ScratchObjects) -> None:
+def learn_fields(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
     used = len(scratch.rows(CUSTOM_FIELDS))
     if used >= MOST_FIELDS:
         for key in KEYS:
-            lab.unknown(key, f"no field is free: {used} of {MOST_FIELDS} are used")
+            client.unknown(key, f"no field is free: {used} of {MOST_FIELDS} are used")
         return
     choices = [{"name": "A"}, {"name": "B"}]
-    said = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(lab, scratch, field_row(scratch.make(CUSTOM_FIELDS, said))).learn()
+    definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
+    _FieldLessons(client, scratch, field_row(scratch.make(CUSTOM_FIELDS, definition))).learn()
 
 
 class _FieldLessons:
-    def __init__(self, lab: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
-        self._lab, self._scratch, self._field = lab, scratch, field
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
+        self._client, self._scratch, self._field = client, scratch, field
 
     def learn(self) -> None:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
-            self._lab.learn(DESCRIPTION, self._clears)
+            self._client.learn(DESCRIPTION, self._clears)
         else:
-            self._lab.unknown(DESCRIPTION, "the scratch field did not get a description")
+            self._client.unknown(DESCRIPTION, "the scratch field did not get a description")
         self._in_use()
 
     def _clears(self, value: Value) -> bool:
@@ -51,17 +51,17 @@ class _FieldLessons:
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
         if not self._put({}).accepted:
-            self._lab.unknown(IN_USE, "replacing the scratch field is refused although no smart group names it")
+            self._client.unknown(IN_USE, "replacing the scratch field is refused although no smart group names it")
             return
         choices = [str(choice.id) for choice in self._field.choices]
         if len(choices) != 2:
-            self._lab.unknown(IN_USE, "the scratch field did not get its two choices")
+            self._client.unknown(IN_USE, "the scratch field did not get its two choices")
             return
         first, second = choices
         try:
             group = str(self._scratch.make(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
         except NotMade as refused:
-            self._lab.unknown(IN_USE, refused.message)
+            self._client.unknown(IN_USE, refused.message)
             return
         sent = self._put({})
         if sent.accepted:
@@ -69,25 +69,25 @@ class _FieldLessons:
             if sent.accepted:
                 # Removing the choice may have removed it from the condition, so the condition names the other one from
                 # here on.
-                said = {"conditions": [self._condition(second)]}
-                self._lab.send("smart-groups.replace-conditions", path={"smartGroupId": group}, said=said)
-                sent = self._lab.send("custom-fields.delete", path={"customFieldId": self._field.id})
+                conditions = {"conditions": [self._condition(second)]}
+                self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
+                sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
             self._conclude(sent, "never", "removed-choice")
         else:
             self._conclude(sent, "never", "condition")
 
     def _conclude(self, sent: Sent, allowed: str, forbidden: str) -> None:
         if sent.accepted:
-            self._lab.settle(IN_USE, allowed, "nothing was refused while a smart group named the field")
+            self._client.settle(IN_USE, allowed, "nothing was refused while a smart group named the field")
         elif sent.status == _FORBIDDEN:
-            self._lab.settle(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
+            self._client.settle(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
         else:
-            self._lab.unknown(IN_USE, f"the field was refused for another reason: {sent.reason}")
+            self._client.unknown(IN_USE, f"the field was refused for another reason: {sent.reason}")
 
     def _condition(self, choice: str) -> dict[str, Json]:
         return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
 
-    def _put(self, said: Mapping[str, object]) -> Sent:
+    def _put(self, changes: Mapping[str, object]) -> Sent:
         """Replace the whole field with its live values, except those given."""
         live = self._live()
         body: dict[str, object] = {
@@ -97,9 +97,9 @@ class _FieldLessons:
             "isHidden": True,
             "isOptional": True,
             **({"description": live.description} if live.description else {}),
-            **said,
+            **changes,
         }
-        return self._lab.send("custom-fields.replace", path={"customFieldId": self._field.id}, said=body)
+        return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
 
     def _live(self) -> FieldRow:
         return field_row(self._scratch.row(CUSTOM_FIELDS, self._field.id))

@@ -17,8 +17,8 @@ RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
 BATCH: Final = "manual-groups.add.batch"
-WHO: Final = "manual-groups.who-can-manage"
-KEYS: Final = (MEMBERS, MANAGERS, WHO, BATCH)
+CAN_MANAGE: Final = "manual-groups.who-can-manage"
+KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, BATCH)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -26,16 +26,16 @@ _LISTS: Final = {
 """Key → the operations that list people, add them and remove them."""
 
 
-def learn_rename(lab: TrialClient, scratch: ScratchObjects, group: str) -> None:
+def learn_rename(client: TrialClient, scratch: ScratchObjects, group: str) -> None:
     """Probe the name field. Each try sends another name, so that its effect is not mistaken for a later one's."""
     number = count(1)
 
     def works(value: Value) -> bool:
         name = scratch.name(f"renamed-{next(number)}")
-        lab.send("manual-groups.rename", path={"groupId": group}, said={"name": name}, trying={RENAME: value})
+        client.send("manual-groups.rename", path={"groupId": group}, fields={"name": name}, trying={RENAME: value})
         return scratch.row(MANUAL_GROUPS, group).get("name") == name
 
-    lab.learn(RENAME, works)
+    client.learn(RENAME, works)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,81 +51,81 @@ class CandidatePerson:
     grant: Callable[[], object] | None = None
 
 
-def learn_people(lab: TrialClient, group: str, person: str, manager: CandidatePerson) -> None:
+def learn_people(client: TrialClient, group: str, person: str, manager: CandidatePerson) -> None:
     """Probe the fields of user ids: add the person, read back, remove; and who can be a manager."""
-    lab.learn(MEMBERS, _adds(lab, MEMBERS, group, person))
-    _take_out(lab, MEMBERS, group, person)
-    _learn_managers(lab, group, manager)
-    _learn_batch(lab, group, person)
+    client.learn(MEMBERS, _adds(client, MEMBERS, group, person))
+    _take_out(client, MEMBERS, group, person)
+    _learn_managers(client, group, manager)
+    _learn_batch(client, group, person)
 
 
-def _learn_managers(lab: TrialClient, group: str, one: CandidatePerson) -> None:
+def _learn_managers(client: TrialClient, group: str, candidate: CandidatePerson) -> None:
     """Probe the managers field, if possible with a person without the manager right, which some services require."""
-    works, rights = _adds(lab, MANAGERS, group, one.id), one.rights
-    found = lab.first(MANAGERS, works)
+    works, rights = _adds(client, MANAGERS, group, candidate.id), candidate.rights
+    value = client.first(MANAGERS, works)
     lacks = rights is not None and not rights.get("manager")
-    granted = found is None and lacks and one.grant is not None
-    if granted and one.grant is not None:
-        one.grant()
-        found = lab.first(MANAGERS, works)
-    _take_out(lab, MANAGERS, group, one.id)
-    if found is None:
-        why = lab.why_not(MANAGERS)
+    granted = value is None and lacks and candidate.grant is not None
+    if granted and candidate.grant is not None:
+        candidate.grant()
+        value = client.first(MANAGERS, works)
+    _take_out(client, MANAGERS, group, candidate.id)
+    if value is None:
+        why = client.why_not(MANAGERS)
         if lacks and not granted:
             why += "; the person tried lacks the manager right, which some services ask for: name somebody who has it"
-        lab.unknown(MANAGERS, why)
-        lab.unknown(WHO, "nobody could be made manager")
+        client.unknown(MANAGERS, why)
+        client.unknown(CAN_MANAGE, "nobody could be made manager")
         return
-    lab.settle(MANAGERS, found, "seen in what was read back")
+    client.settle(MANAGERS, value, "seen in what was read back")
     if granted:
-        lab.settle(WHO, "with-right", "refused for somebody without the manager right, and taken with it")
+        client.settle(CAN_MANAGE, "with-right", "refused for somebody without the manager right, and taken with it")
     elif lacks and rights is not None and not rights.get("admin"):
-        lab.settle(WHO, "anybody", "somebody without the manager right was taken")
+        client.settle(CAN_MANAGE, "anybody", "somebody without the manager right was taken")
     else:
-        lab.unknown(WHO, "the person tried may manage in any case; name somebody without the manager right")
+        client.unknown(CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right")
 
 
-def _learn_batch(lab: TrialClient, group: str, person: str) -> None:
+def _learn_batch(client: TrialClient, group: str, person: str) -> None:
     """Probe how many ids a call may carry, by repeating the one person's id."""
-    if not lab.knows(MEMBERS):
-        lab.unknown(BATCH, "without the name of the list nobody can be added")
+    if not client.knows(MEMBERS):
+        client.unknown(BATCH, "without the name of the list nobody can be added")
         return
 
     def takes(number: int) -> bool:
-        sent = lab.send(_LISTS[MEMBERS][1], path={"groupId": group}, said={"userIds": [person] * number})
+        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [person] * number})
         # Some services reject existing members, which would look like a batch that is too large.
-        _take_out(lab, MEMBERS, group, person)
+        _take_out(client, MEMBERS, group, person)
         return sent.accepted
 
-    most = lab.spec.number(BATCH)
+    most = client.spec.number(BATCH)
     if takes(most):
-        lab.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
+        client.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
     elif not takes(2):
-        lab.unknown(BATCH, "a call that names the one person twice is refused, and nobody else may be touched")
+        client.unknown(BATCH, "a call that names the one person twice is refused, and nobody else may be touched")
     else:
         taken, refused = 2, most
         while refused - taken > 1:
             half = (taken + refused) // 2
             taken, refused = (half, refused) if takes(half) else (taken, half)
-        lab.settle(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
+        client.settle(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
 
 
-def _adds(lab: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:
+def _adds(client: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:
     """Return whether a call with that field adds the person to the list."""
     addition = _LISTS[key][1]
 
     def works(value: Value) -> bool:
-        lab.send(addition, path={"groupId": group}, said={"userIds": [person]}, trying={key: value})
-        return person in _people(lab, key, group)
+        client.send(addition, path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
+        return person in _people(client, key, group)
 
     return works
 
 
-def _take_out(lab: TrialClient, key: str, group: str, person: str) -> None:
-    if person in _people(lab, key, group):
-        lab.send(_LISTS[key][2], path={"groupId": group, "userId": person})
+def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
+    if person in _people(client, key, group):
+        client.send(_LISTS[key][2], path={"groupId": group, "userId": person})
 
 
-def _people(lab: TrialClient, key: str, group: str) -> list[str]:
-    answer = cast("dict[str, Json]", lab.reader.get(_LISTS[key][0], path={"groupId": group}))
+def _people(client: TrialClient, key: str, group: str) -> list[str]:
+    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path={"groupId": group}))
     return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]

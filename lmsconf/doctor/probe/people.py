@@ -33,52 +33,62 @@ _NOTE: Final = "probe"
 
 
 class PersonLessons:
-    """Each lesson builds on what is already found. scratch_account: the person may be changed permanently."""
+    """Each lesson builds on the results of those before. scratch_account: the person may be changed permanently."""
 
     def __init__(
-        self, lab: TrialClient, scratch: ScratchObjects, person: PersonBackup, now: datetime, *, scratch_account: bool
+        self,
+        client: TrialClient,
+        scratch: ScratchObjects,
+        person: PersonBackup,
+        now: datetime,
+        *,
+        scratch_account: bool,
     ) -> None:
-        self._lab, self._scratch, self._person, self._scratch_account = lab, scratch, person, scratch_account
+        self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
 
     def learn_date(self) -> None:
         """Probe the archive date field: years ahead, another day for each try; then restore the date."""
         if self._person.rights.get("admin") or self._person.rights.get("manager"):
-            self._lab.unknown(DATE, "the person is admin or manager, and may have no archive date; name somebody else")
+            self._client.unknown(
+                DATE, "the person is admin or manager, and may have no archive date; name somebody else"
+            )
         elif self._person.archived:
-            self._lab.unknown(DATE, "the person is archived; name somebody else")
+            self._client.unknown(DATE, "the person is archived; name somebody else")
         else:
-            self._lab.learn(DATE, self._is_date)
-            self._person.put_date_back(self._lab)
+            self._client.learn(DATE, self._is_date)
+            self._person.put_date_back(self._client)
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
         path = {"userId": self._person.id}
-        self._lab.send("users.set-custom-archived-date", path=path, said={"date": moment}, trying={DATE: value})
-        return self._person.now(self._lab).date == moment
+        self._client.send("users.set-custom-archived-date", path=path, fields={"date": moment}, trying={DATE: value})
+        return self._person.now(self._client).date == moment
 
     def learn_mode(self) -> None:
         """Probe whether omitted metadata is removed."""
         held = dict(self._person.metadata)
         if not held and not self._scratch_account:
-            self._lab.unknown(MODE, "the person has no metadata, and what is put there might not go away any more")
+            self._client.unknown(MODE, "the person has no metadata, and what is put there might not go away any more")
             return
         if not held:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
             self._send_metadata(held)
         first = min(held)
         sent = self._send_metadata({key: value for key, value in held.items() if key != first})
-        after = self._person.now(self._lab).metadata
-        self._person.put_metadata_back(self._lab)
+        after = self._person.now(self._client).metadata
+        self._person.put_metadata_back(self._client)
         if not sent.accepted:
-            self._lab.unknown(MODE, f"metadata without one of its names is refused: {sent.reason}")
+            self._client.unknown(MODE, f"metadata without one of its names is refused: {sent.reason}")
         elif first in after:
-            self._lab.settle(MODE, "merge", "what was left out stayed")
+            self._client.settle(MODE, "merge", "what was left out stayed")
         else:
-            self._lab.settle(MODE, "replace", "what was left out went")
+            self._client.settle(MODE, "replace", "what was left out went")
 
     def _send_metadata(self, metadata: Mapping[str, str]) -> Sent:
-        return self._lab.send("users.update-metadata", path={"userId": self._person.id}, said={"metadata": metadata})
+        return self._client.send(
+            "users.update-metadata", path={"userId": self._person.id}, fields={"metadata": metadata}
+        )
 
     def learn_answers(self) -> None:
         """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
@@ -90,26 +100,26 @@ class PersonLessons:
         field = self._field("CHOICE")
         if len(field.choices) != 2:
             self._unknown(ANSWER_KEYS, "the scratch field did not get its two choices")
-        elif not self._lab.learn(SHAPE, self._has_shape(field)):
+        elif not self._client.learn(SHAPE, self._has_shape(field)):
             self._unknown(ANSWER_KEYS[1:], "no answer to a field could be given")
         else:
-            self._lab.learn(VALUE, lambda form: self._answers(field, {VALUE: form}))
-            self._lab.learn(CLEARING["CHOICE"], self._clears(field))
+            self._client.learn(VALUE, lambda form: self._answers(field, {VALUE: form}))
+            self._client.learn(CLEARING["CHOICE"], self._clears(field))
             self._learn_omitted(field, free)
             for type in ("MULTI_SELECT", "TEXT"):
                 # Free the previous field's place, which is needed where only one is left.
                 self._scratch.discard(CUSTOM_FIELDS)
-                self._lab.learn(CLEARING[type], self._clears(self._field(type)))
+                self._client.learn(CLEARING[type], self._clears(self._field(type)))
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:
         for key in keys:
-            self._lab.unknown(key, reason)
+            self._client.unknown(key, reason)
 
     def _has_shape(self, field: FieldRow) -> Callable[[Value], bool]:
         """Return whether an answer in that shape is stored, in one of the forms that a choice may have."""
 
         def works(shape: Value) -> bool:
-            forms = candidates(VALUE, self._lab.said.behaviour(VALUE))
+            forms = candidates(VALUE, self._client.project_spec.behaviour(VALUE))
             return any(self._answers(field, {SHAPE: shape, VALUE: form}) for form in forms)
 
         return works
@@ -135,31 +145,31 @@ class PersonLessons:
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
         if free < 2:
-            self._lab.unknown(OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
+            self._client.unknown(OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
             return
         other = self._field("TEXT")
         if not self._answers(field) or not self._answers(other):
-            self._lab.unknown(OMITTED, "one of the two scratch fields did not take an answer")
+            self._client.unknown(OMITTED, "one of the two scratch fields did not take an answer")
         elif self._answer_to(field):
-            self._lab.settle(OMITTED, "keep", "an answer that was left out stayed")
+            self._client.settle(OMITTED, "keep", "an answer that was left out stayed")
         else:
-            self._lab.settle(OMITTED, "clear", "an answer that was left out went")
+            self._client.settle(OMITTED, "clear", "an answer that was left out went")
 
     def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
-        said = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return field_row(self._scratch.make(CUSTOM_FIELDS, said, f"answered-{type.lower()}"))
+        definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
+        return field_row(self._scratch.make(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
 
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
         """Answer one scratch field, or clear the answer."""
-        behaviour = ApiSpec({**self._lab.words, **trying}).behaviour
-        return self._person.answer(self._lab, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
+        behaviour = ApiSpec({**self._client.words, **trying}).behaviour
+        return self._person.answer(self._client, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
 
     def _answer_to(self, field: FieldRow) -> str | list[str]:
         """The person's current answer to a scratch field; empty if there is none."""
-        found = (one for one in self._person.now(self._lab).answers or () if one.field == field.name)
-        row = next(found, None)
+        rows = (one for one in self._person.now(self._client).answers or () if one.field == field.name)
+        row = next(rows, None)
         if row is None:
             return []
         return row.as_text if field.type == "TEXT" else sorted(row.choices)

@@ -35,10 +35,10 @@ class PersonBackup:
     fields: tuple[FieldRow, ...]
 
     @classmethod
-    def of(cls, lab: TrialClient, person: str) -> PersonBackup:
+    def of(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
-        user = cast("dict[str, Json]", lab.reader.get("users.get", path={"userId": person}))
-        listed = lab.reader.rows(CUSTOM_FIELDS).rows
+        user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
+        listed = client.reader.rows(CUSTOM_FIELDS).rows
         fields = tuple(field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
@@ -51,39 +51,39 @@ class PersonBackup:
             fields=fields,
         )
 
-    def now(self, lab: TrialClient) -> PersonBackup:
+    def now(self, client: TrialClient) -> PersonBackup:
         """Read the same person again."""
-        return PersonBackup.of(lab, self.id)
+        return PersonBackup.of(client, self.id)
 
-    def answer(self, lab: TrialClient, said: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
-        """Answer these fields, by id, together with all earlier answers, which the service may otherwise clear."""
-        spec = ApiSpec({**lab.words, **trying})
-        body = answers_body(spec.behaviour, {**self._held(spec), **said})
-        return lab.send(ANSWERS, path={"userId": self.id}, said=body)
+    def answer(self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
+        """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
+        spec = ApiSpec({**client.words, **trying})
+        body = answers_body(spec.behaviour, {**self._held(spec), **answers})
+        return client.send(ANSWERS, path={"userId": self.id}, fields=body)
 
-    def put_back(self, lab: TrialClient) -> list[str]:
+    def put_back(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
-        now = self.now(lab)
-        told = [
+        now = self.now(client)
+        messages = [
             f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
             for right in RIGHTS
             if now.rights[right] is not self.rights[right]
         ]
-        self._put_rights_back(lab, now)
+        self._put_rights_back(client, now)
         if now.date != self.date:
-            self.put_date_back(lab)
-            told.append("the archive date of the person was changed, and is put back")
+            self.put_date_back(client)
+            messages.append("the archive date of the person was changed, and is put back")
         if now.metadata != self.metadata:
-            self.put_metadata_back(lab)
-            told.append("the metadata of the person was changed, and is put back")
+            self.put_metadata_back(client)
+            messages.append("the metadata of the person was changed, and is put back")
         if now.lacks_answers_of(self):
-            self.put_answers_back(lab)
-            told.append("an answer of the person was changed, and is put back")
-        return told
+            self.put_answers_back(client)
+            messages.append("an answer of the person was changed, and is put back")
+        return messages
 
-    def differs(self, lab: TrialClient) -> list[str]:
+    def differs(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
-        now = self.now(lab)
+        now = self.now(client)
         parts = {
             "rights": now.rights != self.rights,
             "archive date": now.date != self.date,
@@ -96,54 +96,56 @@ class PersonBackup:
         """Whether an earlier answer is missing or different."""
         return not set(before.answers or ()) <= set(self.answers or ())
 
-    def put_date_back(self, lab: TrialClient) -> None:
+    def put_date_back(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
-        path, said = {"userId": self.id}, {"date": self.date}
-        operation, names = "users.set-custom-archived-date", candidates(DATE, lab.spec.behaviour(DATE))
-        attempts = (lambda name=name: lab.send(operation, path=path, said=said, trying={DATE: name}) for name in names)
-        self._until(lab, attempts, lambda now: now.date == self.date)
+        path, fields = {"userId": self.id}, {"date": self.date}
+        operation, names = "users.set-custom-archived-date", candidates(DATE, client.spec.behaviour(DATE))
+        attempts = (
+            lambda name=name: client.send(operation, path=path, fields=fields, trying={DATE: name}) for name in names
+        )
+        self._until(client, attempts, lambda now: now.date == self.date)
 
-    def put_metadata_back(self, lab: TrialClient) -> None:
+    def put_metadata_back(self, client: TrialClient) -> None:
         """Restore the whole metadata."""
-        lab.send("users.update-metadata", path={"userId": self.id}, said={"metadata": dict(self.metadata)})
+        client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(self.metadata)})
 
-    def put_answers_back(self, lab: TrialClient) -> None:
+    def put_answers_back(self, client: TrialClient) -> None:
         """Restore all answers, trying every shape."""
-        shapes, forms = (candidates(key, lab.spec.behaviour(key)) for key in (SHAPE, VALUE))
+        shapes, forms = (candidates(key, client.spec.behaviour(key)) for key in (SHAPE, VALUE))
         words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
-        attempts = (lambda trying=trying: self.answer(lab, {}, trying) for trying in words)
-        self._until(lab, attempts, lambda now: not now.lacks_answers_of(self))
+        attempts = (lambda trying=trying: self.answer(client, {}, trying) for trying in words)
+        self._until(client, attempts, lambda now: not now.lacks_answers_of(self))
 
     def _until(
-        self, lab: TrialClient, attempts: Iterable[Callable[[], Sent]], done: Callable[[PersonBackup], bool]
+        self, client: TrialClient, attempts: Iterable[Callable[[], Sent]], done: Callable[[PersonBackup], bool]
     ) -> None:
         """Run attempts until the person is read back in the wanted state."""
         for attempt in attempts:
-            if attempt().accepted and done(self.now(lab)):
+            if attempt().accepted and done(self.now(client)):
                 return
 
-    def _put_rights_back(self, lab: TrialClient, now: PersonBackup) -> None:
+    def _put_rights_back(self, client: TrialClient, now: PersonBackup) -> None:
         for right in RIGHTS:
             if now.rights[right] is not self.rights[right]:
                 path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
-                lab.send(f"user-access.make-{right}", path=path)
+                client.send(f"user-access.make-{right}", path=path)
 
     def _held(self, spec: ApiSpec) -> dict[str, object]:
         """The answers by field id, in the form in which they can be sent."""
         fields = {normal(field.name): field for field in self.fields}
-        pairs = ((fields.get(one.field), one) for one in self.answers or ())
+        pairs = ((fields.get(answer.field), answer) for answer in self.answers or ())
         return {
-            str(field.id): answer_value(spec.behaviour, field.type, said)
-            for field, one in pairs
-            if field is not None and (said := one.as_text if field.type == "TEXT" else sorted(one.choices))
+            str(field.id): answer_value(spec.behaviour, field.type, value)
+            for field, answer in pairs
+            if field is not None and (value := answer.as_text if field.type == "TEXT" else sorted(answer.choices))
         }
 
 
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normal(field.name): field for field in fields}
-    found = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
-    return None if answers is None or None in found else tuple(one for one in found if one)
+    rows = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
+    return None if answers is None or None in rows else tuple(one for one in rows if one)
 
 
 def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:

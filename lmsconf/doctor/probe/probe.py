@@ -60,7 +60,7 @@ class Probe:
 
     def __init__(
         self,
-        lab: TrialClient,
+        client: TrialClient,
         subjects: Subjects,
         *,
         keys: Sequence[str],
@@ -69,12 +69,12 @@ class Probe:
         settle: float,
         tell: Tell,
     ) -> None:
-        self._lab, self._subjects, self._keys, self._now, self._tell = lab, subjects, keys, now, tell
+        self._client, self._subjects, self._keys, self._now, self._tell = client, subjects, keys, now, tell
         self._person: str | None = None
         self._content: str | None = None
         self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
         self._accounts = accounts and self._of_people
-        self._scratch = ScratchObjects(lab, secrets.token_hex(3), settle, accounts=self._accounts)
+        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=self._accounts)
         self._account: str | None = None
         self._before: PersonBackup | None = None
         self._leftovers: list[str] | None = None
@@ -93,7 +93,7 @@ class Probe:
             raise
         self._leave_out()
         return Probed(
-            lessons=tuple(self._lab.lessons),
+            lessons=tuple(self._client.lessons),
             leftovers=tuple(self._leftovers),
             remaining=(*remaining, *changed),
             undone=tuple(undone),
@@ -101,18 +101,18 @@ class Probe:
 
     def _learn_pages(self) -> None:
         """Run first, because every listing is read in pages. Needs no scratch object."""
-        asked = max(MOST, self._lab.spec.number(PAGES))
-        most = largest(page_limits(self._lab.reader, asked))
+        requested = max(MOST, self._client.spec.number(PAGES))
+        most = largest(page_limits(self._client.reader, requested))
         if most is None:
-            self._lab.unknown(PAGES, "no listing is longer than a page")
+            self._client.unknown(PAGES, "no listing is longer than a page")
         else:
-            self._lab.settle(PAGES, most, f"of {asked} that were asked for")
+            self._client.settle(PAGES, most, f"of {requested} that were asked for")
 
     def _look_up(self) -> None:
         """Find the ids of the person and the content."""
         user, content = self._subjects.user, self._subjects.content
-        self._person = None if user is None else _person(self._lab.reader, user)
-        self._content = None if content is None else _content(self._lab.reader, content)
+        self._person = None if user is None else _person(self._client.reader, user)
+        self._content = None if content is None else _content(self._client.reader, content)
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
@@ -121,7 +121,7 @@ class Probe:
         if group is not None:
             self._learn_on_group(group)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: learn_fields(self._lab, self._scratch))
+        self._guarded(FIELD_KEYS, lambda: learn_fields(self._client, self._scratch))
         if self._of_people:
             # The fields of the previous lesson would use up the places of those that are to be answered.
             self._scratch.discard(SMART_GROUPS, CUSTOM_FIELDS)
@@ -131,18 +131,18 @@ class Probe:
             self._skip(LIST_KEYS, "no person was named; say --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(LIST_KEYS, lambda: learn_people(self._lab, group, person, self._manager(person)))
+            self._guarded(LIST_KEYS, lambda: learn_people(self._client, group, person, self._manager(person)))
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""
         self._tell("Learning how groups are renamed.")
-        self._guarded((RENAME,), lambda: learn_rename(self._lab, self._scratch, group))
+        self._guarded((RENAME,), lambda: learn_rename(self._client, self._scratch, group))
         content = self._content
         if content is None:
             self._skip(TARGET_KEYS, "no content was named; say --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
-            lessons = TargetLessons(self._lab, self._scratch, content, group, self._now)
+            lessons = TargetLessons(self._client, self._scratch, content, group, self._now)
             self._guarded(TARGET_KEYS, lessons.learn)
 
     def _learn_people(self) -> None:
@@ -150,7 +150,7 @@ class Probe:
         subject = self._before
         if self._accounts:
             self._tell("Learning how people are created.")
-            lessons = AccountLessons(self._lab, self._scratch)
+            lessons = AccountLessons(self._client, self._scratch)
             self._guarded(ACCOUNT_KEYS, lessons.learn)
             self._account = lessons.account
             subject = self._remember(self._account) or subject
@@ -161,7 +161,7 @@ class Probe:
             return
         self._tell("Learning how people are changed.")
         is_own = subject is not self._before
-        on_person = PersonLessons(self._lab, self._scratch, subject, self._now, scratch_account=is_own)
+        on_person = PersonLessons(self._client, self._scratch, subject, self._now, scratch_account=is_own)
         self._guarded((DATE,), on_person.learn_date)
         self._guarded((MODE,), on_person.learn_mode)
         self._guarded(ANSWER_KEYS, on_person.learn_answers)
@@ -173,7 +173,7 @@ class Probe:
             return CandidatePerson(person, None if self._before is None else self._before.rights)
         path = {"userId": account.id, "endow": "true"}
         return CandidatePerson(
-            account.id, account.rights, partial(self._lab.send, "user-access.make-manager", path=path)
+            account.id, account.rights, partial(self._client.send, "user-access.make-manager", path=path)
         )
 
     def _why_nobody(self) -> str:
@@ -187,7 +187,7 @@ class Probe:
         if person is None:
             return None
         try:
-            return PersonBackup.of(self._lab, person)
+            return PersonBackup.of(self._client, person)
         except Rejected:
             return None
 
@@ -208,8 +208,8 @@ class Probe:
 
     def _skip(self, keys: Iterable[str], reason: str) -> None:
         for key in keys:
-            if all(lesson.key != key for lesson in self._lab.lessons):
-                self._lab.unknown(key, reason)
+            if all(lesson.key != key for lesson in self._client.lessons):
+                self._client.unknown(key, reason)
 
     def _leave_out(self) -> None:
         """Record for every other key of the manifests why it was not probed."""
@@ -222,14 +222,14 @@ class Probe:
         The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
         """
         named = [self._content] if self._content else []
-        found, remaining = self._scratch.sweep(None if self._leftovers is None else named)
-        return [str(thing) for thing in found], remaining
+        existing, remaining = self._scratch.sweep(None if self._leftovers is None else named)
+        return [str(thing) for thing in existing], remaining
 
     def _put_back(self) -> tuple[list[str], list[str]]:
         """Restore the person: what was reverted, and what still differs."""
         if self._before is None:
             return [], []
-        return self._before.put_back(self._lab), self._before.differs(self._lab)
+        return self._before.put_back(self._client), self._before.differs(self._client)
 
     def _clean_up_after_failure(self) -> None:
         """Clean up as far as the service still responds. The error that led here is reported by the caller."""
@@ -250,9 +250,9 @@ def _person(api: Api, user: str) -> str:
     for query in ({"filter": user}, {}):
         # The filter's matching rule is not documented, so the whole list decides.
         rows = api.rows(USERS, query=query).rows
-        found = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
-        if found:
-            return _only(f"{user} is not one person", [str(row["userId"]) for row in found])
+        matches = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
+        if matches:
+            return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
     hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name somebody who is live."
     raise NoSubject(f"--user {user}: there is nobody with that e-mail", hint=hint)
 
@@ -260,13 +260,13 @@ def _person(api: Api, user: str) -> str:
 def _content(api: Api, name: str) -> str:
     """The id of the one content with that name or id."""
     rows = api.rows(CATALOG).rows
-    found = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
-    if not found:
-        found = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
-    if not found:
+    ids = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
+    if not ids:
+        ids = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
+    if not ids:
         hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
         raise NoSubject(f"--content {name}: there is no such content", hint=hint)
-    return _only(f"{name} is not one content", found)
+    return _only(f"{name} is not one content", ids)
 
 
 def _only(message: str, ids: list[str]) -> str:

@@ -26,7 +26,7 @@ class NotWritten(LmsconfError):
     code = "probe/not-written"
 
 
-def with_dialect(text: str, found: Map[str, Value], workspace: str) -> str:
+def with_dialect(text: str, dialect: Map[str, Value], workspace: str) -> str:
     """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
 
     Raises NotWritten.
@@ -38,16 +38,16 @@ def with_dialect(text: str, found: Map[str, Value], workspace: str) -> str:
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
     try:
-        rest = {key: value for key, value in found.items() if not _set(page, root, key, value, workspace)}
+        rest = {key: value for key, value in dialect.items() if not _set(page, root, key, value, workspace)}
         edited, wanted = page.edited().decode(), root.value()
     except (Refused, ProblemsFound) as refused:
-        raise _unsafe(found) from refused
+        raise _unsafe(dialect) from refused
     if rest and isinstance(root, Mapping) and isinstance(wanted, dict):
         indent = " " * (root.pairs[0].key.column - 1 if root.pairs else 0)
         edited += "".join(f"{indent}{line}{end}" for line in _lines(rest))
         wanted = {**wanted, _KEY: dict(rest)}
     if _body(edited) != wanted:
-        raise _unsafe(found)
+        raise _unsafe(dialect)
     return edited
 
 
@@ -83,10 +83,10 @@ def _body(text: str) -> Json:
     return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
 
 
-def _lines(found: Map[str, Value]) -> list[str]:
-    return [f"{_KEY}:", *(f"  {key}: {scalar(value, flow=False)}" for key, value in found.items())]
+def _lines(dialect: Map[str, Value]) -> list[str]:
+    return [f"{_KEY}:", *(f"  {key}: {scalar(value, flow=False)}" for key, value in dialect.items())]
 
 
-def _unsafe(found: Map[str, Value]) -> NotWritten:
-    lines = "\n".join(_lines(found))
+def _unsafe(dialect: Map[str, Value]) -> NotWritten:
+    lines = "\n".join(_lines(dialect))
     return NotWritten("the project file cannot be edited safely", hint=f"Put this into it:\n{lines}")

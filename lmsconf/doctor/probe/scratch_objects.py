@@ -63,26 +63,26 @@ class ScratchObjects:
     accounts: whether accounts may be created, and those of earlier runs deleted.
     """
 
-    def __init__(self, lab: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
-        self._lab = lab
+    def __init__(self, client: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
+        self._client = client
         self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
         self._mark = mark
         self._settle = settle
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
 
-    def name(self, what: str) -> str:
+    def name(self, suffix: str) -> str:
         """A name unique to this run."""
-        return f"{PREFIX}{self._mark}-{what}"
+        return f"{PREFIX}{self._mark}-{suffix}"
 
-    def address(self, what: str) -> str:
+    def address(self, suffix: str) -> str:
         """An e-mail unique to this run."""
-        return f"{self.name(what)}{_DOMAIN}"
+        return f"{self.name(suffix)}{_DOMAIN}"
 
-    def make(self, listing: ListOperation, said: Mapping[str, object], what: str | None = None) -> dict[str, Json]:
-        """Create an object; return its row in the listing. Raises NotMade. what: distinguishes objects of one kind."""
+    def make(self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None) -> dict[str, Json]:
+        """Create an object; return its row in the listing. Raises NotMade. suffix: part of its name."""
         kind = _kind(listing)
-        name = self.name(what or kind.replace("_", "-"))
-        sent = self._lab.send(_PLACES[listing].creation, said={"name": name, **said})
+        name = self.name(suffix or kind.replace("_", "-"))
+        sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
         while True:
             for row in self.rows(listing):
@@ -97,7 +97,7 @@ class ScratchObjects:
 
     def rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
         """The rows of a listing; of people, who may be many, only those of probes."""
-        return self._accounts() if listing == USERS else self._lab.reader.rows(listing).rows
+        return self._accounts() if listing == USERS else self._client.reader.rows(listing).rows
 
     def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
         """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
@@ -116,14 +116,14 @@ class ScratchObjects:
 
     def row(self, listing: ListOperation, id: str) -> dict[str, Json]:
         """One live row. Raises NotMade if it does not exist."""
-        found = next((row for row in self.rows(listing) if str(row[listing.id]) == id), None)
-        if found is None:
+        match = next((row for row in self.rows(listing) if str(row[listing.id]) == id), None)
+        if match is None:
             raise NotMade(f"the scratch {_kind(listing).replace('_', ' ')} {id} is gone")
-        return found
+        return match
 
     def targets(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
-        answer = cast("dict[str, Json]", self._lab.reader.get("content-targets.list", query={"contentId": content}))
+        answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
         return [row for row in (target_row(RemoteId(content), one) for one in rows) if row.target == group]
 
@@ -134,8 +134,8 @@ class ScratchObjects:
             if not rows:
                 return
             for row in rows:
-                said = {"contentId": content, "targetId": group, "targetType": row.type}
-                self._lab.send("content-targets.delete", said=said)
+                fields = {"contentId": content, "targetId": group, "targetType": row.type}
+                self._client.send("content-targets.delete", fields=fields)
 
     def things(self) -> list[Thing]:
         """The live objects of this and earlier runs, in deletion order."""
@@ -151,27 +151,27 @@ class ScratchObjects:
 
         contents: whose assignments to delete; None: those of the whole catalog.
         """
-        found = self.things()
-        groups = {thing.id for thing in found if thing.listing == MANUAL_GROUPS}
+        things = self.things()
+        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
         if groups:
             for content in self._catalog() if contents is None else contents:
                 self._unassign(content, groups)
-        reasons = {thing[:2]: sent.reason for thing in found for sent in [self._delete(thing)]}
-        left = self.things() if found else []
-        return found, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
+        reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
+        left = self.things() if things else []
+        return things, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:
         """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
-        found = tuple[dict[str, Json], ...]()
+        accounts = tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
-            rows = self._lab.reader.rows(USERS, query=query).rows
-            found = tuple(row for row in rows if _is_ours(USERS, row) or str(row[USERS.id]) in self._made[USERS])
-            if found and self._made[USERS] <= {str(row[USERS.id]) for row in found}:
+            rows = self._client.reader.rows(USERS, query=query).rows
+            accounts = tuple(row for row in rows if _is_ours(USERS, row) or str(row[USERS.id]) in self._made[USERS])
+            if accounts and self._made[USERS] <= {str(row[USERS.id]) for row in accounts}:
                 break
-        return found
+        return accounts
 
     def _catalog(self) -> list[str]:
-        rows = self._lab.reader.rows(CATALOG).rows
+        rows = self._client.reader.rows(CATALOG).rows
         return [str(row["courseId"]) for row in rows]
 
     def _unassign(self, content: str, groups: Collection[str]) -> None:
@@ -179,7 +179,7 @@ class ScratchObjects:
             self.clear(content, group)
 
     def _delete(self, thing: Thing) -> Sent:
-        return self._lab.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
+        return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
 
 
 def _kind(listing: ListOperation) -> str:

@@ -31,8 +31,8 @@ _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
 class TargetLessons:
     """One content, one group; each lesson begins without an assignment."""
 
-    def __init__(self, lab: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
-        self._lab, self._scratch, self._content, self._group = lab, scratch, content, group
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
+        self._client, self._scratch, self._content, self._group = client, scratch, content, group
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
         self._taken: list[str] = []
@@ -40,7 +40,7 @@ class TargetLessons:
 
     def learn(self) -> None:
         """Probe all keys of assignments, names before behaviours."""
-        self._lab.learn(MANDATORY, self._is_mandatory)
+        self._client.learn(MANDATORY, self._is_mandatory)
         self._times()
         self._existing()
         self._clearing()
@@ -56,15 +56,15 @@ class TargetLessons:
 
     def _times(self) -> None:
         """Probe the names of the window's start and end, and the time formats accepted there."""
-        if not self._lab.learn(START, self._is_start):
+        if not self._client.learn(START, self._is_start):
             # Without a name no format could be tried, and the end may need another format than any that was sent.
-            self._lab.unknown(FORMAT, "without the name of startTime no time can be sent")
+            self._client.unknown(FORMAT, "without the name of startTime no time can be sent")
             self._taken = list(_FORMS)
         else:
             others = [form for form in _FORMS if form not in self._taken]
             self._taken += [form for form in others if self._starts(form, {})]
-            self._lab.learn(FORMAT, self._is_form)
-        self._lab.learn(FINISH, self._is_finish)
+            self._client.learn(FORMAT, self._is_form)
+        self._client.learn(FINISH, self._is_finish)
 
     def _is_start(self, value: Value) -> bool:
         """Whether a start under that name is shown again, in whichever format it had to be sent."""
@@ -94,56 +94,56 @@ class TargetLessons:
         """Probe whether a POST updates an existing assignment, or it must be deleted first."""
         before: dict[str, Json]
         after: dict[str, Json]
-        if self._lab.knows(MANDATORY):
+        if self._client.knows(MANDATORY):
             before, after = {"mandatory": False}, {"mandatory": True}
-        elif self._lab.knows(START):
+        elif self._client.knows(START):
             before, after = {}, self._with_start()
         else:
-            self._lab.unknown(EXISTING, "nothing is known that could be changed: neither mandatory nor startTime")
+            self._client.unknown(EXISTING, "nothing is known that could be changed: neither mandatory nor startTime")
             return
         if self._fresh(before) is None:
-            self._lab.unknown(EXISTING, "no assignment could be made")
+            self._client.unknown(EXISTING, "no assignment could be made")
             return
         sent = self._post(after)
         rows = self._rows()
         changed = len(rows) == 1 and (rows[0].mandatory if "mandatory" in after else rows[0].start is not None)
         if changed:
-            self._lab.settle(EXISTING, "update", "a second POST changed the assignment")
+            self._client.settle(EXISTING, "update", "a second POST changed the assignment")
         else:
             why = sent.reason or ("it was made twice" if len(rows) > 1 else "it had no effect")
-            self._lab.settle(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
+            self._client.settle(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
 
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
-        if not self._lab.knows(START):
-            self._lab.unknown(CLEAR, "without the name of startTime there is nothing to clear")
+        if not self._client.knows(START):
+            self._client.unknown(CLEAR, "without the name of startTime there is nothing to clear")
             return
-        self._lab.learn(CLEAR, self._clears)
+        self._client.learn(CLEAR, self._clears)
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())
         if row is None or row.start is None:
             return False
-        said = {"mandatory": False, **_CLEARING[value]}
-        if self._lab.spec.behaviour(EXISTING) == "recreate":
+        fields = {"mandatory": False, **_CLEARING[value]}
+        if self._client.spec.behaviour(EXISTING) == "recreate":
             self._scratch.clear(self._content, self._group)
-        sent = self._post(said)
+        sent = self._post(fields)
         rows = self._rows()
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 
     def _with_start(self) -> dict[str, Json]:
         return {"mandatory": False, "startTime": wire_time(self._start, self._taken[0])}
 
-    def _fresh(self, said: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
+    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.clear(self._content, self._group)
-        self._post(said, trying)
+        self._post(fields, trying)
         rows = self._rows()
         return rows[0] if rows else None
 
-    def _post(self, said: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Sent:
-        body = {"contentId": self._content, "targetId": self._group, **said}
-        return self._lab.send("content-targets.create", said=body, trying=trying)
+    def _post(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Sent:
+        body = {"contentId": self._content, "targetId": self._group, **fields}
+        return self._client.send("content-targets.create", fields=body, trying=trying)
 
     def _rows(self) -> list[TargetRow]:
         return self._scratch.targets(self._content, self._group)

@@ -39,14 +39,14 @@ class Sent:
 class TrialClient:
     """Call through a pool of one worker, so that calls are carried out in the order sent.
 
-    words: the dialect as far as it is confirmed.
+    words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
     """
 
     def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
         self._pool = pool
-        self.said = ApiSpec(words)
+        self.project_spec = ApiSpec(words)
         self.words = dict(words)
-        self.spec = self.said
+        self.spec = self.project_spec
         self.lessons: list[Lesson] = []
         self._last = ""
 
@@ -60,7 +60,7 @@ class TrialClient:
         operation: str,
         *,
         path: Mapping[str, str] | None = None,
-        said: Mapping[str, object] | None = None,
+        fields: Mapping[str, object] | None = None,
         trying: Mapping[str, Value] | None = None,
     ) -> Sent:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
@@ -68,7 +68,7 @@ class TrialClient:
             spec = ApiSpec({**self.words, **trying}) if trying else self.spec
         except ProblemsFound as clash:
             return self._refused(Sent(False, reason=clash.problems[0].message))
-        body = None if spec[operation].body is None else spec.body(operation, **(said or {}))
+        body = None if spec[operation].body is None else spec.body(operation, **(fields or {}))
 
         def call(client: Client) -> Json:
             client.spec = spec
@@ -96,11 +96,11 @@ class TrialClient:
     def first(self, key: str, works: Callable[[Value], bool]) -> Value | None:
         """The first value that works."""
         self._last = ""
-        return next(filter(works, candidates(key, self.said.behaviour(key))), None)
+        return next(filter(works, candidates(key, self.project_spec.behaviour(key))), None)
 
     def why_not(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
-        tried = candidates(key, self.said.behaviour(key))
+        tried = candidates(key, self.project_spec.behaviour(key))
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
         last = f"; the last refusal was: {self._last}" if self._last else ""
@@ -108,7 +108,7 @@ class TrialClient:
 
     def settle(self, key: str, value: Value, reason: str) -> None:
         """Record a value, and use it from now on."""
-        now = self.said.behaviour(key)
+        now = self.project_spec.behaviour(key)
         self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
         self.words[key] = value
         self.spec = ApiSpec(self.words)
