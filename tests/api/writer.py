@@ -1,4 +1,4 @@
-"""Writes the typed client, `lmsconf/client/api`, from schemas/openapi.json: `python -m tests.api.writer`.
+"""Writes the typed client, `lmsconf/api/sdk`, from schemas/openapi.json: `python -m tests.api.writer`.
 
 One class an endpoint group, one method an operation, one more for each listing that has pages, and a TypedDict for
 every object. A test compares what is written here with what is there.
@@ -94,8 +94,8 @@ class Shapes:
         for key, part in merged["properties"].items():
             type_ = self.of(part, name + camel(key), where)
             line = f"{key}: {type_ if key in required else f'NotRequired[{type_}]'}"
-            said = f"# {part['description']}" if "description" in part else ""
-            lines += [f"{line}  {said}"] if len(line + said) < 112 else [said, line]
+            comment = f"# {part['description']}" if "description" in part else ""
+            lines += [f"{line}  {comment}"] if len(line + comment) < 112 else [comment, line]
         where.append(f"class {name}({bases[0]}):\n{indent(chr(10).join(lines), '    ')}")
 
 
@@ -103,16 +103,16 @@ class Shapes:
 class Argument:
     """One argument of a method: its name on the wire, where it goes, its type, and whether it must be given."""
 
-    wire: str
+    wire_name: str
     where: str
     type: str
     required: bool
     nullable: bool
-    said: str
+    description: str
 
     @property
     def name(self) -> str:
-        return snake(self.wire)
+        return snake(self.wire_name)
 
     @property
     def signature(self) -> str:
@@ -130,7 +130,7 @@ class Method:
     operation: str
     path: str
     method: str
-    said: Node
+    definition: Node
     arguments: list[Argument]
     answer: str
     answer_schema: Node | None
@@ -157,7 +157,7 @@ class Method:
                 given = ", ".join(f"{type}={name}" for name, (type, *_) in ANSWERS.items())
                 parts.append(f"nullable=self._answers({self.operation!r}, {given})")
             elif held:
-                parts.append(f"{where}={{{', '.join(f'{one.wire!r}: {one.name}' for one in held)}}}")
+                parts.append(f"{where}={{{', '.join(f'{one.wire_name!r}: {one.name}' for one in held)}}}")
         in_batches = "manual-groups.add.batch" in ApiSpec.default()[self.operation].dialect_keys
         call = f"self.{'_in_batches' if in_batches else '_ask'}({', '.join(parts)})"
         body = call if self.answer == "None" else f"return cast({self.answer!r}, {call})"
@@ -174,8 +174,8 @@ class Method:
         page = f"lambda skip, limit: self.{self.name}({', '.join(given)})"
         body = f"return cast('Iterator[{row}]', self._every({page}, rows={rows!r}, id={id!r}, total={total!r}))"
         why = "not all came" if id else "pages repeat"
-        said = f"Every row of `{self.name}`, page after page. Raises BadAnswer where {why}."
-        return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{said}"""', body)
+        summary = f"Every row of `{self.name}`, page after page. Raises BadAnswer where {why}."
+        return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{summary}"""', body)
 
     def _method(self, name: str, arguments: list[Argument], answer: str, doc: str, body: str) -> str:
         return f"def {name}({self._signature(arguments)}) -> {answer}:\n{indent(doc, '    ')}\n    {body}\n\n"
@@ -196,18 +196,20 @@ class Method:
 
     def _doc(self) -> str:
         """What the method promises: what it does, its arguments, its refusals, and where the specification says so."""
-        lines = [f"{self.said['summary']}."]
-        extra = [*([self.said["description"]] if "description" in self.said else [])]
-        if self.said["operationId"] == "content-targets.create":
+        lines = [f"{self.definition['summary']}."]
+        extra = [*([self.definition["description"]] if "description" in self.definition else [])]
+        if self.definition["operationId"] == "content-targets.create":
             extra.append("One of user_id and target_id is given.")
         if extra:
             lines += ["", *wrap(" ".join(map(str, extra)), 108)]
-        told = [one for one in self.arguments if one.said]
-        width = max((len(one.name) for one in told), default=0)
-        if told:
-            lines += ["", *(f"{one.name:{width}}  {one.said}" for one in told)]
+        described = [one for one in self.arguments if one.description]
+        width = max((len(one.name) for one in described), default=0)
+        if described:
+            lines += ["", *(f"{one.name:{width}}  {one.description}" for one in described)]
         refused = [
-            f"{code}: {answer['description']}" for code, answer in self.said["responses"].items() if code[0] == "4"
+            f"{code}: {answer['description']}"
+            for code, answer in self.definition["responses"].items()
+            if code[0] == "4"
         ]
         if refused:
             lines += ["", f"Raises Rejected. {'; '.join(refused)}."]
@@ -220,16 +222,16 @@ class Method:
 def methods(shapes: Shapes) -> Iterator[Method]:
     """Every operation as a method, in the order of the description."""
     for path, item in DOCUMENT["paths"].items():
-        for verb, said in item.items():
-            yield _method(shapes, path, verb.upper(), said)
+        for verb, definition in item.items():
+            yield _method(shapes, path, verb.upper(), definition)
 
 
-def _method(shapes: Shapes, path: str, verb: str, said: Node) -> Method:
-    id = str(said["operationId"])
+def _method(shapes: Shapes, path: str, verb: str, definition: Node) -> Method:
+    id = str(definition["operationId"])
     shapes.about = f"Of {id}"
-    content = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    answer = said["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
-    arguments = [_parameter(shapes, id, one) for one in said.get("parameters", [])]
+    content = definition.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    answer = definition["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+    arguments = [_parameter(shapes, id, one) for one in definition.get("parameters", [])]
     takes_map = content is not None and "properties" not in content
     if takes_map:
         arguments += [Argument(name, "body", type_, False, False, about) for name, (_, type_, about) in ANSWERS.items()]
@@ -239,24 +241,24 @@ def _method(shapes: Shapes, path: str, verb: str, said: Node) -> Method:
             for name, part in content["properties"].items()
         ]
     result = "None" if answer is None else shapes.of(answer, camel(id) + "Answer")
-    return Method(id, path, verb, said, arguments, result, answer, takes_map)
+    return Method(id, path, verb, definition, arguments, result, answer, takes_map)
 
 
 def _parameter(shapes: Shapes, id: str, one: Node) -> Argument:
     if "$ref" in one:
         one = DOCUMENT["components"]["parameters"][str(one["$ref"]).rpartition("/")[2]]
     name, where = str(one["name"]), "headers" if one["in"] == "header" else str(one["in"])
-    said = _said(one)
-    return Argument(name, where, shapes.of(one["schema"], camel(id)), bool(one.get("required")), False, said)
+    description = _description(one)
+    return Argument(name, where, shapes.of(one["schema"], camel(id)), bool(one.get("required")), False, description)
 
 
 def _property(shapes: Shapes, id: str, name: str, part: Node, required: bool) -> Argument:
     type_ = shapes.of(part, camel(id) + camel(name))
     nullable = "None" in type_
-    return Argument(name, "nullable" if nullable else "body", type_, required, nullable, _said(part))
+    return Argument(name, "nullable" if nullable else "body", type_, required, nullable, _description(part))
 
 
-def _said(part: Node) -> str:
+def _description(part: Node) -> str:
     """What the description says of it, with the limits that it has."""
     default = part.get("schema", part).get("default")
     limits = [f"left out: {json.dumps(default)}"] if default not in (None, "") else []
@@ -292,7 +294,7 @@ def _shapes(about: str, classes: list[str], imported: Set[str]) -> str:
 
 
 def _module(name: str, held: list[Method], shapes: Shapes) -> str:
-    tag = held[0].said["tags"][0]
+    tag = held[0].definition["tags"][0]
     body = indent("".join(method.text() for method in held), "    ")
     about = f"The specification's group {tag}, one method an operation."
     text = f'class {camel(name)}(EndpointGroup):\n    """{tag}."""\n\n{body}'
@@ -314,15 +316,15 @@ def _imports(about: str, text: str, resources: Set[str], messages: Set[str]) -> 
     lines += [""]
     for module, names in (("sdk.messages", messages), ("sdk.resources", resources),
                           ("endpoint_group", {"EndpointGroup", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
-        if found := used(names):
-            lines += [f"from lmsconf.api.{module} import {found}"]
+        if needed := used(names):
+            lines += [f"from lmsconf.api.{module} import {needed}"]
     return "\n".join([*lines, "", "", text])
 
 
 def _init(groups: dict[str, list[Method]]) -> str:
     """The package: a map of it, and every group's class."""
     width = max(map(len, groups))
-    rows = [f"{name:{width}}  {held[0].said['tags'][0]}" for name, held in groups.items()]
+    rows = [f"{name:{width}}  {held[0].definition['tags'][0]}" for name, held in groups.items()]
     imports = "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name)}" for name in sorted(groups))
     names = ", ".join(repr(camel(name)) for name in sorted(groups))
     about = "The API as typed methods, a module for each group of the specification."
