@@ -180,7 +180,8 @@ def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.Capt
 def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     """`lmsconf … | head -0` ends with the command's own code and without a traceback."""
     program = (
-        "import sys; from test_frame import tool; from lmsconf.cli.frame import run; sys.exit(run(tool, ['work']))"
+        "import sys; from test_all_commands import tool; from lmsconf.cli.frame import run; "
+        "sys.exit(run(tool, ['work']))"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -224,7 +225,7 @@ def terminal(environ: dict[str, str], program: str) -> str:
     return text.decode()
 
 
-FAILING = "from test_frame import tool; from lmsconf.cli.frame import run; run(tool, ['fail', 'kind'])"
+FAILING = "from test_all_commands import tool; from lmsconf.cli.frame import run; run(tool, ['fail', 'kind'])"
 
 
 def test_color_is_for_terminals_that_want_it() -> None:
