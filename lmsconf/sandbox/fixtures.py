@@ -50,7 +50,7 @@ class Planting:
                 if "choices" in entry:
                     body["choices"] = [{"name": name} for name in texts(entry, "choices")]
                 body["description"] = text_of(entry, "description", "")
-                body |= {wire: flag(entry, key) for key, wire in _FLAGS.items() if key in entry}
+                body |= {wire_name: flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
                 made = custom_fields.create(self._desk, Request({}, {}, body))
                 self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
 

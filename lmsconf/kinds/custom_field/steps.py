@@ -122,7 +122,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         body["choices"] = [{"name": name} for name in names]
     if after.get("description"):
         body["description"] = after["description"]
-    body.update({wire: after[key] for key, wire in FLAGS.items() if key in after})
+    body.update({wire_name: after[key] for key, wire_name in FLAGS.items() if key in after})
     return Step(
         operation="custom-fields.create",
         body=planning.terms.body("custom-fields.create", **body),
@@ -160,10 +160,10 @@ def _body(
         body["description"] = description
     elif row.description is not None:
         body["description"] = cleared_description(planning.terms.behaviour)
-    for key, wire in FLAGS.items():
+    for key, wire_name in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:
-            body[wire] = flag
+            body[wire_name] = flag
     return planning.terms.body("custom-fields.replace", **body)
 
 

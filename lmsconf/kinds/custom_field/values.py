@@ -81,5 +81,5 @@ def field_row(data: Mapping[str, Json]) -> FieldRow:
             ChoiceRow(RemoteId(text(choice, "choiceId")), text(choice, "name")) for choice in objects(data, "choices")
         ),
         description=text(data, "description") if data.get("description") else None,
-        **{key: cast("bool | None", data.get(wire)) for key, wire in FLAGS.items()},
+        **{key: cast("bool | None", data.get(wire_name)) for key, wire_name in FLAGS.items()},
     )

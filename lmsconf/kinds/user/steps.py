@@ -70,7 +70,7 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
-    texts = {wire: after[key] for key, wire in TEXTS.items()}
+    texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
     body = planning.terms.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
     return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=name_slot(at))
 
