@@ -13,7 +13,7 @@ from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import document_of
 from lmsconf.documents import snapshot_file
-from lmsconf.documents.plan_file import dumps, loads
+from lmsconf.documents.plan_file import dumps, loads, plan_digest
 
 Both = tuple[RandomWorkspace, RandomManifests]
 
@@ -50,6 +50,20 @@ def test_a_snapshot_plans_as_the_workspace_does(opened: Open, both: Both) -> Non
     assert _addresses(live.pop("unmanaged")) <= _addresses(seen.pop("unmanaged"))
     assert _taken(live.pop("measures")) == _taken(seen.pop("measures"))
     assert {key for key in live if seen[key] != live[key]} <= {"seal"}
+
+
+@tried(200)
+@given(wishes())
+def test_a_plan_that_looks_few_people_up_is_the_one_that_lists_all(opened: Open, both: Both) -> None:
+    """With a page for each person, people in lists are looked up wherever that is enough, and nothing else changes."""
+    world, wish = both
+    stage = opened((replace(world, dialect={**world.dialect, "paging.limit": 1}), wish))
+    whole = stage.workspace.plan_offline(stage.manifests(), stage.settings.policy, stage.workspace.snapshot())
+    live = stage.plan()
+    assert plan_digest(replace(whole, offline=False)) == plan_digest(live)
+    assert {(one.code, one.address) for one in live.all_problems} == {
+        (one.code, one.address) for one in whole.all_problems
+    }
 
 
 def _taken(measures: object) -> list[dict[str, object]]:
