@@ -165,6 +165,17 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     assert f"manual-groups.add-{key}.userIds" in grant.hint
 
 
+def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Members who are to move keep their group, and what is assigned to it, while the additions have no effect."""
+    before = members(sandbox)
+    late = StaleReadTransport(sandbox, idle="/members")
+    report = applied(tmp_path, late, "groups: [{name: B, members: [anna@acme.example]}]\nabsent: {groups: [A]}\n")
+    assert members(sandbox) == before
+    assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
+    assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED, Status.BLOCKED]
+    assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
+
+
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
     """Where the new administrator is none, the only one stays one, also one who would be archived."""
     options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")

@@ -11,8 +11,11 @@ from typing import Final
 
 from lmsconf.api.spec.values import cleared_time
 from lmsconf.kinds.content_target.values import Assignment, TargetRow, TargetState, audience_of, target_row
+from lmsconf.kinds.manual_group.values import GroupRow
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.user.directory import shown_people
+from lmsconf.kinds.user.people_steps import entered
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import Get
 from lmsconf.model.moments import form_of, live_time, wire_time
@@ -100,15 +103,25 @@ def _form(planning: PlanContext) -> str:
 
 
 def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
-    """One DELETE with a body, after all POSTs for the same content."""
+    """One DELETE with a body, after all POSTs for the same content.
+
+    Of a group that is deleted with it, the members who move elsewhere are added there first.
+    """
     audience = audience_of(planning, row)
+    movers = _members(planning, row) if audience in planning.deleted else frozenset[str]()
     return Step(
         operation="content-targets.delete",
         body=_identity(planning, row),
-        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED)}),
+        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(entered, movers)}),
         releases=frozenset({Ref(audience)} if audience else ()),
         revokes=True,
     )
+
+
+def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
+    """The e-mails of the members of the manual group that a target is for; empty for another audience."""
+    ids = next((group.members for group in planning.snapshot.rows(GroupRow) if group.id == row.target), None)
+    return shown_people(planning, ids or ())
 
 
 def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:

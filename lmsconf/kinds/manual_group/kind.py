@@ -227,8 +227,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         return GRANTS.get(call.operation)
 
     def revokes(self, call: Call) -> bool:
-        """Removals from a list."""
-        return any(call.operation == removes for _, _, removes in CALLS)
+        """Removals from a list, and deletions: members who move elsewhere must be seen there first."""
+        return call.operation == "manual-groups.delete" or any(call.operation == removes for _, _, removes in CALLS)
 
     references = MappingProxyType({USER: person_lists(("groups", ANY, "members"), ("groups", ANY, "managers"))})
 

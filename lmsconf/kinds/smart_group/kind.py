@@ -336,8 +336,8 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         return list_grant("smart-groups.get", "managers") if call.operation == "smart-groups.add-managers" else None
 
     def revokes(self, call: Call) -> bool:
-        """Removals of managers."""
-        return call.operation == "smart-groups.remove-manager"
+        """Removals of managers, and deletions."""
+        return call.operation in ("smart-groups.remove-manager", "smart-groups.delete")
 
     references = REFERENCES
     part_references = PART_REFERENCES
