@@ -54,6 +54,8 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
     plan = it.plan(groups("C"))
     assert (told(plan), recreates(plan)) == ([(POSSIBLE, "group/C")], 1)
     ids = [row["groupId"] for row in it.ask("manual-groups.list")["groups"] if row["name"] == "B"]
+    (problem,) = [one for one in plan.all_problems if one.code == POSSIBLE]
+    assert "beside group/A, group/B and group/B, with the same members" in problem.message
     for line in ('previously: ["A"]', *(f'id: {{"sandbox": "{id}"}}' for id in ids)):
         assert line in hints(plan)
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4

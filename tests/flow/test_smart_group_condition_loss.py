@@ -59,6 +59,8 @@ def test_a_rewritten_smart_group_is_a_change(tmp_path: Path) -> None:
         ("conditions", (), ({"field": "D", "choices": ["X", "Y"]},))
     ]
     assert change.undo.level == "partial"
+    assert change.reason is not None
+    assert change.reason.startswith("no manifest")
     assert [str(call.address) for call in plan.calls] == ["custom_field/D"]
     counted = {guard.name: guard.total for guard in plan.guards if guard.total}
     assert counted == {"deletes": 1, "removals": 1, "updates": 1}
@@ -112,10 +114,13 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
     """A call changes its managers and the service its conditions: the plan is refused, and so is its file."""
     it = project(tmp_path, "people: [{email: a@x.example}]\n")
     it.write("smart_groups: [{name: Both, managers: [a@x.example]}]\n" + DELETED)
-    assert errors(it.plan()) == ["refusal/changed-along"]
-    plan = str(tmp_path / "plan.json")
-    assert lmsconf(tmp_path, "plan", "--out", plan).code == ExitCode.OK
-    assert lmsconf(tmp_path, "apply", plan).code == ExitCode.BLOCKED
+    plan = it.plan()
+    assert errors(plan) == ["refusal/changed-along"]
+    (message,) = [problem.message for problem in plan.all_problems if problem.is_error]
+    assert message.endswith("smart_group/Both, whose conditions the service would change too")
+    saved = str(tmp_path / "plan.json")
+    assert lmsconf(tmp_path, "plan", "--out", saved).code == ExitCode.OK
+    assert lmsconf(tmp_path, "apply", saved).code == ExitCode.BLOCKED
 
 
 def test_a_declared_group_that_says_no_conditions_is_told_too(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ REFUSED: Mapping[str, tuple[Callable[[Folder], None], Callable[[Folder], None], 
     "a guard that trips": (tripped, nothing, {}, []),
     "a consent to another number": (tripped, nothing, {"allow": ["deletes=3"]}, ["--allow", "deletes=3"]),
     "a stale plan": (nothing, stale, {}, []),
+    "a stale plan whose guard trips": (tripped, stale, {}, []),
     "a wrong digest": (nothing, nothing, {"expect_digest": "0" * 64}, ["--expect-digest", "0" * 64]),
     "no place for the journal": (nothing, no_journal, {}, []),
 }
