@@ -29,9 +29,9 @@ from lmsconf.manifest.schemas import (
 )
 from lmsconf.manifest.validation import cross, messages
 from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.files import Budget, Document, read
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, settle
 from lmsconf.manifest.yaml.scalars import OPENS
+from lmsconf.manifest.yaml.strict_reader import Budget, Document, read
 from lmsconf.model.address import Address
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json

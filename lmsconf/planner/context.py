@@ -209,11 +209,11 @@ class PlanContext:
         self.parts: dict[Address, NewParts] = {}
         self._states: dict[type, object] = {}
 
-    def state(self, of: type[State]) -> State:
+    def state(self, state_type: type[State]) -> State:
         """Return this run's one instance of a state class, which a kind defines for itself; made on first use."""
-        state = self._states.get(of)
-        if not isinstance(state, of):
-            state = self._states[of] = of()
+        state = self._states.get(state_type)
+        if not isinstance(state, state_type):
+            state = self._states[state_type] = state_type()
         return state
 
     def problem(

@@ -172,12 +172,12 @@ class ReadContext:
         """Add a further listing to the snapshot, beside those that jobs return."""
         self._further[name] = listing
 
-    def state(self, of: type[State]) -> State:
+    def shared_state(self, state_type: type[State]) -> State:
         """Return this reading's one instance of a state class, which a kind defines for itself; made on first use."""
         with self._lock:
-            state = self._states.get(of)
-            if not isinstance(state, of):
-                state = self._states[of] = of(self)
+            state = self._states.get(state_type)
+            if not isinstance(state, state_type):
+                state = self._states[state_type] = state_type(self)
             return state
 
     def fails_with(self, kind: str, future: Future[Any]) -> None:

@@ -15,8 +15,8 @@ from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, sho
 from lmsconf.manifest.file_set import PROJECT_FILE, FileSet, Unreadable
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.files import read
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.drift import Ignore
 from lmsconf.model.names import did_you_mean, quoted
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit

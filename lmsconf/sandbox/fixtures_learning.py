@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmsconf.sandbox.fixtures import Planting
-from lmsconf.sandbox.handlers.standing import APPROVED, STATES
+from lmsconf.sandbox.handlers.enrollment import APPROVED, STATES
 from lmsconf.sandbox.request_context import Json
 from lmsconf.sandbox.store import Repository, Value
 from lmsconf.sandbox.validation import Entry, Wrong, flag, instant, mappings, text_of, whole

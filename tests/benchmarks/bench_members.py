@@ -20,10 +20,10 @@ from measuring import tell, verdict
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group.values import GroupRow
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.shared.terms import ServiceTerms
-from lmsconf.kinds.user.values import PersonRow
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Source, mark
 from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy

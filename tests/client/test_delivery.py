@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, fate_of
-from lmsconf.api.transport.pool import ERRORS
+from lmsconf.api.transport.pool_transport import ERRORS
 from lmsconf.errors import AnswerLost, ApiError, Unreachable
 
 from .network import Network, client, one_call

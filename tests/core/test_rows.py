@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lmsconf.kinds.smart_group.values import ConditionRow, SmartRow
-from lmsconf.kinds.user.values import AnswerRow, PersonRow
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
+from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.rows import row_json, row_value
 

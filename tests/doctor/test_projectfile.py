@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.doctor.probe.projectfile import NotWritten, with_dialect
-from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.strict_reader import read
 
 WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"
 FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}

@@ -18,7 +18,7 @@ from laws.sandbox_project import SandboxProject, open_stage
 from lmsconf.export.accept_groups import DriftedProject
 from lmsconf.export.export import export
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.custom_field.values import ChoiceRow
+from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exactly

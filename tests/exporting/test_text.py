@@ -11,7 +11,7 @@ from sampling import examples
 
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
 from lmsconf.manifest.expand.variables import Variables
-from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Json
 

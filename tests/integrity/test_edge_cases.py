@@ -20,7 +20,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.errors import BadAnswer, ExitCode
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_group.values import condition_row
+from lmsconf.kinds.smart_group.types import condition_row
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.outcomes import ApplyReport, Status
 from lmsconf.model.policy import Guards

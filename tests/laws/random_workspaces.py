@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from hypothesis import strategies as st
 
-from lmsconf.kinds.custom_field.values import MOST_FIELDS
+from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.model.names import normal
 
 T = TypeVar("T")

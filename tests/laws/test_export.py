@@ -19,12 +19,12 @@ from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.export.export import Export, export
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.values import TargetRow
-from lmsconf.kinds.custom_field.values import ChoiceRow, FieldRow
-from lmsconf.kinds.manual_group.values import GroupRow
+from lmsconf.kinds.content_target.types import TargetRow
+from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_group.values import ConditionRow, SmartRow
-from lmsconf.kinds.user.values import PersonRow
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import look, normal
 from lmsconf.model.policy import Policy

@@ -14,7 +14,7 @@ from lmsconf.errors import Severity
 from lmsconf.export.expanded import Expanded
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load
-from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.values import Json
 from lmsconf.planner.plan import Manifests
 from lmsconf.support.package_data import schema_text

@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group.values import ManualGroupSpec
+from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load
 from lmsconf.model.values import DesiredResource
 from manifest.cases import shown

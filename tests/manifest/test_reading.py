@@ -9,8 +9,8 @@ import pytest
 from call_count import Effort
 
 from lmsconf.errors import SourceLocation
-from lmsconf.manifest.yaml.files import EXPANDED, Budget, Reading, read
 from lmsconf.manifest.yaml.nodes import EntryPlaces
+from lmsconf.manifest.yaml.strict_reader import EXPANDED, Budget, Reading, read
 from lmsconf.model.values import Json
 
 
@@ -184,7 +184,7 @@ def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (
         "import sys; sys.modules['yaml.cyaml'] = None\n"
-        "from lmsconf.manifest.yaml.files import read\n"
+        "from lmsconf.manifest.yaml.strict_reader import read\n"
         "good = read('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
         "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
         "bad = read('a.yaml', 'groups:\\n  - name: @home\\n')\n"

@@ -8,8 +8,8 @@ import pytest
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.variables import VALUES, Exhausted, Variables, names_in
-from lmsconf.manifest.yaml.files import read
 from lmsconf.manifest.yaml.nodes import EntryPlaces
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.values import Json
 from lmsconf.project.config_file import read_project
 

@@ -45,11 +45,16 @@ MAY_IMPORT = {
 
 DOORS = {
     "httpx": {
-        *("api/transport/http.py", "api/transport/pool.py", "api/transport/delivery.py"),
+        *("api/transport/http.py", "api/transport/pool_transport.py", "api/transport/delivery.py"),
         *("api/client.py", "sandbox/transport.py"),
     },
-    "httpcore": {"api/transport/deadline.py", "api/transport/pool.py"},
-    "yaml": {"manifest/edit/tree_builder.py", "manifest/yaml/files.py", "sandbox/plainyaml.py", "sandbox/seed.py"},
+    "httpcore": {"api/transport/deadline.py", "api/transport/pool_transport.py"},
+    "yaml": {
+        "manifest/edit/tree_builder.py",
+        "manifest/yaml/strict_reader.py",
+        "sandbox/plainyaml.py",
+        "sandbox/seed.py",
+    },
     "jsonschema": {"manifest/validation/check.py"},
     "fastjsonschema": {"api/arguments.py", "manifest/validation/check.py", "sandbox/checks.py"},
     "deepdiff": {"planner/diff.py"},

@@ -18,7 +18,7 @@ FOLDERS = {kind.section: type(kind).__module__.split(".")[-2] for kind in all_ki
 JUSTIFIED = {
     "doctor/probe/candidates.py": ({"users"}, "a key that the body of a request may have"),
     "kinds/content_target/export.py": ({"user", "group", "smart_group"}, "keys of an audience under `assign_to`"),
-    "kinds/content_target/values.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
+    "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),
     "manifest/validation/suggestions.py": ({"user", "group"}, "keys that people write instead of a plain text"),
     "render/html/parts.py": ({"group"}, "a class of the style sheet"),

@@ -25,7 +25,7 @@ import httpx
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
 from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, fate_of
-from lmsconf.api.transport.pool import PoolTransport, connection_pool
+from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
 from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
 from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem

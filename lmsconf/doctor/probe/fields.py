@@ -9,7 +9,7 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, field_row
 from lmsconf.model.values import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"

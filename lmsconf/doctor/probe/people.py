@@ -19,7 +19,7 @@ from lmsconf.doctor.probe.candidates import candidates
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.values import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, field_row
 from lmsconf.model.values import Json
 
 MODE: Final = "users.update-metadata.mode"

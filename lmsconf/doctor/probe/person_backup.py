@@ -12,8 +12,8 @@ from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidates import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.values import FieldRow, field_row
-from lmsconf.kinds.user.values import RIGHTS, AnswerRow, readable_answers
+from lmsconf.kinds.custom_field.types import FieldRow, field_row
+from lmsconf.kinds.user.types import RIGHTS, AnswerRow, readable_answers
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json
 

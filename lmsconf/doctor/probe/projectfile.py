@@ -14,7 +14,7 @@ from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Mapping, Node
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
 from lmsconf.manifest.edit.yaml_text import scalar
-from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.values import Json
 
 _KEY: Final = "dialect"

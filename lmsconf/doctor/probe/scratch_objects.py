@@ -11,7 +11,7 @@ from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMA
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.values import TargetRow, target_row
+from lmsconf.kinds.content_target.types import TargetRow, target_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Json

@@ -9,7 +9,7 @@ from typing import Final
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.content_target.values import TargetRow
+from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.model.moments import form_of, live_time, wire_time
 from lmsconf.model.values import Json
 

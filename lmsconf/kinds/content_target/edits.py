@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from lmsconf.kinds.content_target.values import target_row
+from lmsconf.kinds.content_target.types import target_row
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import EDITS, USER
 from lmsconf.kinds.shared.times import shown_time

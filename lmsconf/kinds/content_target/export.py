@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.values import (
+from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     Assignment,
     TargetRow,

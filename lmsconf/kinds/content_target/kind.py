@@ -27,7 +27,7 @@ from lmsconf.kinds.content_target.export import (
 from lmsconf.kinds.content_target.matching import identify_targets
 from lmsconf.kinds.content_target.read import read_assignments, unlisted_groups
 from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
-from lmsconf.kinds.content_target.values import (
+from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     Assignment,
     TargetRow,

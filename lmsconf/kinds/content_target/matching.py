@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.values import (
+from lmsconf.kinds.content_target.types import (
     Assignment,
     TargetRow,
     TargetState,

@@ -15,7 +15,7 @@ from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.content_target.catalog import ContentRow, content_row
 from lmsconf.kinds.content_target.edits import edit_rows
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, kind_of, target_row
+from lmsconf.kinds.content_target.types import Assignment, TargetRow, kind_of, target_row
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER

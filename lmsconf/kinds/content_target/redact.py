@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, audience_of, candidates
+from lmsconf.kinds.content_target.types import Assignment, TargetRow, audience_of, candidates
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import DeleteEntry, DesiredResource

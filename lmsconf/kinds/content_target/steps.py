@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.api.spec.values import cleared_time
-from lmsconf.kinds.content_target.values import Assignment, TargetRow, TargetState, audience_of, target_row
-from lmsconf.kinds.manual_group.values import GroupRow
+from lmsconf.kinds.content_target.types import Assignment, TargetRow, TargetState, audience_of, target_row
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.user.directory import shown_people

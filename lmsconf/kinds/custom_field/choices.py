@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lmsconf.errors import shown
-from lmsconf.kinds.custom_field.values import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normal

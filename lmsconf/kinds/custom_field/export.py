@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmsconf.kinds.custom_field.values import FLAGS, TYPES, FieldRow
+from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.model.address import Address
 from lmsconf.model.names import normal
 from lmsconf.model.text_limits import is_name

@@ -17,7 +17,7 @@ from lmsconf.kinds.custom_field.export import field_body, replayed_field
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
 from lmsconf.kinds.custom_field.read import read_fields
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
-from lmsconf.kinds.custom_field.values import (
+from lmsconf.kinds.custom_field.types import (
     FLAGS,
     MOST_FIELDS,
     TYPES,

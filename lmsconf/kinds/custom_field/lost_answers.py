@@ -11,10 +11,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer, Severity
 from lmsconf.kinds.custom_field.choices import both_choices
-from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import ANSWERS, USER
-from lmsconf.kinds.user.values import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
+from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import Snapshot

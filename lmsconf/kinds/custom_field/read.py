@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import answers_go, limits_choices
-from lmsconf.kinds.custom_field.values import CustomFieldSpec, FieldRow, field_row
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, field_row
 from lmsconf.model.api import Rows
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.kind import Kind

@@ -13,7 +13,7 @@ from typing import Final
 from lmsconf.api.spec.values import cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
-from lmsconf.kinds.custom_field.values import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, temporary, uses_temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId

@@ -10,7 +10,7 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group import redact
 from lmsconf.kinds.manual_group.read import read_groups
-from lmsconf.kinds.manual_group.values import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, group_row
+from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, group_row
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAMED,
@@ -21,7 +21,7 @@ from lmsconf.kinds.shared.common import (
     partial_undo,
 )
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.people import People, parse_people, people_schema
+from lmsconf.kinds.shared.people_lists import People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.user.directory import (
     addresses,

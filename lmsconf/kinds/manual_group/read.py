@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, BadAnswer
-from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec, has_members_to_compare
+from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.answers import ids
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo, PeopleCount
@@ -66,7 +66,7 @@ def _details(
     reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
-    total, page = reading.state(PeopleCount).first_page.result()
+    total, page = reading.shared_state(PeopleCount).first_page.result()
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)
@@ -104,7 +104,7 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow] | None:
     """The same from the groups of each person; None if that listing fails or does not match the others."""
     try:
-        rows = reading.state(ExtendedInfo).rows()
+        rows = reading.shared_state(ExtendedInfo).rows()
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lmsconf.kinds.manual_group.values import GroupRow, ManualGroupSpec
+from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.names import GROUP
-from lmsconf.kinds.shared.people import without_new
+from lmsconf.kinds.shared.people_lists import without_new
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 

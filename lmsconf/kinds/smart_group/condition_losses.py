@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from lmsconf.kinds.custom_field.lost_answers import Loss, losses_of
 from lmsconf.kinds.shared.names import SMART_GROUP
 from lmsconf.kinds.smart_group.conditions import as_set, in_names
-from lmsconf.kinds.smart_group.values import ConditionRow, SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal

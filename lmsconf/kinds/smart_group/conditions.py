@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import is_choice_in_doubt, new_choice_name
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
-from lmsconf.kinds.smart_group.values import ConditionRow, DeclaredCondition, SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
@@ -26,7 +26,7 @@ class _PlannedConditions:
     by_id: dict[str, Sequence[DeclaredCondition]] = field(default_factory=dict)
 
 
-class Repeated(NamedTuple):
+class NumberedCondition(NamedTuple):
     """A condition and the number of equal ones before it, so that a set can hold a multiset."""
 
     condition: DeclaredCondition
@@ -45,7 +45,7 @@ class Like:
     Equality is therefore not transitive: do not partition by it.
     """
 
-    conditions: frozenset[Repeated]
+    conditions: frozenset[NumberedCondition]
 
     def __hash__(self) -> int:
         return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
@@ -74,19 +74,19 @@ def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     return (left_counts - right_counts).total() <= right_open and (right_counts - left_counts).total() <= left_open
 
 
-def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[Repeated]:
+def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
     """Conditions as a set that keeps duplicates."""
     counts: Counter[DeclaredCondition] = Counter()
     out = []
     for condition in conditions:
-        out.append(Repeated(condition, counts[condition]))
+        out.append(NumberedCondition(condition, counts[condition]))
         counts[condition] += 1
     return frozenset(out)
 
 
 def conditions_of(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
-    conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
     return [one.condition for one in sorted(conditions, key=lambda one: (str(one.plain()), one.before))]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
 from lmsconf.kinds.smart_group.conditions import in_names
-from lmsconf.kinds.smart_group.values import SmartRow
+from lmsconf.kinds.smart_group.types import SmartRow
 from lmsconf.kinds.user.export import people_body, person_lists
 from lmsconf.planner.entries import ANY, EntryBody, PartReferences, Trail
 from lmsconf.planner.live_names import LiveNames

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.choices import refuse_left_out
-from lmsconf.kinds.custom_field.values import CustomFieldSpec
+from lmsconf.kinds.custom_field.types import CustomFieldSpec
 from lmsconf.kinds.shared.common import (
     ABSENT_NAMED,
     NAME,
@@ -26,13 +26,13 @@ from lmsconf.kinds.shared.common import (
     texts,
 )
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.people import NOBODY, People, parse_people, people_schema
+from lmsconf.kinds.shared.people_lists import NOBODY, People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
 from lmsconf.kinds.smart_group import redact
 from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
 from lmsconf.kinds.smart_group.conditions import (
     Like,
-    Repeated,
+    NumberedCondition,
     as_set,
     check_conditions,
     conditions_of,
@@ -46,7 +46,7 @@ from lmsconf.kinds.smart_group.conditions import (
 )
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_body
 from lmsconf.kinds.smart_group.read import read_smart_groups, unlisted_field
-from lmsconf.kinds.smart_group.values import DeclaredCondition, SmartGroupSpec, SmartRow, listed_row
+from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec, SmartRow, listed_row
 from lmsconf.kinds.user.directory import (
     addresses,
     check_people,
@@ -253,7 +253,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare smart groups by their conditions."""
-        conditions = cast("frozenset[Repeated]", form.get("conditions", frozenset()))
+        conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
         unnumbered = (condition for condition, _ in conditions)
         items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
         return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))

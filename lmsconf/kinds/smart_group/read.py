@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.values import FieldRow
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
-from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow, smart_row
+from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow, smart_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.kind import Kind

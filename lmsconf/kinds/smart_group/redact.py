@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.shared.people import without_new
-from lmsconf.kinds.smart_group.values import SmartGroupSpec, SmartRow
+from lmsconf.kinds.shared.people_lists import without_new
+from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 

@@ -8,9 +8,9 @@ from typing import Final, cast
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import field_types, is_choice_in_doubt, new_choice_name
-from lmsconf.kinds.custom_field.values import FieldRow
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
-from lmsconf.kinds.user.values import Answer, AnswerRow, Person, PersonRow
+from lmsconf.kinds.user.types import Answer, AnswerRow, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.values import DesiredResource, Step

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people import People
-from lmsconf.kinds.user.values import RIGHTS, Person, PersonRow
+from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.user.types import RIGHTS, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, email
 from lmsconf.model.values import DesiredResource

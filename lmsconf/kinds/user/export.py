@@ -12,7 +12,7 @@ from lmsconf.kinds.custom_field.choices import field_types
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER, choice_scope
 from lmsconf.kinds.shared.times import shortest_time
 from lmsconf.kinds.user.directory import directory
-from lmsconf.kinds.user.values import AnswerRow, PersonRow
+from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.forms import plain
 from lmsconf.model.names import email, normal

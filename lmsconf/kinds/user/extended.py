@@ -10,7 +10,7 @@ from typing import Final
 
 from lmsconf.api.spec.listings import EXTENDED_INFO
 from lmsconf.kinds.shared.names import GROUP, USER
-from lmsconf.kinds.user.values import RIGHTS
+from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api import Rows
 from lmsconf.model.values import Json
 from lmsconf.planner.reading import ReadContext, ReadState

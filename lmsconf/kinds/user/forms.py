@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from lmsconf.kinds.shared.times import shown_time
-from lmsconf.kinds.user.values import RIGHTS, TEXTS, Answer, Person, PersonRow
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person, PersonRow
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normal
 from lmsconf.model.values import DesiredResource

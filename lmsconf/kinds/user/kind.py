@@ -39,7 +39,7 @@ from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
 from lmsconf.kinds.user.read import read_people
 from lmsconf.kinds.user.rights import admin_grant, foretell_rights, lost_rights, refuse_lock_out, takes_admin
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.values import TEXTS, AdminRow, Answer, HolderRow, Person, PersonRow, person_row
+from lmsconf.kinds.user.types import TEXTS, AdminRow, Answer, HolderRow, Person, PersonRow, person_row
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, email

@@ -26,7 +26,7 @@ def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: 
 
     may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
     """
-    count = reading.state(PeopleCount)
+    count = reading.shared_state(PeopleCount)
     first: dict[str, Row] = {}
     people: list[Row] | None = None
 

@@ -8,9 +8,9 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.common import texts
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Answer, Person
+from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, Person
 from lmsconf.model.address import Address
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.kinds.shared.answers import an_object, ids
 from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.user.directory import directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import Get

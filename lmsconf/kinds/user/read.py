@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.lost_answers import answers_row
 from lmsconf.kinds.custom_field.read import loses_answers
-from lmsconf.kinds.manual_group.values import ManualGroupSpec
+from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
-from lmsconf.kinds.smart_group.values import SmartGroupSpec
+from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.extended import ExtendedInfo, PeopleCount
 from lmsconf.kinds.user.lookup import read_rows
 from lmsconf.kinds.user.rights import enough_admins
-from lmsconf.kinds.user.values import (
+from lmsconf.kinds.user.types import (
     AdminRow,
     HolderRow,
     Person,
@@ -49,7 +49,7 @@ PersonKind: TypeAlias = "Kind[Person, PersonRow]"
 
 def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | None:
     """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
-    count, needed = reading.state(PeopleCount), reading.is_needed(USER)
+    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER)
     if not needed:
         answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
         total = an_object(answer, "the people").get("matchCount")
@@ -64,7 +64,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     listing = reading.publish(kind, rows)
     if not needed or loses_answers(FIELDS, reading):
         reading.add(ANSWERS, sorted_listing(map(answers_row, rows.rows), rows.incomplete))
-    extended = reading.state(ExtendedInfo)
+    extended = reading.shared_state(ExtendedInfo)
     if reading.everything:
         reading.add(HOLDERS, Listing(rows=holders(rows.rows), incomplete=rows.incomplete))
         listing, admin = read_everybody(listing, rows, extended.rows())

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from lmsconf.kinds.custom_field.values import FieldRow
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.directory import Directory
-from lmsconf.kinds.user.values import RIGHTS, AdminRow, HolderRow, Person, PersonRow
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, Person, PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normal
 from lmsconf.model.snapshot import HasName, ListedRow, Snapshot

@@ -12,7 +12,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
-from lmsconf.kinds.user.values import AdminRow, Person, PersonRow
+from lmsconf.kinds.user.types import AdminRow, Person, PersonRow
 from lmsconf.model.api import Get
 from lmsconf.model.values import Call, Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot
 from lmsconf.kinds.user.answers import answers_step
 from lmsconf.kinds.user.people_steps import rights_of
-from lmsconf.kinds.user.values import APPLICATIONS, RIGHTS, TEXTS, Answer, Person, PersonRow
+from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, Person, PersonRow
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.values import Step

@@ -46,8 +46,8 @@ def _rows(page: TextBuffer, node: Sequence) -> Iterator[_Row]:
         if page.text[dash : dash + 1] != "-" or not page.begins_line(dash):
             raise Unsafe(item, "its dash does not begin a line")
         start = page.line_start(dash)
-        yield _Row(dash, _comment_above(page, start, dash - start), start, page.next_line(item.extent))
-        at = item.extent
+        yield _Row(dash, _comment_above(page, start, dash - start), start, page.next_line(item.content_end))
+        at = item.content_end
 
 
 def _comment_above(page: TextBuffer, start: int, indent: int) -> int:
@@ -126,7 +126,7 @@ def mapping_splices(page: TextBuffer, node: Mapping) -> list[TextEdit]:
     if node.more:
         indent = " " * (node.pairs[0].key.outer - page.line_start(node.pairs[0].key.outer))
         lines = [f"{indent}{line[2:]}" for line in entry_lines(_mapping(node.more), "")]
-        splices.append(page.insertion(page.next_line(node.extent), lines))
+        splices.append(page.insertion(page.next_line(node.content_end), lines))
     return splices
 
 
@@ -134,7 +134,7 @@ def _key_removal(page: TextBuffer, node: Mapping, at: int) -> TextEdit:
     pair = node.pairs[at]
     start = pair.key.outer
     if page.begins_line(start):
-        end = max(pair.value.extent, pair.key.end)
+        end = max(pair.value.content_end, pair.key.end)
         return TextEdit(page.line_start(start), page.next_line(end))
     # The key is on the line of a dash: the next key moves there.
     if at + 1 >= len(node.pairs) or at + 1 in node.removed:

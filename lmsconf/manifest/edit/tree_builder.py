@@ -51,7 +51,7 @@ class Node:
         return []
 
     @property
-    def extent(self) -> int:
+    def content_end(self) -> int:
         """Return the end of its last scalar: the parser ends a block only where the next token begins."""
         return self.end
 
@@ -113,8 +113,10 @@ class Mapping(Node):
         return next((at for at, pair in enumerate(self.pairs) if pair.key.text == key), None)
 
     @property
-    def extent(self) -> int:
-        return self.end if self.flow or not self.pairs else max(self.pairs[-1].key.end, self.pairs[-1].value.extent)
+    def content_end(self) -> int:
+        return (
+            self.end if self.flow or not self.pairs else max(self.pairs[-1].key.end, self.pairs[-1].value.content_end)
+        )
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -137,8 +139,8 @@ class Sequence(Node):
         return self.items
 
     @property
-    def extent(self) -> int:
-        return self.end if self.flow or not self.items else self.items[-1].extent
+    def content_end(self) -> int:
+        return self.end if self.flow or not self.items else self.items[-1].content_end
 
 
 _Open: TypeAlias = "Mapping | Sequence"
@@ -205,7 +207,7 @@ class TreeBuilder:
     def _close(self, event: yaml.SequenceEndEvent | yaml.MappingEndEvent) -> None:
         node = self._stack.pop()
         self._keys.pop()
-        node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.extent
+        node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.content_end
 
     def _place(self, event: yaml.NodeEvent) -> _Place:
         """Return the position of a node; `start` is after its anchor and tag, which a replacement must keep."""

@@ -11,7 +11,7 @@ from lmsconf.manifest.edit.blocks import list_splices, mapping_splices
 from lmsconf.manifest.edit.brackets import bracket_splices
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, Unsafe, rendered, replacement
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Sequence, around, parse, walk
-from lmsconf.manifest.yaml.files import read
+from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.values import Json
 
 BY_HAND = "Change this place by hand, and run it again."
@@ -112,7 +112,7 @@ def _mapping_pieces(page: TextBuffer, node: Mapping) -> list[TextEdit]:
         return []
     if not node.flow:
         return mapping_splices(page, node)
-    spans = [(pair.key.outer, max(pair.key.end, pair.value.extent)) for pair in node.pairs]
+    spans = [(pair.key.outer, max(pair.key.end, pair.value.content_end)) for pair in node.pairs]
     more = [rendered({key: value}, inside=True)[1:-1] for key, value in node.more.items()]
     return bracket_splices(page, node, spans, node.removed, more)
 
@@ -122,7 +122,7 @@ def _list_pieces(page: TextBuffer, node: Sequence) -> list[TextEdit]:
         return []
     if not node.flow:
         return list_splices(page, node)
-    spans = [(item.outer, item.extent) for item in node.items]
+    spans = [(item.outer, item.content_end) for item in node.items]
     return bracket_splices(page, node, spans, node.removed, [rendered(item, inside=True) for item in node.more])
 
 

@@ -11,8 +11,8 @@ from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, PeopleSets
 from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import FileSet
 from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.files import Document
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
+from lmsconf.manifest.yaml.strict_reader import Document
 
 
 class Expander:

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias, cast
 from lmsconf.errors import Problem, Severity, SourceLocation, shown
 from lmsconf.manifest.file_set import FileSet, Unreadable
 from lmsconf.manifest.yaml.csv_positions import Sheet
-from lmsconf.manifest.yaml.files import ENOUGH
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
+from lmsconf.manifest.yaml.strict_reader import ENOUGH
 from lmsconf.model.names import did_you_mean, normal
 from lmsconf.model.text_limits import FORBIDDEN
 from lmsconf.model.values import Json

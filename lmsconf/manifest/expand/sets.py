@@ -12,8 +12,8 @@ from lmsconf.manifest.expand.people import PeopleFiles, reached
 from lmsconf.manifest.expand.variables import Variables, parts
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.files import Document
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, gathered, settle
+from lmsconf.manifest.yaml.strict_reader import Document
 from lmsconf.model.names import did_you_mean, normal, quoted
 from lmsconf.model.values import Json
 

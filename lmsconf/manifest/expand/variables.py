@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.yaml.files import too_long
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, settle
 from lmsconf.manifest.yaml.scalars import OPENS
+from lmsconf.manifest.yaml.strict_reader import too_long
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
 from lmsconf.model.values import Json

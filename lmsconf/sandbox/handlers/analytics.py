@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
-from lmsconf.sandbox.handlers.standing import (
+from lmsconf.sandbox.handlers.enrollment import (
     APPROVED,
     EXPIRED,
     FAILED,
     IN_PROGRESS,
     NOT_STARTED,
-    Standing,
+    EnrollmentStatus,
     answering,
+    enrollment_statuses,
     in_groups,
-    standings,
 )
 from lmsconf.sandbox.handlers.times import read_time, show_time
 from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
@@ -48,9 +48,9 @@ _SOME_PEOPLE: Final = f"{_ACTIVE} AND id IN (SELECT value FROM json_each(?)) ORD
 
 
 class _Selection(NamedTuple):
-    """The filtered standings, and the rows of their people and contents."""
+    """The filtered enrollment_statuses, and the rows of their people and contents."""
 
-    standings: Iterator[Standing]
+    enrollment_statuses: Iterator[EnrollmentStatus]
     people: dict[str, tuple[Value, ...]]
     contents: dict[str, tuple[Value, ...]]
 
@@ -61,13 +61,16 @@ def results(desk: RequestContext, request: Request) -> Entry:
     page = desk.cut(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
     arrange = _order(str(options.get("orderBy", "updatedAt")), str(options.get("order", "DESC")))
     selection = _select(desk, request)
-    items = [_item(one, selection.people[one.person], selection.contents[one.content]) for one in selection.standings]
+    items = [
+        _item(one, selection.people[one.person], selection.contents[one.content])
+        for one in selection.enrollment_statuses
+    ]
     return {"list": arrange(items)[page.skip : page.skip + page.limit]}
 
 
 def statistics(desk: RequestContext, request: Request) -> Entry:
     """The number of participations in each state, of those that pass all filters."""
-    counts = Counter(one.state for one in _select(desk, request).standings)
+    counts = Counter(one.state for one in _select(desk, request).enrollment_statuses)
     return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
 
 
@@ -91,11 +94,11 @@ def event_logs(desk: RequestContext, request: Request) -> Json:
 
 
 def _select(desk: RequestContext, request: Request) -> _Selection:
-    """The standings that pass all filters of the request."""
+    """The enrollment_statuses that pass all filters of the request."""
     people = _people(desk, request)
     contents = _contents(desk, request)
     passes = _Filters(request)
-    return _Selection((one for one in standings(desk, contents, people) if passes(one)), people, contents)
+    return _Selection((one for one in enrollment_statuses(desk, contents, people) if passes(one)), people, contents)
 
 
 def _contents(desk: RequestContext, request: Request) -> dict[str, tuple[Value, ...]]:
@@ -130,7 +133,7 @@ class _Filters:
         self._expiring = _range(request, "expiryDateRange")
         self._updated = _range(request, "updatedAtDateRange")
 
-    def __call__(self, standing: Standing) -> bool:
+    def __call__(self, standing: EnrollmentStatus) -> bool:
         """Whether it passes all of them."""
         return (
             (self._states is None or standing.state in self._states)
@@ -166,7 +169,7 @@ def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
     return arrange
 
 
-def _item(standing: Standing, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
+def _item(standing: EnrollmentStatus, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
     """A result as the API shows it. An unknown date is omitted."""
     email, name = person[1:]
     dates: Entry = {"occuredAt": standing.occurred_at, "enrolledAt": standing.enrolled_at}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.handlers.standing import has_expired
+from lmsconf.sandbox.handlers.enrollment import has_expired
 from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, ids_text
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
-from lmsconf.sandbox.handlers.standing import APPROVED, enrolled
+from lmsconf.sandbox.handlers.enrollment import APPROVED, enrolled
 from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
 
 DONE: Final = "DONE"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, ids, label, objects, text
 from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 

@@ -1,4 +1,4 @@
-"""Standing of people with content: by which assignment they are enrolled, and their progress.
+"""EnrollmentStatus of people with content: by which assignment they are enrolled, and their progress.
 
 An enrolment follows from assignments; it is mandatory if one of them is. Participation in content that is not assigned
 counts too, as not enrolled.
@@ -51,7 +51,7 @@ class Certified(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EnrollmentStatus:
     """One person and one content."""
 
     content: str
@@ -86,7 +86,9 @@ class Standing:
         return self.done.updated_at if self.done else self.enrolled_at
 
 
-def standings(desk: RequestContext, contents: Iterable[str], people: Mapping[str, object]) -> Iterator[Standing]:
+def enrollment_statuses(
+    desk: RequestContext, contents: Iterable[str], people: Mapping[str, object]
+) -> Iterator[EnrollmentStatus]:
     """Everyone of `people` who is enrolled in a content, or has a participation or certificate, in their order."""
     now, audiences = desk.ledger.now(), _Audiences(desk, people)
     for content in contents:
@@ -97,7 +99,7 @@ def standings(desk: RequestContext, contents: Iterable[str], people: Mapping[str
             if person in enrolled or person in done or person in certified:
                 certificate = certified.get(person)
                 expired = certificate is not None and has_expired(certificate.expires_at, now)
-                yield Standing(content, person, enrolled.get(person), done.get(person), certificate, expired)
+                yield EnrollmentStatus(content, person, enrolled.get(person), done.get(person), certificate, expired)
 
 
 def enrolled(desk: RequestContext, content: str, person: str) -> Enrolled | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.answers import label, text
 from lmsconf.kinds.shared.names import GROUP
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 

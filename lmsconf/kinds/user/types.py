@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.shared.answers import an_object, label, text
 from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, USER
-from lmsconf.kinds.shared.people import People
+from lmsconf.kinds.shared.people_lists import People
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import email, normal
 from lmsconf.model.values import Json
