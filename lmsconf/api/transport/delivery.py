@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-import httpx
+from lmsconf.support.httpx_import import httpx
 
 
 class DeliveryStatus(Enum):

@@ -20,13 +20,12 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpx
-
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
 from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, fate_of
 from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
+from lmsconf.support.httpx_import import httpx
 from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
 from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem
 

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Final
 
 import httpcore
-import httpx
+
+from lmsconf.support.httpx_import import httpx
 
 _KEPT_SECONDS: Final = 4.0
 
