@@ -7,7 +7,7 @@ transport                    HTTP with deadlines
 retry, rate_limiter, circuit_breaker, limits
                              retry policy, request rate, when to stop sending, size limits of responses
 worker_pool, priority_queue  concurrent requests, ordered by priority
-pagination, listed, reader   listings, read page by page and checked for completeness
+pagination, list_check, reader   listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lmsconf.api.limits import AHEAD, MIB, PAGES, AnswerLimit, TooLarge, limit_of, memory_of, too_many
-from lmsconf.api.listed import list_hint, list_of
+from lmsconf.api.list_check import list_hint, list_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 from lmsconf.model.api import ListOperation, Rows

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING
 
 from lmsconf.api.limits import ByteBudget, fan_out
-from lmsconf.api.listed import with_its_list
+from lmsconf.api.list_check import with_its_list
 from lmsconf.api.pagination import Keep, OnFirstPage, PageSchema, read
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation

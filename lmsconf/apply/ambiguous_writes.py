@@ -25,7 +25,7 @@ from lmsconf.errors import (
     ProblemsFound,
     Rejected,
 )
-from lmsconf.kinds.shared.terms import filled, filled_body
+from lmsconf.kinds.shared.call_templates import filled, filled_body
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Json, Plan
 

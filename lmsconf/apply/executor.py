@@ -13,7 +13,7 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_check import verify_grant
 from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.shared.terms import filled, filled_body
+from lmsconf.kinds.shared.call_templates import filled, filled_body
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Call, Json, Plan
 from lmsconf.planner.grants import GrantCheck

@@ -32,7 +32,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import blockers
 from lmsconf.model.canonical import canonical, sha256
 from lmsconf.model.scope import Selected
-from lmsconf.model.values import Abandoned, Call, Change, Guard, Json, Measure, Plan, SettingChange, Unmanaged
+from lmsconf.model.values import Abandoned, Call, Change, GuardResult, Json, Measure, Plan, SettingChange, Unmanaged
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -308,7 +308,7 @@ def body_value(body: Json) -> object:
     return [body_value(item) for item in body] if isinstance(body, list) else body
 
 
-def _guard_json(guard: Guard) -> Json:
+def _guard_json(guard: GuardResult) -> Json:
     return {
         "name": guard.name,
         "limit": dict(guard.limit),
@@ -320,8 +320,8 @@ def _guard_json(guard: Guard) -> Json:
     }
 
 
-def _guard_value(at: DocumentReader) -> Guard:
-    return Guard(
+def _guard_value(at: DocumentReader) -> GuardResult:
+    return GuardResult(
         name=at.text("name"),
         limit=at.object("limit"),
         total=at.maybe("total", at.number),

@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.documents import document
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
-from lmsconf.model.rows import row_json, row_value
+from lmsconf.model.rows import row_from_json, row_json
 from lmsconf.model.snapshot import ListedRow, Listing, Redaction, Snapshot
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import in_file_order
@@ -79,7 +79,7 @@ def _redaction(at: document.DocumentReader) -> Redaction:
 def _rows(at: document.DocumentReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
     for number, row in enumerate(at.items(row_type.listing)):
         try:
-            yield row_value(row_type, row)
+            yield row_from_json(row_type, row)
         except ValueError as wrong:
             raise ValueError(f"{row_type.listing}[{number}]: {wrong}") from wrong
 

@@ -15,7 +15,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Json, Plan
 from lmsconf.planner.context import PlanContext, Terms
-from lmsconf.planner.entries import ExportedEntry, SkippedRow
+from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.plan import Manifests, make_plan
@@ -70,7 +70,7 @@ def export(
     rows = [row for kind in wanted for row in kind.to_entries(live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches(str(row.address), policy.leave_alone)]
-    trial.skipped.extend(row for row in managed if isinstance(row, SkippedRow))
+    trial.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
     limited = [_limited(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
     entries, plan = trial.passed(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
@@ -110,7 +110,7 @@ def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
         reason = "the manifests have an entry of that name, which means something else"
-        trial.skipped.append(SkippedRow(address=entry.address, id=entry.id, reason=reason))
+        trial.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
         return None
     if entry.address not in declared.other_workspaces:
         return entry
@@ -118,7 +118,7 @@ def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial
     return replace(entry, body={**entry.body, "only_in": limits})
 
 
-def _skipped(rows: Iterable[SkippedRow]) -> Iterator[Problem]:
+def _skipped(rows: Iterable[UnexportableRow]) -> Iterator[Problem]:
     for row in rows:
         message = f"left out: {skipped_line(row)}"
         yield _warning("export/left-out", message, row.address, "It stays as it is, unmanaged.")

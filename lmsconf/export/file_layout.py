@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
-from lmsconf.planner.entries import ExportedEntry, SkippedRow
+from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.kind import AnyKind
 
-Item = TypeVar("Item", ExportedEntry, SkippedRow)
+Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 
 _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
@@ -22,7 +22,7 @@ def export_order(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
 
 
 def files(
-    entries: Iterable[ExportedEntry], skipped: Iterable[SkippedRow], kinds: Mapping[str, AnyKind], workspace: str
+    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, AnyKind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     exported, missing = _by_kind(entries), _by_kind(skipped)
@@ -40,7 +40,7 @@ def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
     return by_kind
 
 
-def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[SkippedRow], workspace: str) -> str:
+def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
     lines = [f"# What workspace {in_comment(workspace)} held when it was exported.", *_missing(missing)]
     lines += ["", f"{kind.section}:"]
     blocks = [
@@ -57,7 +57,7 @@ def _any_long(blocks: Sequence[Sequence[str]]) -> bool:
     return any(len(block) > 1 for block in blocks)
 
 
-def _missing(missing: Sequence[SkippedRow]) -> Iterator[str]:
+def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
     """Yield comment lines that list what was left out, and why."""
     if missing:
         yield "# Left out, because no manifest can say it as it is:"
@@ -66,6 +66,6 @@ def _missing(missing: Sequence[SkippedRow]) -> Iterator[str]:
             yield f"#   … and {len(missing) - _SHOWN:,} more"
 
 
-def skipped_line(row: SkippedRow) -> str:
+def skipped_line(row: UnexportableRow) -> str:
     """Format a row that was left out: `group/Sales (id g-2): another one has its name`."""
     return f"{row.address} (id {row.id}): {row.reason}"

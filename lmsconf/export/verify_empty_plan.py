@@ -17,7 +17,7 @@ from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
-from lmsconf.planner.entries import ExportedEntry, SkippedRow
+from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.plan import OWNED, Manifests
 
@@ -63,7 +63,7 @@ class Trial:
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
-    skipped: list[SkippedRow] = field(default_factory=list)
+    skipped: list[UnexportableRow] = field(default_factory=list)
     _shapes: dict[str, Shape] = field(default_factory=dict)
 
     def passed(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
@@ -141,7 +141,9 @@ class Trial:
             needed = kind.required_keys | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.omitted_means_default
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
-                self.skipped.append(SkippedRow(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
+                self.skipped.append(
+                    UnexportableRow(address=entry.address, id=entry.id, reason=next(iter(keys.values())))
+                )
             elif keys:
                 body = {key: value for key, value in entry.body.items() if key not in keys}
                 notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.model.values import Guard, Plan
+from lmsconf.model.values import GuardResult, Plan
 
 LOCK_OUT: Final = "refusal/lock-out"
 
@@ -73,7 +73,7 @@ def consent_command(plan: Plan) -> str | None:
     return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
 
 
-def allowances(guards: Iterable[Guard]) -> Iterator[str]:
+def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
     """Yield `--allow removals=45` for each guard that is tripped or was allowed by `--allow`.
 
     Consents of the project file apply to every command and are left out.
@@ -97,7 +97,7 @@ _LISTED: Final = 5
 """How many of those a blocker's hint lists; each change lists all of its own."""
 
 
-def _guard(plan: Plan, guard: Guard) -> Blocker:
+def _guard(plan: Plan, guard: GuardResult) -> Blocker:
     codes = _EXPLAINED_BY.get(guard.name, ())
     listed = [f"{one.message}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes]
     more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []

@@ -36,7 +36,7 @@ def row_json(value: object, *, in_order: bool = False) -> Json:
     }
 
 
-def row_value(kind: type[Row], value: Json) -> Row:
+def row_from_json(kind: type[Row], value: Json) -> Row:
     """Parse what `row_json` returned. Raises ValueError for wrong types, unknown keys and missing keys."""
     return cast(Row, _reads(cast(Any, kind))(value))
 

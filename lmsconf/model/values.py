@@ -228,7 +228,7 @@ def is_creation(operation: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class GuardResult:
     """One guard evaluated for a plan. allow: the exact consent that lifts it, `removals=356`; None if within limits.
 
     total: None if not known, which exceeds any count limit. allowed_by: the reason of the consent given, or `--allow`.
@@ -326,7 +326,7 @@ class Plan:
     timezone: str | None
     changes: tuple[Change, ...]
     calls: tuple[Call, ...]
-    guards: tuple[Guard, ...]
+    guards: tuple[GuardResult, ...]
     unmanaged: tuple[Unmanaged, ...]
     fingerprints: Mapping[str, str]
     problems: tuple[Problem, ...]

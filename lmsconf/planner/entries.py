@@ -28,7 +28,7 @@ class ExportedEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedRow:
+class UnexportableRow:
     """A live row without a manifest entry, and the reason."""
 
     address: Address

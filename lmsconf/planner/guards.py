@@ -13,7 +13,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
-from lmsconf.model.values import Action, Change, Guard, Json, Measure
+from lmsconf.model.values import Action, Change, GuardResult, Json, Measure
 from lmsconf.planner.kind import AnyKind
 
 SMALL: Final = 20
@@ -24,7 +24,7 @@ _UNKNOWN: Final = {"answers": "the answers of a number of people that is not kno
 
 def evaluate_guards(
     measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
-) -> tuple[Guard, ...]:
+) -> tuple[GuardResult, ...]:
     """Return the state of each enabled guard: its limit, the total, and whether it is tripped.
 
     beside: a phrase for reasons, and further guards that apply too. The stricter limit holds.
@@ -47,14 +47,16 @@ def _stops(name: str, limit: Limit | None, measures: Sequence[Measure]) -> str |
     return None if limit is None else _reason(name, limit, total(measures), measures)
 
 
-def _judge(name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent], under: str) -> Guard:
+def _judge(
+    name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent], under: str
+) -> GuardResult:
     counted = total(measures)
     reason = _stops(name, limit, measures)
     consent = next((one for one in consents if one.guard == name and one.number == counted), None)
     shown: dict[str, Json] = {"count": limit.count}
     if limit.share is not None:
         shown["share"] = limit.share
-    return Guard(
+    return GuardResult(
         name=name,
         limit=shown,
         total=counted,

@@ -39,7 +39,7 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
-from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, PartReferences, SkippedRow, Trail
+from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, PartReferences, Trail, UnexportableRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
@@ -225,7 +225,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the form in which the names of resources are compared."""
         return normal(text)
 
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield the manifest entry of every live row, or the reason why it has none."""
         for row in live.snapshot.of(self.name).rows:
             yield live.entry(self.name, row, self.entry_body(live, row))

@@ -11,7 +11,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.text_limits import is_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.entries import EntryBody, ExportedEntry, SkippedRow
+from lmsconf.planner.entries import EntryBody, ExportedEntry, UnexportableRow
 
 
 class _Names:
@@ -56,15 +56,15 @@ class LiveNames:
         """Whether another row of the listing has exactly the same name."""
         return self._of(listing).names[normal(row.name)] > 1
 
-    def entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | SkippedRow:
+    def entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
         """Return the entry of a named row, with its id where the name is ambiguous."""
         name = normal(row.name)
         address = Address.of(kind, name)
         if not is_name(name):
             reason = "its name holds characters that have no place in a manifest" if name else "it has no name"
-            return SkippedRow(address=address, id=row.id, reason=reason)
+            return UnexportableRow(address=address, id=row.id, reason=reason)
         if not self.is_first(kind, row):
             reason = "another one has its name, and is declared under it"
-            return SkippedRow(address=address, id=row.id, reason=reason)
+            return UnexportableRow(address=address, id=row.id, reason=reason)
         pin = {"id": row.id} if self.needs_id(kind, row) else {}
         return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)

@@ -28,7 +28,7 @@ NOT_COMPARED: Final = "rename/not-compared"
 
 
 @dataclass(slots=True, kw_only=True)
-class Renames:
+class PossibleRenames:
     """The creations that may be renames, and the problems that report them."""
 
     possible: list[PossibleRename] = field(default_factory=list)
@@ -53,9 +53,9 @@ def possible_renames(
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
-) -> Renames:
+) -> PossibleRenames:
     """Return, for each resource and choice to be created, the live ones that it may be under a new name."""
-    out = Renames()
+    out = PossibleRenames()
     by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
     for change, sides in changes:
         by_kind[change.address.kind].append((change, sides))
@@ -89,7 +89,7 @@ class _Comparing:
         self.kind, self.planning, self.changes, self.result = kind, planning, changes, result
         self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)
 
-    def run(self, out: Renames) -> None:
+    def run(self, out: PossibleRenames) -> None:
         new = [
             (change, content)
             for change, sides in self.changes

@@ -340,7 +340,7 @@ def _touched(report: ApplyReport) -> str:
     return f"The {count(number, 'resource')} of this plan {_be(number)} not all as planned: {_unlike(report)}."
 
 
-def others(report: ApplyReport) -> str:
+def other_changes_heading(report: ApplyReport) -> str:
     """Return the heading of the remaining differences in resources that the plan did not change."""
     if report.verified.scope is Verify.TOUCHED:
         return "Not part of this plan, and in its way by now:"

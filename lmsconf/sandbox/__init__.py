@@ -12,6 +12,6 @@ faults, faultfile  scripted faults; scripts from a file
 transport, serve   the two adapters: an httpx transport, and a loopback port
 page               the HTML page at that port
 seed, fixtures …   initial content, from a file or from values; validation: typed reads of its entries
-plainyaml          YAML with every scalar as text
+text_only_yaml        YAML with every scalar as text
 generate           synthetic workspaces of any size
 """

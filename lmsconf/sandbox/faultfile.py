@@ -14,7 +14,7 @@ from typing import Final
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults, Spoilt
-from lmsconf.sandbox.plainyaml import problem, read
+from lmsconf.sandbox.text_only_yaml import problem, read
 
 _KEYS: Final = tuple(one.name for one in fields(Fault))
 _LONGEST_DELAY: Final = 3600.0

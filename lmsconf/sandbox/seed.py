@@ -29,9 +29,9 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox import fixtures_learning
 from lmsconf.sandbox.fixtures import Planting
-from lmsconf.sandbox.plainyaml import problem, read
 from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.store import Repository
+from lmsconf.sandbox.text_only_yaml import problem, read
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(

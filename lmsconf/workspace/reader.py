@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.kinds.shared.call_templates import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.model.address import Address
 from lmsconf.model.candidates import Candidate

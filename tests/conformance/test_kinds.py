@@ -16,7 +16,7 @@ from laws.sandbox_project import SandboxProject, open_stage
 from conformance import samples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.terms import filled
+from lmsconf.kinds.shared.call_templates import filled
 from lmsconf.model.values import Action, Json, Plan
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan_as_manifests import as_manifests

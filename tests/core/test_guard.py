@@ -7,11 +7,11 @@ import pytest
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.policy import Consent, Guards, Limit
-from lmsconf.model.values import Action, Change, FieldChange, Guard, Measure
+from lmsconf.model.values import Action, Change, FieldChange, GuardResult, Measure
 from lmsconf.planner.guards import evaluate_guards, protected
 
 
-def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> Guard:
+def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> GuardResult:
     """How the guard on deletions stands."""
     return evaluate_guards(measures, Guards(deletes=limit or Limit(count=5, share=0.1)), consents)[0]
 

@@ -22,7 +22,7 @@ from lmsconf.model.values import (
     Call,
     Change,
     FieldChange,
-    Guard,
+    GuardResult,
     Json,
     Measure,
     Plan,
@@ -90,7 +90,7 @@ CALLS = st.builds(
     may_be_refused=st.booleans(),
 )
 GUARDS = st.builds(
-    Guard,
+    GuardResult,
     name=WORDS,
     limit=st.dictionaries(WORDS, VALUES, max_size=2),
     total=st.none() | NUMBERS,

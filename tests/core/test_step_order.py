@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.shared.terms import ServiceTerms
+from lmsconf.kinds.shared.call_templates import ServiceTerms
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot

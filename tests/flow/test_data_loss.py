@@ -11,7 +11,7 @@ import pytest
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Guard, Plan
+from lmsconf.model.values import GuardResult, Plan
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import WorkspaceReader, read_manifests
 
@@ -44,7 +44,7 @@ def it(tmp_path: Path) -> Project:
     return Project(tmp_path, SEED, "")
 
 
-def guard(plan: Plan, name: str) -> Guard:
+def guard(plan: Plan, name: str) -> GuardResult:
     return next(one for one in plan.guards if one.name == name)
 
 

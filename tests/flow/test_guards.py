@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.model.policy import Consent
-from lmsconf.model.values import Action, Guard, Plan
+from lmsconf.model.values import Action, GuardResult, Plan
 
 from .project import Project
 from .shell import lmsconf
@@ -27,7 +27,7 @@ def project(tmp_path: Path, seed: str, options: str = "") -> Project:
     return Project(tmp_path, PEOPLE + seed, options)
 
 
-def guards(plan: Plan) -> Mapping[str, Guard]:
+def guards(plan: Plan) -> Mapping[str, GuardResult]:
     return {guard.name: guard for guard in plan.guards}
 
 

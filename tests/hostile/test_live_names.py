@@ -21,7 +21,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
 from lmsconf.model.scope import Selected, Verified, Verify
-from lmsconf.model.values import Action, Call, Change, FieldChange, Guard, Measure, Plan, Unmanaged
+from lmsconf.model.values import Action, Call, Change, FieldChange, GuardResult, Measure, Plan, Unmanaged
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
@@ -104,7 +104,7 @@ def plan(names: list[str]) -> Plan:
             for n, name in enumerate(names)
         ),
         guards=tuple(
-            Guard(name=name, limit={name: name}, total=1, tripped=True, allow=f"{name}=1", reason=name)
+            GuardResult(name=name, limit={name: name}, total=1, tripped=True, allow=f"{name}=1", reason=name)
             for name in names
         ),
         unmanaged=tuple(Unmanaged(kind="group", addresses=(one,)) for one in addresses),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,16 +45,17 @@ MAY_IMPORT = {
 }
 """Package → the packages that it may import, each above all that it imports. `kinds=`: the registry alone."""
 
+HTTPX = "lmsconf.support.httpx_import"
 DOORS = {
     "httpx": {
         *("api/transport/http.py", "api/transport/pool_transport.py", "api/transport/delivery.py"),
-        *("api/client.py", "sandbox/transport.py"),
+        *("api/client.py", "sandbox/transport.py", "support/httpx_import.py"),
     },
     "httpcore": {"api/transport/deadline.py", "api/transport/pool_transport.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
         "manifest/yaml/strict_reader.py",
-        "sandbox/plainyaml.py",
+        "sandbox/text_only_yaml.py",
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/validation/check.py"},
@@ -112,8 +115,19 @@ def test_no_package_imports_one_above_it() -> None:
 def test_libraries_have_one_door(path: Path) -> None:
     """A library is imported only by the modules that are its door."""
     name = str(path.relative_to(ROOT))
-    for library in {found.partition(".")[0] for found in imported(path)} & DOORS.keys():
+    names = {"httpx" if found == HTTPX else found.partition(".")[0] for found in imported(path)}
+    for library in names & DOORS.keys():
         assert name in DOORS[library], f"{name} imports {library}"
+
+
+def test_httpx_is_imported_without_its_command_line() -> None:
+    """Elsewhere than in that one module, `import httpx` would take the terminal libraries of its command line along."""
+    path = ROOT / "support" / "httpx_import.py"
+    code = "import sys, lmsconf.sandbox.transport as it; print([m for m in ('rich', 'pygments') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+    importing = [one for one in modules() if "httpx" in set(imported(one)) and one.name != "client.py"]
+    assert importing == [path]
 
 
 def test_no_module_is_longer_than_a_reader_can_hold() -> None:

@@ -16,7 +16,7 @@ from lmsconf.model.values import (
     Call,
     Change,
     FieldChange,
-    Guard,
+    GuardResult,
     Json,
     Measure,
     Plan,
@@ -266,7 +266,7 @@ UPDATE = replace(
         ),
     ),
     guards=(
-        Guard(
+        GuardResult(
             name="removals",
             limit={"count": 50, "share": 0.1},
             total=1203,
@@ -347,7 +347,7 @@ DELETE = replace(
         ),
     ),
     guards=(
-        Guard(
+        GuardResult(
             name="deletes",
             limit={"count": 1, "share": None},
             total=2,
@@ -355,7 +355,7 @@ DELETE = replace(
             allow="deletes=2",
             reason="2 deletes, and the limit is 1",
         ),
-        Guard(
+        GuardResult(
             name="removals",
             limit={"count": 50, "share": 0.1},
             total=27,
@@ -363,7 +363,7 @@ DELETE = replace(
             allow="removals=27",
             reason="25 of 25 in members of group/Summer interns 2024, and the limit is 10%",
         ),
-        Guard(name="recreates", limit={"count": 0}, total=0, tripped=False, allow=None),
+        GuardResult(name="recreates", limit={"count": 0}, total=0, tripped=False, allow=None),
     ),
 )
 
@@ -396,7 +396,7 @@ HOSTILE = replace(
     ),
     unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
     problems=(Problem(code="x", message=EVIL, hint=EVIL, source=SourceLocation(f"::{EVIL}", 1, 1)),),
-    guards=(Guard(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
+    guards=(GuardResult(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
 )
 
 MIXED = replace(

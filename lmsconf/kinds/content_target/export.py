@@ -23,7 +23,7 @@ from lmsconf.model.moments import live_time
 from lmsconf.model.names import look, normal
 from lmsconf.model.text_limits import is_name
 from lmsconf.model.values import Json, pin_in
-from lmsconf.planner.entries import ANY, EntryBody, ExportedEntry, SkippedRow, Trail
+from lmsconf.planner.entries import ANY, EntryBody, ExportedEntry, Trail, UnexportableRow
 from lmsconf.planner.live_names import LiveNames
 
 _AUDIENCES: Final[tuple[Trail, ...]] = (
@@ -49,7 +49,7 @@ def absent_assignment(spec: Assignment, workspace: str) -> Json:
     return {"content": content, "assign_to": [audience_form(spec.audience)]}
 
 
-def target_entries(live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+def target_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
     for row in live.snapshot.rows(TargetRow):
@@ -58,7 +58,7 @@ def target_entries(live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
         address = target_address(name, audience or Address("audience", row.target))
         reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or reason is not None:
-            yield SkippedRow(address=address, id=row.id, reason=str(reason))
+            yield UnexportableRow(address=address, id=row.id, reason=str(reason))
         else:
             body: dict[str, Json] = {"content": content}
             body |= {"mandatory": True} if row.mandatory else {}

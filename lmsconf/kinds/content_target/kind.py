@@ -58,7 +58,7 @@ from lmsconf.model.names import email, in_line, normal
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
-from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, SkippedRow
+from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
@@ -294,7 +294,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     references = REFERENCES
     graph_shape = "note"
 
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every assignment, each with one audience."""
         return target_entries(live)
 

@@ -196,7 +196,7 @@ def _unknown_choice(
     )
 
 
-def note_likely_choices(
+def record_choice_renames(
     planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> None:
     """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""

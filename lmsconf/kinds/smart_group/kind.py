@@ -41,8 +41,8 @@ from lmsconf.kinds.smart_group.conditions import (
     in_names,
     named_refs,
     note_conditions,
-    note_likely_choices,
     note_usage,
+    record_choice_renames,
 )
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_body
 from lmsconf.kinds.smart_group.read import read_smart_groups, unlisted_field
@@ -198,7 +198,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
                 return None
             live_conditions = in_names(planning, live or ())
             wanted = effective(spec.conditions, live_conditions)
-            note_likely_choices(planning, wanted, live_conditions)
+            record_choice_renames(planning, wanted, live_conditions)
             after["conditions"] = as_set(wanted)
             if row is not None:
                 before["conditions"] = as_set(live_conditions)

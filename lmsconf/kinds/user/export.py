@@ -19,7 +19,7 @@ from lmsconf.model.names import email, normal
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Json
-from lmsconf.planner.entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, SkippedRow, Trail
+from lmsconf.planner.entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
 from lmsconf.planner.live_names import LiveNames
 
 REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
@@ -99,7 +99,7 @@ def _why_not(live: LiveNames, id: str) -> str:
     return "archived" if people.emails[id] in people.archived else _NO_EMAIL
 
 
-def person_entries(live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every person, with the values that were read.
 
     Values that only the response for a single user contains are usually missing; see `unread_notes`.
@@ -108,7 +108,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
         address = Address.of(USER, row.name)
         mail = manifest_email(live, row.id, archived=True)
         if mail is None:
-            yield SkippedRow(address=address, id=row.id, reason="no e-mail that names one person only")
+            yield UnexportableRow(address=address, id=row.id, reason="no e-mail that names one person only")
         else:
             yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
 

@@ -46,7 +46,7 @@ from lmsconf.model.names import did_you_mean, email
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
-from lmsconf.planner.entries import ExportedEntry, SkippedRow
+from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
@@ -268,7 +268,7 @@ class UserKind(Kind[Person, PersonRow]):
         """Return the e-mail without surrounding blanks, with case folded."""
         return email(text)
 
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | SkippedRow]:
+    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every person, with the values that were read."""
         return person_entries(live)
 

@@ -72,7 +72,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
         *problem_section(worst_first(report.problems)),
         *_outcomes(report, limit),
         *(section for _, section in _changes(report.left, limit, f"{phrases.LEFT} ")),
-        *(section for _, section in _changes(report.others, limit, f"{phrases.others(report)} ")),
+        *(section for _, section in _changes(report.others, limit, f"{phrases.other_changes_heading(report)} ")),
         *section_of("About this run", map(_noted, sorted(report.meta.items()))),
     ]
     foot = f"Plan {code(report.plan_digest)} · {md(report.started_at)} to {md(report.finished_at)}"

@@ -47,7 +47,7 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
             *_in_part(report),
             [phrases.LEFT] if report.left else [],
             *(change_lines(change) for change in report.left),
-            [phrases.others(report)] if report.others else [],
+            [phrases.other_changes_heading(report)] if report.others else [],
             *(change_lines(change) for change in report.others),
             [phrases.outcome_counts(report) + ".", phrases.convergence(report), phrases.ending(report)],
         ],
