@@ -1,0 +1,68 @@
+"""How many requests a few declared resources cost in a large workspace: no more where there is more of all else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .project import Project
+
+PAGES = "dialect: {paging.limit: 20}\n"
+FIVE = """\
+custom_fields: [{name: Country}]
+groups:
+- {name: G1, members: [p1@acme.example, p100@acme.example]}
+- {name: G2, managers: [p2@acme.example]}
+smart_groups: [{name: S1, managers: [p200@acme.example]}]
+content_targets: [{content: C1, assign_to: [{group: G1}]}]
+"""
+
+
+def workspace(people: int, groups: int, smart_groups: int, contents: int) -> str:
+    """The five declared resources as they are declared, and many others."""
+    lists = {1: "members: [p1@acme.example, p100@acme.example]", 2: "managers: [p2@acme.example]"}
+    managed = {1: ", managers: [p200@acme.example]"}
+    condition = "conditions: [{field: Country, choices: [SE]}]"
+    return "\n".join(
+        [
+            "people: [" + ", ".join(f"{{email: p{n}@acme.example, id: u-{n:05}}}" for n in range(people)) + "]",
+            "custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]",
+            "groups:",
+            *(f"- {{name: G{n}, {lists.get(n, f'members: [p{n}@acme.example]')}}}" for n in range(groups)),
+            "smart_groups:",
+            *(f"- {{name: S{n}, {condition}{managed.get(n, '')}}}" for n in range(smart_groups)),
+            "content: [" + ", ".join(f"{{name: C{n}}}" for n in range(contents)) + "]",
+            "content_targets: [{content: C1, assign_to: [{group: G1}]}, {content: C2, assign_to: [everyone]}]",
+        ]
+    )
+
+
+@pytest.mark.parametrize("declared", [FIVE, "content_targets: [{content: C1, assign_to: [{group: G1}]}]\n"])
+def test_only_pages_of_listings_grow_with_what_is_not_declared(tmp_path: Path, declared: str) -> None:
+    """With ten times as much of all else, each listing has more pages, people excepted, and nothing else is asked."""
+    counts = []
+    for name, size in (("small", (420, 20, 20, 20)), ("large", (4_200, 200, 200, 200))):
+        project = Project(tmp_path / name, workspace(*size), PAGES)
+        assert project.plan(declared).changes == ()
+        counts.append(Counter(call.operation or "" for call in project.calls))
+    small, large = counts
+    pages = {"manual-groups.list", "smart-groups.list", "content.list"}
+    assert {name for name in small | large if small[name] != large[name]} == pages & large.keys()
+    assert all(large[name] <= 200 // 20 + 2 for name in pages)
+    assert large["users.list"] == 1
+
+
+def test_a_plan_of_five_resources_asks_for_these(tmp_path: Path) -> None:
+    """Pages of names, and the details of the five; people who are in their lists, by id."""
+    project = Project(tmp_path, workspace(4_200, 40, 40, 40), PAGES)
+    project.plan(FIVE)
+    asked = Counter(call.operation or "" for call in project.calls)
+    assert {name: asked[name] for name in sorted(asked) if not name.endswith(".list")} == {
+        "manual-groups.managers": 2,
+        "manual-groups.members": 2,
+        "smart-groups.get": 1,
+        "users.get": 2,
+    }
+    assert asked["content-targets.list"] == 1
