@@ -1,0 +1,100 @@
+"""Requests and memory of a few declared resources in large workspaces, read over loopback HTTP.
+
+    python tests/benchmarks/bench_requests.py [--only NAME]
+
+Each line is one process: its requests, its largest memory and its time; the server runs in another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from measuring import LMSCONF, process, tell
+from serving import TOKEN, served
+from workload import plant_into
+
+_PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
+_FIVE = """\
+custom_fields: [{name: Country}]
+groups:
+- {name: G1, members: [p1@acme.example, p1000@acme.example]}
+- {name: G2, managers: [p2@acme.example]}
+smart_groups: [{name: S1, managers: [p900@acme.example]}]
+content_targets: [{content: C1, assign_to: [{group: G1}]}]
+"""
+
+
+class Case(NamedTuple):
+    """A command on some manifests in a workspace of a size, and the most requests and MiB aimed at."""
+
+    command: Sequence[str]
+    manifests: str
+    people: int
+    groups: int
+    smart_groups: int
+    contents: int
+    requests: int
+    memory: int | None = None
+
+
+CASES = {
+    "drift of five": Case(["drift"], _FIVE, 2_000, 2_000, 1_000, 500, 65),
+    "plan of five": Case(["plan"], _FIVE, 2_000, 2_000, 1_000, 500, 65),
+    "plan of one assignment": Case(
+        ["plan"], "content_targets: [{content: C1, assign_to: [{group: G1}]}]\n", 200_000, 5_000, 5_000, 500, 140, 200
+    ),
+    "plan of five members": Case(
+        ["plan"],
+        "groups: [{name: G1, members: [" + ", ".join(f"p{n}@acme.example" for n in range(4_000, 4_005)) + "]}]\n",
+        5_000, 20, 0, 0, 10,
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=CASES, help="measure this alone")
+    chosen = parser.parse_args().only
+    for name, case in CASES.items():
+        if chosen in (None, name):
+            _measure(name, case)
+
+
+def _measure(name: str, case: Case) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "manifests").mkdir()
+        (folder / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
+        (folder / "manifests" / "all.yaml").write_text(case.manifests, encoding="utf-8")
+        plant_into(folder / "workspace.db", dict(_seed(case)))
+        with served(folder / "workspace.db", folder / "log.jsonl") as server:
+            run = process(
+                [LMSCONF, "-C", str(folder), *case.command], env={"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+            )
+            operations = server.operations()
+    total = sum(operations.values())
+    aim = f"at most {case.memory} MiB" if case.memory else "no aim for memory"
+    tell(f"{name}: {total:,} requests (at most {case.requests}), {run.memory:.0f} MiB ({aim}), {run.wall:.1f} s")
+    tell("  " + ", ".join(f"{operation} {count}" for operation, count in sorted(operations.items())))
+
+
+def _seed(case: Case) -> Iterator[tuple[str, object]]:
+    five = yaml.safe_load(_FIVE) if "Country" in case.manifests else yaml.safe_load(case.manifests)
+    declared = {one["name"]: one for section in ("groups", "smart_groups") for one in five.get(section, ())}
+    condition = {"conditions": [{"field": "Country", "choices": ["SE"]}]}
+    yield "people", [{"email": f"p{n}@acme.example", "id": f"u-{n:06}"} for n in range(case.people)]
+    yield "custom_fields", [{"name": "Country", "type": "CHOICE", "choices": ["SE", "NO"]}]
+    yield "groups", [declared.get(f"G{n}", {"name": f"G{n}"}) for n in range(case.groups)]
+    yield "smart_groups", [{**declared.get(f"S{n}", {"name": f"S{n}"}), **condition} for n in range(case.smart_groups)]
+    yield "content", [{"name": f"C{n}"} for n in range(case.contents)]
+    if case.contents:
+        yield "content_targets", [{"content": "C1", "assign_to": [{"group": "G1"}]}]
+
+
+if __name__ == "__main__":
+    main()
