@@ -7,13 +7,12 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from dataclasses import replace
+from datetime import tzinfo
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from lmsconf.api.spec.listings import CATALOG
-from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target import redact
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.edits import last_edits
@@ -25,7 +24,9 @@ from lmsconf.kinds.content_target.export import (
     target_entries,
 )
 from lmsconf.kinds.content_target.matching import identify_targets
+from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.content_target.read import read_assignments, unlisted_groups
+from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
@@ -36,27 +37,15 @@ from lmsconf.kinds.content_target.types import (
     row_form,
     target_address,
 )
-from lmsconf.kinds.shared.common import (
-    ABOUT,
-    NAME,
-    ONLY_IN,
-    PIN,
-    UNTIL,
-    absent,
-    entry_schema,
-    partial_undo,
-    pins,
-    texts,
-)
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, EVERYONE, USER
-from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.kinds.shared.common import partial_undo
+from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, USER
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import Edit
-from lmsconf.model.names import email, in_line, normal
+from lmsconf.model.names import in_line
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
-from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, SourceMap, Step, Undo
+from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
 from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 from lmsconf.planner.grants import GrantCheck
@@ -64,69 +53,6 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
-
-_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
-_FROM: dict[str, Json] = {
-    "type": ["string", "null"],
-    "x-time": True,
-    "description": "When it can be seen first; a date means its first second. Left out or null: always.",
-}
-_UNTIL: dict[str, Json] = {
-    "type": ["string", "null"],
-    "x-time": True,
-    "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
-}
-_VALUE: dict[str, Json] = {"mandatory": _MANDATORY, "visible_from": _FROM, "visible_until": _UNTIL}
-
-
-def _audience(key: str, value: Json, more: Mapping[str, Json]) -> dict[str, Json]:
-    return entry_schema({key: value, **more}, [key], f"The audience: {key}.")
-
-
-def _named(kind: str) -> dict[str, Json]:
-    return {**NAME, "x-person": True} if kind == USER else NAME
-
-
-def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "array",
-        "minItems": 1,
-        "description": "Who gets the content.",
-        "items": {
-            "oneOf": [
-                {"type": "string", "enum": ["everyone"], "description": "Short for {everyone: true}."},
-                *(_audience(key, _named(kind), more) for key, kind in AUDIENCES.items()),
-                _audience("everyone", {"const": True}, more),
-            ]
-        },
-    }
-
-
-_SINGLE_CONTENT: Json = {
-    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")]
-}
-_CONTENT: dict[str, Json] = {
-    "description": "The content by its name, or a list of contents that are all assigned alike.",
-    "oneOf": [
-        NAME,
-        entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id."),
-        {"type": "array", "items": _SINGLE_CONTENT, "minItems": 1},
-    ],
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """The SourceMap of one audience of an entry; `content` is located in the entry itself."""
-
-    places: SourceMap
-    path: tuple[str | int, ...]
-
-    def at(self, *path: str | int) -> SourceLocation:
-        return self.places.at(*path) if path[:1] == ("content",) else self.places.at(*self.path, *path)
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        return self.places.find(text, *self.path, *path)
 
 
 class ContentTargetKind(Kind[Assignment, TargetRow]):
@@ -164,61 +90,16 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         "content-targets.delete",
     )
     row_types = (ContentRow, TargetRow)
-    schema = entry_schema(
-        {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
-        ["content", "assign_to"],
-        "Assignments: content and who gets it.",
-    )
-    absent_schema = entry_schema(
-        {"content": _CONTENT, "assign_to": _assign_to({}), "until": UNTIL, "only_in": ONLY_IN},
-        ["content", "assign_to"],
-        "Assignments to take away if they are there.",
-    )
+    schema = SCHEMA
+    absent_schema = ABSENT_SCHEMA
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Assignment]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
-        only_in = entry.body.get("only_in")
-        for content, content_pins in _contents(entry.body["content"]):
-            for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
-                spec = self._assignment(entry, content, content_pins, position, item)
-                if spec is None:
-                    continue
-                yield DesiredResource(
-                    address=target_address(content, spec.audience),
-                    spec=spec,
-                    places=Below(entry.places, ("assign_to", position)),
-                    only_in=frozenset(texts(only_in)) if only_in is not None else None,
-                    about=cast("Mapping[str, Json] | None", entry.body.get("about")),
-                )
-
-    def _assignment(
-        self, entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
-    ) -> Assignment | None:
-        audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
-        at = ("assign_to", position)
-        start = _moment(entry, audience, at, "visible_from", end_of_day=False)
-        finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
-        if start is not None and finish is not None and finish <= start:
-            key = "visible_until"
-            entry.report(
-                Problem(
-                    code="content-target/window",
-                    message=f"{content}: it would be hidden before it can be seen",
-                    hint="`visible_until` must be later than `visible_from`.",
-                    source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
-                )
-            )
-            return None
-        mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-        return Assignment(content, _to(item), bool(mandatory), start, finish, content_pins)
+        return parse_assignments(entry)
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the assignments that an `absent` entry deletes."""
-        for content, content_pins in _contents(entry.body["content"]):
-            for item in cast("list[Json]", entry.body["assign_to"]):
-                to = _to(item)
-                spec = Assignment(content, to, False, None, None, content_pins)
-                yield absent(entry, target_address(content, to), spec)
+        return parse_absent_assignments(entry)
 
     def dependencies(self, declared: DesiredResource[Assignment]) -> list[Address]:
         """Its audience."""
@@ -313,7 +194,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
 
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """The assignments of the contents to one audience."""
-        return [target_address(name, _to(item)) for name, _ in _contents(entry["content"])]
+        return [target_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
 
     def expand_item(self, item: Json) -> dict[str, Json] | None:
         """The word `everyone` is short for `{everyone: true}`."""
@@ -379,39 +260,6 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
         return redact.without_people(entry, new, report)
-
-
-def _contents(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield normal(str(item["name"])), pins(item.get("id"))
-        else:
-            yield normal(str(item)), {}
-
-
-def _to(item: Json) -> Address:
-    if isinstance(item, dict):
-        for key, kind in AUDIENCES.items():
-            if key in item:
-                name = str(item[key])
-                return Address.of(kind, email(name) if kind == USER else normal(name))
-    return EVERYONE
-
-
-def _moment(
-    entry: ManifestEntry, audience: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
-) -> datetime | None:
-    """The time under `key`: the value of the audience, even null, overrides that of the entry."""
-    body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
-    value = body.get(key)
-    if value is None:
-        return None
-    try:
-        return manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
-    except BadTime as wrong:
-        source = entry.places.at(*place)
-        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
-        return None
 
 
 KIND: Final = ContentTargetKind()

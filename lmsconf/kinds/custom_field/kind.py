@@ -8,39 +8,20 @@ use (API specification, Custom Fields).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.errors import Problem, shown
-from lmsconf.kinds.custom_field.choices import both_choices, know_choices
+from lmsconf.errors import Problem
+from lmsconf.kinds.custom_field.choices import know_choices
+from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
 from lmsconf.kinds.custom_field.export import field_body, replayed_field
 from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
+from lmsconf.kinds.custom_field.parse import parse_field
 from lmsconf.kinds.custom_field.read import read_fields
+from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
-from lmsconf.kinds.custom_field.types import (
-    FLAGS,
-    MOST_FIELDS,
-    TYPES,
-    Choice,
-    Choices,
-    CustomFieldSpec,
-    FieldRow,
-    field_row,
-)
-from lmsconf.kinds.shared.common import (
-    ABSENT_NAMED,
-    NAME,
-    NAMED,
-    PIN,
-    PREVIOUSLY,
-    entry_schema,
-    learnt_id,
-    named,
-    named_absent,
-    needed,
-    pins,
-    texts,
-)
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, field_row
+from lmsconf.kinds.shared.common import ABSENT_NAMED, learnt_id, named, named_absent
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
@@ -55,30 +36,6 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
-
-_CHOICE: dict[str, Json] = {
-    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]
-}
-_CHOICES: dict[str, Json] = {"type": "array", "items": _CHOICE, "minItems": 1}
-_CHOICE_NAMES: dict[str, Json] = {"type": "array", "items": NAME}
-
-
-def _choices(value: Json) -> Choices | None:
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return Choices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
-    parts = cast("Mapping[str, list[Json]]", value)
-    return Choices(
-        tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
-        texts(parts.get("exclude", [])),
-        whole=False,
-    )
-
-
-def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
-    body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
-    return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
 
 
 class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
@@ -101,57 +58,12 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         "smart-groups.list",
         "smart-groups.get",
     )
-    schema = entry_schema(
-        {
-            **NAMED,
-            "type": {"enum": list(TYPES), "description": "CHOICE, MULTI_SELECT or TEXT. It cannot change later."},
-            "choices": {
-                "description": "What people can choose from: all there is, or include and exclude.",
-                "x-choices": True,
-                "oneOf": [
-                    _CHOICES,
-                    {
-                        "type": "object",
-                        "properties": {"include": {"type": "array", "items": _CHOICE}, "exclude": _CHOICE_NAMES},
-                        "minProperties": 1,
-                        "additionalProperties": False,
-                    },
-                ],
-            },
-            "description": {"type": ["string", "null"], "description": "Shown to people; null clears it."},
-            "hidden": {"type": "boolean", "description": "Not shown to people."},
-            "locked": {"type": "boolean", "description": "People cannot change their own answer."},
-            "optional": {"type": "boolean", "description": "People need not answer."},
-        },
-        ["name"],
-        "A custom field: a question about each person.",
-    )
+    schema = SCHEMA
     absent_schema = ABSENT_NAMED
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[CustomFieldSpec]]:
         """Yield the field of one manifest entry; report bad choices."""
-        body = entry.body
-        choices = _choices(body.get("choices"))
-        for problem in _bad_choices(entry, choices):
-            entry.report(problem)
-        if body.get("type") == "TEXT" and choices is not None:
-            entry.report(
-                Problem(
-                    code="manifest/text-choices",
-                    message=f"{body['name']}: a TEXT field has no choices",
-                    hint="Take `choices` out, or make it CHOICE or MULTI_SELECT.",
-                    source=entry.places.at("choices"),
-                )
-            )
-        spec = CustomFieldSpec(
-            type=cast("str | None", body.get("type")),
-            choices=choices,
-            description=("" if body["description"] is None else str(body["description"]))
-            if "description" in body
-            else None,
-            **{key: cast("bool | None", body.get(key)) for key in FLAGS},
-        )
-        yield named(CUSTOM_FIELD, entry, spec)
+        yield named(CUSTOM_FIELD, entry, parse_field(entry))
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the field that an `absent` entry deletes."""
@@ -187,63 +99,15 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def diff(self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
         """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
-        declared, row = match.declared, match.row
-        spec = declared.spec
-        if row is None:
-            return self._new(planning, declared, spec)
-        if spec.type is not None and spec.type != row.type:
-            planning.problem(
-                "custom-field/type",
-                f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
-                hint="Declare a new field under another name, move people over, and put this one under `absent`.",
-                at=declared.places.at("type"),
-                address=declared.address,
-            )
-            return None
-        before: Form = {"name": normal(row.name)}
-        after: Form = {"name": declared.address.name}
-        if spec.type is not None:
-            before["type"] = after["type"] = spec.type
-        sizes: dict[str, int] = {}
-        if spec.choices is not None:
-            before["choices"], after["choices"] = both_choices(planning, declared.address)
-            sizes["choices"] = len(row.choices)
-        if spec.description is not None:
-            before["description"], after["description"] = row.description, spec.description or None
-        for key in FLAGS:
-            wanted = getattr(spec, key)
-            if wanted is not None:
-                before[key], after[key] = bool(getattr(row, key)), wanted
-        return BeforeAfter(before=before, after=after, sizes=sizes)
-
-    def _new(
-        self, planning: PlanContext, declared: DesiredResource[CustomFieldSpec], spec: CustomFieldSpec
-    ) -> BeforeAfter | None:
-        if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
-            needed(planning, declared, "type" if spec.type is None else "choices")
-            return None
-        after: Form = {"name": declared.address.name, "type": spec.type}
-        if spec.choices is not None:
-            after["choices"] = both_choices(planning, declared.address)[1]
-        if spec.description is not None:
-            after["description"] = spec.description or None
-        after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
-        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-        return BeforeAfter(before=None, after=after, defaults=defaults)
+        return diff_field(planning, match)
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
         """The live name, type, choices and description; `after` is None."""
-        return BeforeAfter(before=self.live_form(planning, deletion.row), after=None)
+        return BeforeAfter(before=live_field_form(deletion.row), after=None)
 
     def live_form(self, planning: PlanContext, row: FieldRow) -> Form:
         """Its name, type, choices and description."""
-        field = row
-        form: Form = {"name": normal(field.name), "type": field.type}
-        if field.choices:
-            form["choices"] = Keyed({choice.id: choice.name for choice in field.choices})
-        if field.description:
-            form["description"] = field.description
-        return form
+        return live_field_form(row)
 
     def finalize(self, planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
         """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
@@ -313,29 +177,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def read(self, reading: ReadContext) -> Listing[FieldRow] | None:
         """Read the listing, twice before a field is created."""
         return read_fields(self, reading)
-
-
-def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:
-    if choices is None:
-        return
-    by_name: dict[str, Choice] = {}
-    for choice in choices.include:
-        if choice.name in by_name:
-            yield Problem(
-                code="manifest/choice-twice",
-                message=f'{entry.body["name"]}: the choice "{choice.name}" stands here twice',
-                hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
-                source=entry.places.at(*choice.at),
-            )
-        by_name.setdefault(choice.name, choice)
-    for name in choices.exclude:
-        if name in by_name:
-            yield Problem(
-                code="manifest/choice-both",
-                message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',
-                hint="Leave it in one of the two lists.",
-                source=entry.places.find(name, "choices", "exclude"),
-            )
 
 
 KIND: Final = CustomFieldKind()

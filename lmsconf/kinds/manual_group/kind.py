@@ -9,31 +9,25 @@ from typing import Any, Final
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group import redact
+from lmsconf.kinds.manual_group.diff import diff_group, state_of_deleted
 from lmsconf.kinds.manual_group.read import read_groups
-from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, group_row
-from lmsconf.kinds.shared.common import (
-    ABSENT_NAMED,
-    NAMED,
-    entry_schema,
-    named,
-    named_absent,
-    not_read,
-    partial_undo,
+from lmsconf.kinds.manual_group.steps import CALLS, GRANTS, group_deletion, group_steps
+from lmsconf.kinds.manual_group.types import (
+    FEWEST_MEMBERS,
+    LISTS,
+    GroupRow,
+    ManualGroupSpec,
+    declared_lists,
+    group_row,
+    list_ids,
 )
+from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named, named_absent, partial_undo
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.people_lists import People, parse_people, people_schema
-from lmsconf.kinds.shared.renames import find_rename_cycles, freed_name_slot, name_slot, rename_steps
-from lmsconf.kinds.user.directory import (
-    addresses,
-    check_people,
-    directory,
-    foretell_managers,
-    note_unknown,
-    shown_people,
-)
+from lmsconf.kinds.shared.renames import find_rename_cycles
+from lmsconf.kinds.user.directory import addresses, directory, shown_people
 from lmsconf.kinds.user.export import people_body, person_lists
-from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normal
 from lmsconf.model.snapshot import HasName, ListedRow, Listing
@@ -109,7 +103,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
-        return [one for _, people in _lists(declared.spec) for one in addresses(people)]
+        return [one for _, people in declared_lists(declared.spec) for one in addresses(people)]
 
     def match(
         self,
@@ -122,44 +116,11 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def diff(self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
         """Compare name, and members and managers where declared; record people who leave a group."""
-        declared, row = match.declared, match.row
-        before: Form = {} if row is None else {"name": normal(row.name)}
-        after: Form = {"name": declared.address.name}
-        sizes: dict[str, int] = {}
-        for key, people in _lists(declared.spec):
-            after[key] = wanted = check_people(planning, declared, key, people)
-            if row is None:
-                if key == "managers":
-                    foretell_managers(planning, declared, wanted.include)
-                continue
-            ids = _ids(row, key)
-            if ids is None:
-                not_read(planning, declared.address, key, declared.places.at(key))
-                return None
-            note_unknown(planning, declared, key, ids)
-            before[key] = live = directory(planning).comparable(ids, wanted)
-            sizes[key] = len(ids)
-            if key == "managers":
-                foretell_managers(planning, declared, wanted.include - live.include)
-            if key == "members":
-                planning.removed_emails.update(live.include - wanted.include)
-        if row is None:
-            return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
-        return BeforeAfter(before=before, after=after, sizes=sizes)
+        return diff_group(planning, match)
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
         """The live name, members and managers; record the members as leaving."""
-        row = deletion.row
-        form: Form = {"name": normal(row.name)}
-        for key in LISTS:
-            ids = _ids(row, key)
-            if ids is None:
-                not_read(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
-                continue
-            form[key] = people = People(shown_people(planning, ids))
-            if key == "members":
-                planning.removed_emails.update(people.include)
-        return BeforeAfter(before=form, after=None, sizes={key: len(_ids(row, key) or ()) for key in LISTS})
+        return state_of_deleted(planning, deletion)
 
     def finalize(self, planning: PlanContext, matched: MatchResult[ManualGroupSpec, GroupRow]) -> None:
         """Find rename cycles."""
@@ -182,22 +143,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter
     ) -> list[Step]:
         """Create or rename; then, for managers and for members, add people before removing any."""
-        at, row = match.address, match.row
-        me = Ref(at)
-        id = me if row is None else row.id
-        steps: list[Step] = []
-        if row is None:
-            body = planning.terms.body("manual-groups.create", name=at.name)
-            steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=name_slot(at)))
-        else:
-            steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
-        for key, adds, removes in CALLS:
-            after = (sides.after or {}).get(key)
-            if isinstance(after, People):
-                held = (sides.before or {}).get(key)
-                before = held if isinstance(held, People) else None
-                steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
-        return steps
+        return group_steps(planning, match, sides)
 
     def lost_on(
         self,
@@ -210,17 +156,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
-        members = shown_people(planning, deletion.row.members or ())
-        return [
-            Step(
-                operation="manual-groups.delete",
-                path={"groupId": deletion.row.id},
-                makes=freed_name_slot(GROUP, deletion.row),
-                uses=frozenset(map(entered, members)),
-                ends=frozenset({Ref(deletion.address)}),
-                revokes=True,
-            )
-        ]
+        return [group_deletion(planning, deletion)]
 
     def grant_check(self, call: Call) -> GrantCheck | None:
         """Additions to a list are verified by reading the list."""
@@ -234,7 +170,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def entry_body(self, live: LiveNames, row: GroupRow) -> EntryBody:
         """Its members, and its managers if there are any."""
-        return people_body(live, {key: _ids(row, key) for key in LISTS})
+        return people_body(live, {key: list_ids(row, key) for key in LISTS})
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The people, where lists of them are declared; with a group, its assignments of any content are deleted."""
@@ -263,27 +199,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
         return redact.without_people(entry, new, report)
-
-
-CALLS: Final = (
-    ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
-    ("members", "manual-groups.add-members", "manual-groups.remove-member"),
-)
-GRANTS: Final = {
-    "manual-groups.add-members": list_grant("manual-groups.members", "userIds"),
-    "manual-groups.add-managers": list_grant("manual-groups.managers", "userIds"),
-}
-
-
-def _lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:
-    if spec.members is not None:
-        yield "members", spec.members
-    if spec.managers is not None:
-        yield "managers", spec.managers
-
-
-def _ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
-    return row.members if key == "members" else row.managers
 
 
 KIND: Final = ManualGroupKind()

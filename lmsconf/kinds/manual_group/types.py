@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,3 +50,16 @@ def group_row(data: Mapping[str, Json]) -> GroupRow:
 def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     """Whether a group to be created declares enough members to be compared by them."""
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
+
+
+def declared_lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:
+    """Yield the key and people of each declared list."""
+    if spec.members is not None:
+        yield "members", spec.members
+    if spec.managers is not None:
+        yield "managers", spec.managers
+
+
+def list_ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
+    """Return the user ids in a list of a group; None if it was not read."""
+    return row.members if key == "members" else row.managers

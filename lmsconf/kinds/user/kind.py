@@ -15,34 +15,21 @@ from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
-from lmsconf.kinds.custom_field.choices import refuse_left_out
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
-from lmsconf.kinds.shared.common import (
-    ABOUT,
-    ONLY_IN,
-    PIN,
-    absent,
-    entry_schema,
-    needed,
-    not_read,
-    partial_undo,
-    pins,
-    texts,
-)
+from lmsconf.kinds.shared.common import absent, partial_undo, pins, texts
 from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.user import redact
-from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
-from lmsconf.kinds.user.directory import directory, register_people
+from lmsconf.kinds.user.diff import diff_person
+from lmsconf.kinds.user.directory import register_people
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
-from lmsconf.kinds.user.forms import live_form, unread, wanted_form
-from lmsconf.kinds.user.parse import PROPERTIES, parse_person, person_problems
+from lmsconf.kinds.user.parse import parse_person, person_problems
 from lmsconf.kinds.user.read import read_people
-from lmsconf.kinds.user.rights import admin_grant, foretell_rights, lost_rights, refuse_lock_out, takes_admin
+from lmsconf.kinds.user.rights import admin_grant, lost_rights, refuse_lock_out, takes_admin
+from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.types import TEXTS, AdminRow, Answer, HolderRow, Person, PersonRow, person_row
+from lmsconf.kinds.user.types import AdminRow, HolderRow, Person, PersonRow, person_row
 from lmsconf.model.address import Address
-from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean, email
+from lmsconf.model.names import email
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
@@ -50,11 +37,10 @@ from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.grants import GrantCheck
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.matching import hint_on_missing, match_declared, refuse_taken
+from lmsconf.planner.matching import match_declared, refuse_taken
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
-_EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _DATE: Final = "custom_archive_date"
 
 
@@ -95,23 +81,8 @@ class UserKind(Kind[Person, PersonRow]):
         "user-access.make-admin",
         "user-access.make-manager",
     )
-    schema = entry_schema(
-        {
-            "email": _EMAIL,
-            "id": PIN,
-            "previously": {
-                "type": "array",
-                "items": _EMAIL,
-                "description": "Earlier e-mails: a live account under one of them gets the new e-mail.",
-            },
-            **PROPERTIES,
-            "only_in": ONLY_IN,
-            "about": ABOUT,
-        },
-        ["email"],
-        "A person of the workspace.",
-    )
-    absent_schema = entry_schema({"email": _EMAIL}, ["email"], "An error: people are archived, never deleted.")
+    schema = SCHEMA
+    absent_schema = ABSENT_SCHEMA
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Person]]:
         """Yield the person of one manifest entry, and report contradictions in it."""
@@ -163,64 +134,7 @@ class UserKind(Kind[Person, PersonRow]):
 
     def diff(self, planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
-        declared, row = match.declared, match.row
-        spec = declared.spec
-        if row is None and not self._may_come(planning, declared, spec):
-            return None
-        missing = unread(spec, row) if row else None
-        if missing:
-            not_read(planning, declared.address, missing, declared.places.at(missing))
-            return None
-        answers = wanted_answers(planning, declared)
-        if answers is None:
-            return None
-        foretell_rights(planning, match)
-        after = wanted_form(planning, declared, answers)
-        if row is None:
-            refuse_left_out(planning, declared, answer_refs(planning, answers))
-            return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
-        before = live_form(planning, row, spec, live_answers(planning, row, answers))
-        if not planning.policy.additive:
-            note_answers(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
-        self._refuse_merge(planning, declared, row)
-        sizes = {"applications": len(row.applications or ())}
-        return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
-
-    def _may_come(self, planning: PlanContext, declared: DesiredResource[Person], spec: Person) -> bool:
-        """Return whether a person who is not live can be created, and report why not."""
-        if not planning.policy.create_people or spec.flag("archived"):
-            near = hint_on_missing(
-                planning, USER, did_you_mean(declared.address.name, directory(planning).by_email), ""
-            )
-            way = "Only the project file can allow to create people, with `people: {create: true}`."
-            if planning.policy.create_people:
-                way = "There is nobody to archive: take it out."
-            planning.problem(
-                "person/unknown",
-                f"{declared.address}: {declared.address.name} is not a person of this workspace",
-                hint=" ".join(filter(None, [near, way])),
-                at=declared.source,
-                address=declared.address,
-            )
-            return False
-        missing = [key for key in TEXTS if key not in spec.texts]
-        for key in missing:
-            needed(planning, declared, key)
-        return not missing
-
-    def _refuse_merge(self, planning: PlanContext, declared: DesiredResource[Person], row: PersonRow) -> None:
-        """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-        if planning.terms.behaviour("users.update-metadata.mode") != "merge":
-            return
-        metadata = declared.spec.metadata
-        for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
-            planning.problem(
-                "refusal/metadata-merged",
-                f'{declared.address}: the metadata "{key}" cannot be taken away, because the service merges metadata',
-                hint="Say an empty text instead, or look at the dialect key users.update-metadata.mode.",
-                at=declared.places.at("metadata", key),
-                address=declared.address,
-            )
+        return diff_person(planning, match)
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
         """Return the e-mail only: people are never deleted."""
@@ -319,9 +233,6 @@ class UserKind(Kind[Person, PersonRow]):
         return redact.without_people(entry, new, report)
 
 
-_BY_DEFAULT: Final = ("admin", "manager", "applications")
-
-
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[Person]]) -> tuple[PersonRow, ...]:
     """Return live people without placeholders and without archived accounts whose e-mail an active one has.
 
@@ -332,17 +243,6 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[Person]]
     pinned = {one.pin(planning.policy.workspace) for one in declared}
     active = {row.name for row in rows if not row.archived}
     return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
-
-
-def _taken(before: Form, after: Form) -> frozenset[str]:
-    """Return the keys whose change takes a right or all access from the person."""
-    lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
-    if after.get("archived") and not before["archived"]:
-        lost.add("archived")
-    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
-    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
-        lost.add(_DATE)
-    return frozenset(lost)
 
 
 KIND: Final = UserKind()

@@ -1,4 +1,4 @@
-"""Schema and parsing of a person's manifest entry."""
+"""Parsing of a person's manifest entry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.common import texts
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.times import BadTime, manifest_time
-from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, Person
+from lmsconf.kinds.user.schema import PROPERTIES
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person
 from lmsconf.model.address import Address
 from lmsconf.model.names import normal
 from lmsconf.model.values import Json
@@ -18,49 +19,6 @@ from lmsconf.planner.kind import ManifestEntry
 
 _FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
-_APPLICATION_LIST: dict[str, Json] = {"type": "array", "items": {"enum": list(APPLICATIONS)}}
-_TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
-
-PROPERTIES: Final[Mapping[str, Json]] = {
-    "first_name": {**_TEXT, "description": "The first name. Needed for a new account."},
-    "last_name": {**_TEXT, "description": "The last name. Needed for a new account."},
-    "language": {
-        "type": "string",
-        "pattern": "^[a-z-]+$",
-        "description": "A lowercase language code such as en or sv. Needed for a new account.",
-    },
-    "admin": {"type": "boolean", "description": "Has administrator rights."},
-    "manager": {"type": "boolean", "description": "Has manager rights."},
-    "applications": {
-        "description": "What the person has access to: all there is, or include and exclude.",
-        "oneOf": [
-            _APPLICATION_LIST,
-            {
-                "type": "object",
-                "properties": {"include": _APPLICATION_LIST, "exclude": _APPLICATION_LIST},
-                "minProperties": 1,
-                "additionalProperties": False,
-            },
-        ],
-    },
-    "metadata": {
-        "type": "object",
-        "description": "Texts by key. Keys that are left out stay as they are; null takes one away.",
-        "additionalProperties": {"type": ["string", "null"]},
-    },
-    "answers": {
-        "type": "object",
-        "description": "Answers to custom fields: a choice, a list of choices, or a text; null takes the answer away.",
-        "additionalProperties": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}, {"type": "null"}]},
-    },
-    "archived": {"type": "boolean", "description": "Has no access any more; the account stays."},
-    _DATE: {
-        "type": ["string", "null"],
-        "x-time": True,
-        "description": "When the account will be archived; a date means its first second. null: not at all.",
-    },
-}
-"""JSON Schema of a person's keys, without those common to all kinds."""
 
 
 def parse_person(entry: ManifestEntry) -> Person:

@@ -1,0 +1,115 @@
+"""Parsing of entries that assign content: one assignment for each content and audience."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.content_target.types import AUDIENCES, Assignment, target_address
+from lmsconf.kinds.shared.common import absent, pins, texts
+from lmsconf.kinds.shared.names import EVERYONE, USER
+from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.model.address import Address
+from lmsconf.model.names import email, normal
+from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
+from lmsconf.planner.kind import ManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceSourceMap:
+    """The SourceMap of one audience of an entry; `content` is located in the entry itself."""
+
+    places: SourceMap
+    path: tuple[str | int, ...]
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return self.places.at(*path) if path[:1] == ("content",) else self.places.at(*self.path, *path)
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self.places.find(text, *self.path, *path)
+
+
+def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignment]]:
+    """Yield one assignment for each content and audience of the entry; report bad times."""
+    only_in = entry.body.get("only_in")
+    for content, content_pins in contents_of(entry.body["content"]):
+        for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
+            spec = _assignment(entry, content, content_pins, position, item)
+            if spec is None:
+                continue
+            yield DesiredResource(
+                address=target_address(content, spec.audience),
+                spec=spec,
+                places=AudienceSourceMap(entry.places, ("assign_to", position)),
+                only_in=frozenset(texts(only_in)) if only_in is not None else None,
+                about=cast("Mapping[str, Json] | None", entry.body.get("about")),
+            )
+
+
+def _assignment(
+    entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
+) -> Assignment | None:
+    audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    at = ("assign_to", position)
+    start = _moment(entry, audience, at, "visible_from", end_of_day=False)
+    finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
+    if start is not None and finish is not None and finish <= start:
+        key = "visible_until"
+        entry.report(
+            Problem(
+                code="content-target/window",
+                message=f"{content}: it would be hidden before it can be seen",
+                hint="`visible_until` must be later than `visible_from`.",
+                source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
+            )
+        )
+        return None
+    mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
+    return Assignment(content, audience_from(item), bool(mandatory), start, finish, content_pins)
+
+
+def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
+    """Yield the assignments that an `absent` entry deletes."""
+    for content, content_pins in contents_of(entry.body["content"]):
+        for item in cast("list[Json]", entry.body["assign_to"]):
+            to = audience_from(item)
+            spec = Assignment(content, to, False, None, None, content_pins)
+            yield absent(entry, target_address(content, to), spec)
+
+
+def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the name and pins of each content under `content`."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            yield normal(str(item["name"])), pins(item.get("id"))
+        else:
+            yield normal(str(item)), {}
+
+
+def audience_from(item: Json) -> Address:
+    """Return the audience that an item of `assign_to` names."""
+    if isinstance(item, dict):
+        for key, kind in AUDIENCES.items():
+            if key in item:
+                name = str(item[key])
+                return Address.of(kind, email(name) if kind == USER else normal(name))
+    return EVERYONE
+
+
+def _moment(
+    entry: ManifestEntry, audience: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
+) -> datetime | None:
+    """The time under `key`: the value of the audience, even null, overrides that of the entry."""
+    body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
+    value = body.get(key)
+    if value is None:
+        return None
+    try:
+        return manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
+    except BadTime as wrong:
+        source = entry.places.at(*place)
+        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
+        return None

@@ -1,0 +1,71 @@
+"""The JSON Schemas of entries that assign content, and of those that take assignments away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.kinds.content_target.types import AUDIENCES
+from lmsconf.kinds.shared.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, entry_schema
+from lmsconf.kinds.shared.names import USER
+from lmsconf.model.values import Json
+
+_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
+_FROM: dict[str, Json] = {
+    "type": ["string", "null"],
+    "x-time": True,
+    "description": "When it can be seen first; a date means its first second. Left out or null: always.",
+}
+_UNTIL: dict[str, Json] = {
+    "type": ["string", "null"],
+    "x-time": True,
+    "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
+}
+_VALUE: dict[str, Json] = {"mandatory": _MANDATORY, "visible_from": _FROM, "visible_until": _UNTIL}
+
+
+def _audience(key: str, value: Json, more: Mapping[str, Json]) -> dict[str, Json]:
+    return entry_schema({key: value, **more}, [key], f"The audience: {key}.")
+
+
+def _named(kind: str) -> dict[str, Json]:
+    return {**NAME, "x-person": True} if kind == USER else NAME
+
+
+def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        "type": "array",
+        "minItems": 1,
+        "description": "Who gets the content.",
+        "items": {
+            "oneOf": [
+                {"type": "string", "enum": ["everyone"], "description": "Short for {everyone: true}."},
+                *(_audience(key, _named(kind), more) for key, kind in AUDIENCES.items()),
+                _audience("everyone", {"const": True}, more),
+            ]
+        },
+    }
+
+
+_SINGLE_CONTENT: Json = {
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")]
+}
+_CONTENT: dict[str, Json] = {
+    "description": "The content by its name, or a list of contents that are all assigned alike.",
+    "oneOf": [
+        NAME,
+        entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id."),
+        {"type": "array", "items": _SINGLE_CONTENT, "minItems": 1},
+    ],
+}
+
+SCHEMA: Final = entry_schema(
+    {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
+    ["content", "assign_to"],
+    "Assignments: content and who gets it.",
+)
+ABSENT_SCHEMA: Final = entry_schema(
+    {"content": _CONTENT, "assign_to": _assign_to({}), "until": UNTIL, "only_in": ONLY_IN},
+    ["content", "assign_to"],
+    "Assignments to take away if they are there.",
+)

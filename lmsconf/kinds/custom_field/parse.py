@@ -1,0 +1,79 @@
+"""Parsing of a custom field's manifest entry and its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from lmsconf.errors import Problem, shown
+from lmsconf.kinds.custom_field.types import FLAGS, Choice, Choices, CustomFieldSpec
+from lmsconf.kinds.shared.common import pins, texts
+from lmsconf.model.names import normal
+from lmsconf.model.values import Json
+from lmsconf.planner.kind import ManifestEntry
+
+
+def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
+    """Parse the entry; bad choices are reported."""
+    body = entry.body
+    choices = _choices(body.get("choices"))
+    for problem in _bad_choices(entry, choices):
+        entry.report(problem)
+    if body.get("type") == "TEXT" and choices is not None:
+        entry.report(
+            Problem(
+                code="manifest/text-choices",
+                message=f"{body['name']}: a TEXT field has no choices",
+                hint="Take `choices` out, or make it CHOICE or MULTI_SELECT.",
+                source=entry.places.at("choices"),
+            )
+        )
+    return CustomFieldSpec(
+        type=cast("str | None", body.get("type")),
+        choices=choices,
+        description=("" if body["description"] is None else str(body["description"]))
+        if "description" in body
+        else None,
+        **{key: cast("bool | None", body.get(key)) for key in FLAGS},
+    )
+
+
+def _choices(value: Json) -> Choices | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return Choices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
+    parts = cast("Mapping[str, list[Json]]", value)
+    return Choices(
+        tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
+        texts(parts.get("exclude", [])),
+        whole=False,
+    )
+
+
+def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
+    body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
+    return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
+
+
+def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:
+    if choices is None:
+        return
+    by_name: dict[str, Choice] = {}
+    for choice in choices.include:
+        if choice.name in by_name:
+            yield Problem(
+                code="manifest/choice-twice",
+                message=f'{entry.body["name"]}: the choice "{choice.name}" stands here twice',
+                hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
+                source=entry.places.at(*choice.at),
+            )
+        by_name.setdefault(choice.name, choice)
+    for name in choices.exclude:
+        if name in by_name:
+            yield Problem(
+                code="manifest/choice-both",
+                message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',
+                hint="Leave it in one of the two lists.",
+                source=entry.places.find(name, "choices", "exclude"),
+            )

@@ -1,0 +1,74 @@
+"""Parsing of a smart group's manifest entry, and problems between its conditions and declared fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from lmsconf.errors import Problem, shown
+from lmsconf.kinds.custom_field.types import CustomFieldSpec
+from lmsconf.kinds.shared.common import texts
+from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.people_lists import parse_people
+from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec
+from lmsconf.model.address import Address
+from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.values import DesiredResource, Json
+from lmsconf.planner.kind import ManifestEntry
+
+
+def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
+    """Parse the conditions and managers of an entry."""
+    conditions = entry.body.get("conditions")
+    return SmartGroupSpec(
+        conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
+        if conditions is not None
+        else None,
+        managers=parse_people(entry, "managers"),
+    )
+
+
+def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
+    system = body.get("system_condition")
+    return DeclaredCondition(
+        normal(str(body["field"])), frozenset(texts(body.get("choices"))), None if system is None else str(system)
+    )
+
+
+def unknown_choices(
+    declared: Sequence[DesiredResource[SmartGroupSpec]],
+    everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
+) -> Iterator[Problem]:
+    """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
+    fields = {one.address: cast(CustomFieldSpec, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
+    for declared_group in declared:
+        for position, condition in enumerate(declared_group.spec.conditions or ()):
+            field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
+            if field is not None:
+                yield from _unknown_choices(declared_group, position, condition, field)
+
+
+def _unknown_choices(
+    declared: DesiredResource[SmartGroupSpec], position: int, condition: DeclaredCondition, field: CustomFieldSpec
+) -> Iterator[Problem]:
+    at = Address.of(CUSTOM_FIELD, condition.field)
+    if field.type == "TEXT" and condition.choices:
+        yield Problem(
+            code="reference/text-field",
+            message=f"{declared.address}: {at} is a TEXT field, it has no choices to name",
+            hint="Conditions need a CHOICE or MULTI_SELECT field.",
+            source=declared.places.at("conditions", position, "choices"),
+            address=str(declared.address),
+        )
+    if field.choices is None or not field.choices.whole:
+        return
+    known = [choice.name for choice in field.choices.include]
+    for name in sorted(condition.choices - set(known)):
+        hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
+        yield Problem(
+            code="reference/unknown-choice",
+            message=f'{declared.address}: {at} has no choice "{shown(name)}"',
+            hint=" ".join(hint for hint in hints if hint),
+            source=declared.places.find(name, "conditions", position, "choices"),
+            address=str(declared.address),
+        )

@@ -1,0 +1,147 @@
+"""Live and declared state of a person under manifest keys, limited to the keys that the entry declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, cast
+
+from lmsconf.kinds.custom_field.choices import refuse_left_out
+from lmsconf.kinds.shared.common import needed, not_read
+from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.times import shown_time
+from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
+from lmsconf.kinds.user.directory import directory
+from lmsconf.kinds.user.rights import foretell_rights
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person, PersonRow
+from lmsconf.model.forms import Form
+from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.values import DesiredResource
+from lmsconf.planner.context import BeforeAfter, Match, PlanContext
+from lmsconf.planner.matching import hint_on_missing
+
+_DATE: Final = "custom_archive_date"
+_BY_DEFAULT: Final = ("admin", "manager", "applications")
+
+
+def diff_person(planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
+    """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
+    declared, row = match.declared, match.row
+    spec = declared.spec
+    if row is None and not _may_come(planning, declared, spec):
+        return None
+    missing = unread(spec, row) if row else None
+    if missing:
+        not_read(planning, declared.address, missing, declared.places.at(missing))
+        return None
+    answers = wanted_answers(planning, declared)
+    if answers is None:
+        return None
+    foretell_rights(planning, match)
+    after = wanted_form(planning, declared, answers)
+    if row is None:
+        refuse_left_out(planning, declared, answer_refs(planning, answers))
+        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+    before = live_form(planning, row, spec, live_answers(planning, row, answers))
+    if not planning.policy.additive:
+        note_answers(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
+    _refuse_merge(planning, declared, row)
+    sizes = {"applications": len(row.applications or ())}
+    return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
+
+
+def _may_come(planning: PlanContext, declared: DesiredResource[Person], spec: Person) -> bool:
+    """Return whether a person who is not live can be created, and report why not."""
+    if not planning.policy.create_people or spec.flag("archived"):
+        near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, directory(planning).by_email), "")
+        way = "Only the project file can allow to create people, with `people: {create: true}`."
+        if planning.policy.create_people:
+            way = "There is nobody to archive: take it out."
+        planning.problem(
+            "person/unknown",
+            f"{declared.address}: {declared.address.name} is not a person of this workspace",
+            hint=" ".join(filter(None, [near, way])),
+            at=declared.source,
+            address=declared.address,
+        )
+        return False
+    missing = [key for key in TEXTS if key not in spec.texts]
+    for key in missing:
+        needed(planning, declared, key)
+    return not missing
+
+
+def _refuse_merge(planning: PlanContext, declared: DesiredResource[Person], row: PersonRow) -> None:
+    """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
+    if planning.terms.behaviour("users.update-metadata.mode") != "merge":
+        return
+    metadata = declared.spec.metadata
+    for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
+        planning.problem(
+            "refusal/metadata-merged",
+            f'{declared.address}: the metadata "{key}" cannot be taken away, because the service merges metadata',
+            hint="Say an empty text instead, or look at the dialect key users.update-metadata.mode.",
+            at=declared.places.at("metadata", key),
+            address=declared.address,
+        )
+
+
+def _taken(before: Form, after: Form) -> frozenset[str]:
+    """Return the keys whose change takes a right or all access from the person."""
+    lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
+    if after.get("archived") and not before["archived"]:
+        lost.add("archived")
+    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
+    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
+        lost.add(_DATE)
+    return frozenset(lost)
+
+
+def wanted_form(planning: PlanContext, declared: DesiredResource[Person], answers: Mapping[str, Answer]) -> Form:
+    """Return the desired state; `answers` are those of `wanted_answers`."""
+    spec = declared.spec
+    form: Form = {"email": declared.address.name}
+    form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
+    form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications
+    if "metadata" in spec.declared_keys:
+        form["metadata"] = dict(spec.metadata)
+    if "answers" in spec.declared_keys:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = spec.flags["archived"]
+    if "custom_archive_date" in spec.declared_keys:
+        form["custom_archive_date"] = _shown(planning, spec.archive_date)
+    return form
+
+
+def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapping[str, Answer]) -> Form:
+    """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
+    form: Form = {"email": row.name}
+    form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
+    form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications.comparable(row.applications or frozenset())
+    if "metadata" in spec.declared_keys:
+        held = dict(row.metadata or ())
+        form["metadata"] = {key: held.get(key) for key in spec.metadata}
+    if "answers" in spec.declared_keys:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = row.archived
+    if "custom_archive_date" in spec.declared_keys:
+        date = None if row.archive_date is None else datetime.fromtimestamp(row.archive_date // 1000, UTC)
+        form["custom_archive_date"] = _shown(planning, date)
+    return form
+
+
+def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
+    return None if moment is None else shown_time(moment, planning.policy.timezone)
+
+
+def unread(spec: Person, row: PersonRow) -> str | None:
+    """Return a declared key whose live value was not read, or None if all were."""
+    wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
+    keys = sorted(wanted | (set(RIGHTS) if spec.needs_rights else set()))
+    return next((key for key in keys if getattr(row, key) is None), None)
