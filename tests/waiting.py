@@ -14,7 +14,7 @@ import pytest
 
 from lmsconf.api.retry import Retry
 from lmsconf.apply.ambiguous_writes import Clock
-from lmsconf.journal.arrivals import let_arrive
+from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.sandbox.service import Logged
 
 HANGS: Final = 60.0
@@ -100,5 +100,7 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
     clock = VirtualClock()
     monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
-    monkeypatch.setattr("lmsconf.apply.sequence.let_arrive", partial(let_arrive, sleep=clock.sleep))
+    monkeypatch.setattr(
+        "lmsconf.apply.sequence.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
+    )
     monkeypatch.setattr("lmsconf.apply.sequence.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))

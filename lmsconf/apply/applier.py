@@ -14,7 +14,7 @@ from lmsconf.apply.staleness import stale
 from lmsconf.apply.verification import NO_MANIFESTS, OTHER_MANIFESTS, TOUCHED_ONLY, ReadBack, not_looked, read_back
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.names import exactly
@@ -156,14 +156,14 @@ class Applier(WorkspaceReader):
         def begin(call: Call) -> None:
             if keep is not None:
                 keep(call)
-            journal.intent(call)
+            journal.record_intent(call)
 
         def note(outcome: Outcome) -> None:
-            journal.outcome(outcome)
+            journal.record_outcome(outcome)
             on_outcome(outcome)
 
         report = self._carried_out(plan, meta, look, note, begin)
-        return replace(report, problems=(*report.problems, *journal.end(report)))
+        return replace(report, problems=(*report.problems, *journal.record_end(report)))
 
     def _carried_out(
         self, plan: Plan, meta: Mapping[str, str], look: Look, tell: Tell | None, begin: Begin | None = None

@@ -24,9 +24,9 @@ from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
-from lmsconf.journal.arrivals import let_arrive
-from lmsconf.journal.lock import locked
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.outcomes import ApplyReport, Outcome, Status
 from lmsconf.model.scope import Verify
@@ -157,10 +157,10 @@ def _check_fresh(workspace: Applier, plan: Plan, progress: Progress) -> None:
 def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
     """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
     chosen = settings.workspace
-    with locked(settings.root, chosen.name):
+    with hold_lock(settings.root, chosen.name):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not chosen.embedded:
-            let_arrive(settings.root, chosen.url, settings.settle, tell=progress.note)
+            wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.note)
         yield
 
 
@@ -227,5 +227,5 @@ def _executed(
             raise
         # Once calls have begun, the scheduler handles an interruption itself; this one was earlier.
         report = workspace.untouched(plan, Interrupted(cut), meta=options.meta)
-        problems = () if journal is None else journal.end(report)
+        problems = () if journal is None else journal.record_end(report)
         return replace(report, problems=(*report.problems, *problems))

@@ -6,8 +6,8 @@ import click
 
 from lmsconf.cli.frame import Context, Output, masked, output_options, pass_context
 from lmsconf.errors import ExitCode
-from lmsconf.journal.reading import named
-from lmsconf.journal.reading import runs as recorded_runs
+from lmsconf.journal.journal_reader import find_run
+from lmsconf.journal.journal_reader import read_runs as recorded_runs
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 
 
@@ -24,7 +24,7 @@ def runs(context: Context, *, run: str | None, output: Output) -> ExitCode:
     """
     root = context.project
     if run is not None:
-        output.write(RUN_VIEWS[output.format](masked(named(root, run))))
+        output.write(RUN_VIEWS[output.format](masked(find_run(root, run))))
         return ExitCode.OK
     chosen = context.workspace
     listed = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]

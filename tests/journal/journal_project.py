@@ -11,7 +11,7 @@ import httpx
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.applier import Applier
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.values import Plan
 from lmsconf.project.settings import load

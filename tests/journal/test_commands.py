@@ -14,8 +14,8 @@ from journal.journal_project import CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
-from lmsconf.journal.lines import encode
-from lmsconf.journal.lock import locked
+from lmsconf.journal.line_codec import encode_line
+from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.support.package_data import schema_text
@@ -53,7 +53,7 @@ def crash(root: Path, url: str, began: datetime) -> None:
     said = {"format": "lmsconf.journal/1", "digest": "ab" * 32, "workspace": "web", "url": url, "tool": "0", "meta": {}}
     call = {"call": "c1", "address": "group/Coaches", "operation": "manual-groups.create", "people": []}
     lines = [{"event": "run", "calls": 1, **said}, {"event": "intent", **call}]
-    content = b"".join(encode({"at": began.isoformat(), **line}) for line in lines)
+    content = b"".join(encode_line({"at": began.isoformat(), **line}) for line in lines)
     (folder / f"{began:%Y%m%dT%H%M%SZ}-abababababab.jsonl").write_bytes(content)
 
 
@@ -106,7 +106,7 @@ def test_a_held_lock_stops_apply(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """While another run is at work, apply sends nothing and exits 1; plan does not care."""
-    with locked(tmp_path, "web"):
+    with hold_lock(tmp_path, "web"):
         assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
         assert served[1].log == []
         assert "another run is at work on the workspace web: process " in capsys.readouterr().err

@@ -13,10 +13,10 @@ import pytest
 from journal.journal_project import JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.lines import decode, encode
-from lmsconf.journal.lock import locked
-from lmsconf.journal.reading import recorded
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_reader import parse_journal
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.line_codec import decode_line, encode_line
+from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.values import Json
 
 
@@ -24,9 +24,9 @@ def test_a_line_can_be_checked_by_anybody() -> None:
     """Canonical JSON with the first eight digits of its own sha256, so that older and newer journals can be read."""
     entry: dict[str, Json] = {"event": "end", "exit": 0, "verified": "all", "at": "2026-06-01T08:00:00Z"}
     text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
-    line = json.loads(encode(entry))
+    line = json.loads(encode_line(entry))
     assert line == {**entry, "sum": sha256(text.encode()).hexdigest()[:8]}
-    assert decode(encode(entry)) == entry
+    assert decode_line(encode_line(entry)) == entry
 
 
 def test_a_journal_is_called_by_its_time_and_its_plan(scene: JournalProject) -> None:
@@ -42,10 +42,10 @@ def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: JournalProj
     """Even where it has all the keys that this one has: what they mean there is not known."""
     _, _, path = scene.applied()
     opening, *_ = path.read_bytes().splitlines()
-    entry = decode(opening)
+    entry = decode_line(opening)
     assert entry is not None
-    assert recorded("run", encode(entry)).opening is not None
-    other = recorded("run", encode({**entry, "format": "lmsconf.journal/2"}))
+    assert parse_journal("run", encode_line(entry)).opening is not None
+    other = parse_journal("run", encode_line({**entry, "format": "lmsconf.journal/2"}))
     assert (other.opening, other.damaged) == (None, 1)
 
 
@@ -69,6 +69,6 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
 def test_where_there_are_no_file_locks_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No run is safe without one, so that is an error that names systems that have them."""
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(LmsconfError, match="no file locks") as found, locked(tmp_path, "production"):
+    with pytest.raises(LmsconfError, match="no file locks") as found, hold_lock(tmp_path, "production"):
         pass
     assert "Linux" in (found.value.hint or "")

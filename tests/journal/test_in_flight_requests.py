@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from journal.journal_project import BEGAN
-from lmsconf.journal.arrivals import let_arrive, pending
-from lmsconf.journal.lines import encode
+from lmsconf.journal.line_codec import encode_line
+from lmsconf.journal.pending_writes import find_pending_writes, wait_for_pending_writes
 from lmsconf.model.values import Json
 
 URL = "https://lms.example/api"
@@ -21,7 +21,7 @@ def at(seconds: float) -> datetime:
 
 
 def event(name: str, seconds: float, **more: Json) -> bytes:
-    return encode({"event": name, "at": at(seconds).isoformat(), **more})
+    return encode_line({"event": name, "at": at(seconds).isoformat(), **more})
 
 
 def opening(seconds: float, url: str = URL) -> bytes:
@@ -59,7 +59,7 @@ def keep(root: Path, lines: list[bytes], name: str = "20260601T080000Z-ab") -> N
 def test_the_wait_ends_when_the_youngest_is_too_old(tmp_path: Path, now: float, seconds: float | None) -> None:
     """What is left of the settling time of the call that was sent last; never longer than the settling time."""
     keep(tmp_path, CRASHED)
-    found = pending(tmp_path, URL, now=at(now), settle=SETTLE)
+    found = find_pending_writes(tmp_path, URL, now=at(now), settle_seconds=SETTLE)
     assert (found and found.seconds) == seconds
     assert found is None or found.calls == 2
 
@@ -78,14 +78,14 @@ def test_the_wait_ends_when_the_youngest_is_too_old(tmp_path: Path, now: float, 
 def test_no_wait_for_what_cannot_arrive(tmp_path: Path, lines: list[bytes]) -> None:
     """A run that saw what it made, that had nothing in flight, or was about another workspace is not waited for."""
     keep(tmp_path, lines)
-    assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is None
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is None
 
 
 @pytest.mark.parametrize("lines", [MADE, [*MADE, UNSEEN]], ids=["cut short", "ended"])
 def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list[bytes]) -> None:
     """A service may list new things late: planned too early, they would be made once more."""
     keep(tmp_path, lines)
-    found = pending(tmp_path, URL, now=at(10), settle=SETTLE)
+    found = find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE)
     assert found is not None
     assert found.seconds == 22
     assert str(found) == (
@@ -97,7 +97,7 @@ def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list
 def test_a_call_whose_answer_never_came_is_in_flight(tmp_path: Path) -> None:
     """Also where the run has ended, as after a SIGTERM in the middle of looking for it."""
     keep(tmp_path, [opening(0), intent(1, "c1"), outcome(3, "c1", "in_flight"), SEEN])
-    found = pending(tmp_path, URL, now=at(10), settle=SETTLE)
+    found = find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE)
     assert found is not None
     assert (found.calls, found.seconds) == (1, 21)
 
@@ -105,17 +105,17 @@ def test_a_call_whose_answer_never_came_is_in_flight(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_told_is_waited_for(tmp_path: Path) -> None:
     """Where the first line is lost, the workspace may be this one."""
     keep(tmp_path, [CRASHED[0][:20], b"\n", *CRASHED[1:]])
-    assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is not None
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is not None
 
 
 def test_other_workspaces_do_not_hide_it(tmp_path: Path) -> None:
     """The last run on this workspace counts, however many on others came after; one that came after on this counts."""
     keep(tmp_path, CRASHED)
     keep(tmp_path, [opening(8, "https://staging.example/api")], "20260601T080008Z-cd")
-    assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is not None
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is not None
     # It waited itself before it began, so what was before it has settled.
     keep(tmp_path, [opening(9), SEEN], "20260601T080009Z-ef")
-    assert pending(tmp_path, URL, now=at(10), settle=SETTLE) is None
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is None
 
 
 def test_it_says_how_long_and_why(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_it_says_how_long_and_why(tmp_path: Path) -> None:
     keep(tmp_path, CRASHED)
     told: list[str] = []
     slept: list[float] = []
-    let_arrive(tmp_path, URL, SETTLE, tell=told.append, clock=lambda: at(10.5), sleep=slept.append)
-    let_arrive(tmp_path, URL, SETTLE, tell=told.append, clock=lambda: at(60), sleep=slept.append)
+    wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(10.5), sleep=slept.append)
+    wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(60), sleep=slept.append)
     assert slept == [23.5]
     assert told == [
         "The run 20260601T080000Z-ab ended with 2 calls in flight. Waiting 24 s before looking at the "
@@ -134,4 +134,6 @@ def test_it_says_how_long_and_why(tmp_path: Path) -> None:
 
 def test_without_a_journal_there_is_no_wait(tmp_path: Path) -> None:
     """Whoever deletes the journals can run all the same."""
-    let_arrive(tmp_path, URL, SETTLE, tell=pytest.fail, sleep=lambda seconds: pytest.fail(f"slept {seconds}"))
+    wait_for_pending_writes(
+        tmp_path, URL, SETTLE, notify=pytest.fail, sleep=lambda seconds: pytest.fail(f"slept {seconds}")
+    )

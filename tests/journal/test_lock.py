@@ -17,10 +17,10 @@ from waiting import HANGS
 
 from journal.journal_project import BEGAN
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.journal.lock import Locked, locked
+from lmsconf.journal.workspace_lock import WorkspaceLocked, hold_lock
 
-HOLD = "import sys; from pathlib import Path; from lmsconf.journal.lock import locked\n" \
-       "with locked(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
+HOLD = "import sys; from pathlib import Path; from lmsconf.journal.workspace_lock import hold_lock\n" \
+       "with hold_lock(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
 
 
 @contextmanager
@@ -38,8 +38,8 @@ def holder(root: Path, workspace: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
     """While one has it, another gets an error with exit 1 that names the process, its host and since when."""
-    first = locked(tmp_path, "production", clock=lambda: BEGAN)
-    with first, pytest.raises(Locked) as held, locked(tmp_path, "production"):
+    first = hold_lock(tmp_path, "production", clock=lambda: BEGAN)
+    with first, pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
         pytest.fail("two have it")
     who = f"process {os.getpid()} on {socket.gethostname()}, since 2026-06-01T08:00:00Z"
     assert held.value.message == f"another run is at work on the workspace production: {who}"
@@ -50,26 +50,26 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
 def test_it_holds_between_processes_and_goes_with_them(tmp_path: Path) -> None:
     """A lock of another process holds; when that process is killed, nothing is left to be cleaned up."""
     with holder(tmp_path, "production") as process:
-        with pytest.raises(Locked, match=f"process {process.pid} "), locked(tmp_path, "production"):
+        with pytest.raises(WorkspaceLocked, match=f"process {process.pid} "), hold_lock(tmp_path, "production"):
             pytest.fail("two have it")
         process.send_signal(signal.SIGKILL)
         process.wait(HANGS)
-        with locked(tmp_path, "production"):
+        with hold_lock(tmp_path, "production"):
             pass
 
 
 def test_it_goes_when_the_run_fails(tmp_path: Path) -> None:
     """An error in a run gives the lock back."""
-    with pytest.raises(LmsconfError, match="in between"), locked(tmp_path, "production"):
+    with pytest.raises(LmsconfError, match="in between"), hold_lock(tmp_path, "production"):
         raise LmsconfError("in between")
-    with locked(tmp_path, "production"):
+    with hold_lock(tmp_path, "production"):
         pass
 
 
 @pytest.mark.parametrize("other", ["staging", "../production", "production/x", "x" * 500, "..", "Åre"])
 def test_each_workspace_has_its_own(tmp_path: Path, other: str) -> None:
     """Whatever a workspace is called, it has a lock of its own, which is a file in the private folder."""
-    with locked(tmp_path, "production"), locked(tmp_path, other):
+    with hold_lock(tmp_path, "production"), hold_lock(tmp_path, other):
         folder = tmp_path / ".lmsconf"
         found = [path for path in folder.iterdir() if path.suffix == ".lock"]
         assert len(found) == 2
@@ -79,20 +79,20 @@ def test_each_workspace_has_its_own(tmp_path: Path, other: str) -> None:
 
 def test_a_lock_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
     """Who took it may not have written who it is yet; then the error says only that it is held."""
-    with locked(tmp_path, "production"):
+    with hold_lock(tmp_path, "production"):
         (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
-        with pytest.raises(Locked) as held, locked(tmp_path, "production"):
+        with pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
             pytest.fail("two have it")
     assert held.value.message == "another run is at work on the workspace production"
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     """A lock file that leads elsewhere is refused, and nothing is written there."""
-    with locked(tmp_path, "staging"):
+    with hold_lock(tmp_path, "staging"):
         pass
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("as it was", encoding="utf-8")
     (tmp_path / ".lmsconf" / "production.lock").symlink_to(elsewhere)
-    with pytest.raises(LmsconfError, match=r"production\.lock"), locked(tmp_path, "production"):
+    with pytest.raises(LmsconfError, match=r"production\.lock"), hold_lock(tmp_path, "production"):
         pytest.fail("it was taken")
     assert elsewhere.read_text(encoding="utf-8") == "as it was"

@@ -9,8 +9,8 @@ import pytest
 
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.lines import encode
-from lmsconf.journal.reading import named, recorded, runs
+from lmsconf.journal.journal_reader import find_run, parse_journal, read_runs
+from lmsconf.journal.line_codec import encode_line
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
 
@@ -23,10 +23,10 @@ def journal(scene: JournalProject) -> bytes:
 
 def test_torn_at_every_byte(journal: bytes) -> None:
     """Cut anywhere, the whole lines before the cut hold, and what is left of a line is counted as one damaged."""
-    whole = recorded("run", journal)
+    whole = parse_journal("run", journal)
     for length in range(len(journal)):
         left = journal[:length]
-        run = recorded("run", left)
+        run = parse_journal("run", left)
         # A line that lacks only its line feed says all that it has to say.
         lines = journal[: length + 1].count(b"\n") if left[-1:] != b"\n" else left.count(b"\n")
         torn = not (journal[: length + 1].endswith(b"\n") or left.endswith(b"\n") or not left)
@@ -40,11 +40,11 @@ def test_torn_at_every_byte(journal: bytes) -> None:
 
 def test_flipped_bits(journal: bytes) -> None:
     """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted."""
-    whole = recorded("run", journal)
+    whole = parse_journal("run", journal)
     for place, bit in _bits(journal):
         changed = bytearray(journal)
         changed[place] ^= 1 << bit
-        run = recorded("run", bytes(changed))
+        run = parse_journal("run", bytes(changed))
         assert _weaker(run, whole), (place, bit)
         assert run.damaged or run == whole, (place, bit)
 
@@ -75,17 +75,18 @@ def _told(call: RecordedCall, truth: RecordedCall) -> bool:
         b"\x00" * 64,
         b"null\n[]\n1\n",
         b"[" * 100_000,
-        encode({"event": "run", "at": "2026-06-01T08:00:00Z", "format": "lmsconf.journal/9"}),
-        encode({"event": "rest", "at": "2026-06-01T08:00:00Z"}),
-        encode({"event": "end", "at": "0001-01-01T00:00:00+23:00", "exit": 0, "verified": "none", "converged": None}),
-        encode({"event": "end", "at": "soon", "exit": 0, "verified": "none", "converged": None}),
-        encode({"event": "outcome", "at": "2026-06-01T08:00:00Z", "call": "c1", "address": "group/A",
+        encode_line({"event": "run", "at": "2026-06-01T08:00:00Z", "format": "lmsconf.journal/9"}),
+        encode_line({"event": "rest", "at": "2026-06-01T08:00:00Z"}),
+        encode_line({"event": "end", "at": "0001-01-01T00:00:00+23:00", "exit": 0,
+                "verified": "none", "converged": None}),
+        encode_line({"event": "end", "at": "soon", "exit": 0, "verified": "none", "converged": None}),
+        encode_line({"event": "outcome", "at": "2026-06-01T08:00:00Z", "call": "c1", "address": "group/A",
                 "operation": "x", "people": [], "status": "perhaps", "reason": None, "id": None}),
     ],
 )  # fmt: skip
 def test_what_is_no_journal_tells_nothing(content: bytes) -> None:
     """A file that holds something else, or what a later version wrote, is a run of which nothing is known."""
-    run = recorded("run", content)
+    run = parse_journal("run", content)
     assert (run.opening, run.calls, run.ending) == (None, (), None)
     assert run.damaged == sum(bool(line) for line in content.split(b"\n"))
 
@@ -93,8 +94,8 @@ def test_what_is_no_journal_tells_nothing(content: bytes) -> None:
 def test_a_call_that_is_sent_again_was_begun_again() -> None:
     """A second intent of a call is the one that counts for how long it has been in flight."""
     intent = {"event": "intent", "call": "c1", "address": "group/A", "operation": "manual-groups.create", "people": []}
-    lines = [encode({**intent, "at": f"2026-06-01T08:00:{second:02}Z"}) for second in (1, 31)]
-    (call,) = recorded("run", b"".join(lines)).in_flight
+    lines = [encode_line({**intent, "at": f"2026-06-01T08:00:{second:02}Z"}) for second in (1, 31)]
+    (call,) = parse_journal("run", b"".join(lines)).in_flight
     assert call.begun is not None
     assert call.begun.second == 31
 
@@ -114,7 +115,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_newest_comes_first(folder: Path) -> None:
     """Runs are listed from the newest on, those of one second by their number; other files are none."""
-    assert [run.name for run in runs(folder)] == NAMES[::-1]
+    assert [run.name for run in read_runs(folder)] == NAMES[::-1]
 
 
 @pytest.mark.parametrize(
@@ -122,19 +123,19 @@ def test_the_newest_comes_first(folder: Path) -> None:
 )
 def test_a_run_is_named_by_what_is_unique(folder: Path, said: str, meant: str) -> None:
     """Its name, how that begins, how the digest begins, or `latest`."""
-    assert named(folder, said).name == meant
+    assert find_run(folder, said).name == meant
 
 
 @pytest.mark.parametrize(("said", "why"), [("aaa", "3 runs"), ("x", "no run"), ("", "no run"), ("../x", "no run")])
 def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str) -> None:
     """What fits none, or several, is an error that says so."""
     with pytest.raises(LmsconfError, match=why) as error:
-        named(folder, said)
+        find_run(folder, said)
     assert error.value.hint
 
 
 def test_no_journals_is_no_error(tmp_path: Path) -> None:
     """A project without journals has had no runs."""
-    assert list(runs(tmp_path)) == []
+    assert list(read_runs(tmp_path)) == []
     with pytest.raises(LmsconfError, match="no run"):
-        named(tmp_path, "latest")
+        find_run(tmp_path, "latest")

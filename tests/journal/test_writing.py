@@ -14,8 +14,8 @@ import pytest
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.journal.reading import recorded
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_reader import parse_journal
+from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import Outcome, Status
 from lmsconf.model.recorded_run import CallState
 from lmsconf.model.values import Call
@@ -34,7 +34,7 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: JournalProject) -> None:
     with scene.begin(plan, sync=sync) as journal:
 
         def arrives(operation: str) -> None:
-            left = recorded("left", journal.path.read_bytes()[:lasting])
+            left = parse_journal("left", journal.path.read_bytes()[:lasting])
             assert operation in [call.operation for call in left.in_flight]
             seen.append(operation)
 
@@ -54,7 +54,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Journal
     with scene.begin(plan) as journal:
         report = scene.workspace.execute(plan, meta={}, journal=journal, keep=lost)
     assert {outcome.status for outcome in report.outcomes} == {Status.NOT_ATTEMPTED}
-    run = recorded(journal.path.stem, journal.path.read_bytes())
+    run = parse_journal(journal.path.stem, journal.path.read_bytes())
     assert [call for call in run.calls if call.begun] == []
     assert (run.in_flight, scene.writes) == ((), [])
 
@@ -62,7 +62,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Journal
 def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
     """Afterwards the journal says what the report does: the plan, each outcome with its id, and the end."""
     plan, report, path = scene.applied()
-    run = recorded(path.stem, path.read_bytes())
+    run = parse_journal(path.stem, path.read_bytes())
     assert run.opening is not None
     assert run.ending is not None
     assert (run.opening.digest, run.opening.workspace, run.opening.url) == (plan_digest(plan), "sandbox", "sandbox:")
@@ -108,7 +108,7 @@ def test_no_token_is_written_down(scene: JournalProject) -> None:
     (call,) = plan.calls[:1]
     with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}) as journal:
         reason = f"401: {canary} is not valid"
-        journal.outcome(
+        journal.record_outcome(
             Outcome(call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, reason=reason)
         )
     content = journal.path.read_bytes()
@@ -121,13 +121,13 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
     plan = scene.plan()
     with scene.begin(plan) as journal:
         for unsure, call in zip((True, False), plan.calls, strict=False):
-            journal.intent(call)
-            journal.outcome(
+            journal.record_intent(call)
+            journal.record_outcome(
                 Outcome(
                     call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, unsure=unsure
                 )
             )
-    run = recorded("left", journal.path.read_bytes())
+    run = parse_journal("left", journal.path.read_bytes())
     assert [call.state for call in run.calls] == [CallState.IN_FLIGHT, CallState.FAILED]
     assert [call.call for call in run.in_flight] == [plan.calls[0].id]
 
@@ -195,7 +195,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: JournalProject, c
     assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is Status.NOT_ATTEMPTED))
     assert report.exit == (ExitCode.PARTIAL if calls else ExitCode.ERROR)
     assert [problem.code for problem in report.problems] == ["journal/failed"]
-    assert recorded("left", journal.path.read_bytes()).ending is None
+    assert parse_journal("left", journal.path.read_bytes()).ending is None
 
 
 def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: JournalProject) -> None:
@@ -223,6 +223,6 @@ def test_a_run_that_dies_leaves_its_calls_in_flight(scene: JournalProject) -> No
     workspace = replace(scene.workspace, parallelism=1)
     with pytest.raises(Killed), scene.begin(plan) as journal:
         workspace.execute(plan, meta={}, journal=journal)
-    run = recorded("left", journal.path.read_bytes())
+    run = parse_journal("left", journal.path.read_bytes())
     assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
     assert (run.ending, run.summary[CallState.DONE]) == (None, CALLS - 1)

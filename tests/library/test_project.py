@@ -16,7 +16,7 @@ import lmsconf
 from lmsconf.apply.project import Project
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
-from lmsconf.journal.lock import locked
+from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.outcomes import Status
 from lmsconf.model.values import Plan
 
@@ -144,7 +144,7 @@ def test_it_refuses_while_another_run_has_the_lock(folder: Folder) -> None:
     project = opened(folder)
     plan = project.plan()
     held = live(folder)
-    with locked(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is at work"):
+    with hold_lock(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is at work"):
         project.apply(plan, approve=agree)
     assert live(folder) == held
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.journal.writing import Journal
+from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import Outcome
 
 from .request_faults import Killed
@@ -13,9 +13,9 @@ class MortalJournal(Journal):
 
     dies_at: int | None = None
 
-    def outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: Outcome) -> None:
         if self.dies_at is not None:
             self.dies_at -= 1
             if not self.dies_at:
                 raise Killed
-        super().outcome(outcome)
+        super().record_outcome(outcome)

@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import Final
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem
-from lmsconf.journal.arrivals import let_arrive
+from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, Outcome
 from lmsconf.model.values import Plan
 
@@ -115,11 +115,11 @@ class _Play:
             self.let_all_come()
             return
         clock, workspace = self.scene.clock, self.scene.workspace
-        let_arrive(
+        wait_for_pending_writes(
             self.root,
             workspace.connection.url,
             workspace.settings.settle,
-            tell=self.said.append,
+            notify=self.said.append,
             clock=workspace.clock,
             sleep=clock.sleep,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.journal.reading import runs
+from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import CallState
 
 from .crashing_journal import MortalJournal
@@ -28,7 +28,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
             journal.dies_at = number if kind == KILLED_UNRECORDED else None
             with pytest.raises(Killed):
                 stage.workspace.execute(stage.plan, meta={}, journal=journal)
-        [run] = runs(root)
+        [run] = read_runs(root)
         states = [call.state for call in run.calls]
         assert states == [*[CallState.DONE] * (number - 1), CallState.IN_FLIGHT]
         assert run.ending is None

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from lmsconf.apply.applier import Applier
-from lmsconf.journal.arrivals import let_arrive
+from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.project.settings import load
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.serve import Server
@@ -90,7 +90,7 @@ class ServedWorkspace:
     def converges(self) -> bool:
         """One more run, as anybody would start it; whether there is nothing left to do then."""
         settings = load(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
-        let_arrive(self.root, settings.workspace.url, settings.settle, tell=lambda text: None)
+        wait_for_pending_writes(self.root, settings.workspace.url, settings.settle, notify=lambda text: None)
         with Connection(settings) as connection:
             workspace = Applier(settings=settings, connection=connection)
             manifests = read_manifests(settings)

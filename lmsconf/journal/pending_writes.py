@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 
-from lmsconf.journal.reading import runs
+from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import RecordedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingWrites:
     """The calls in flight and unverified creations of a run, and the seconds until all of them are visible."""
 
     run: str
@@ -34,41 +34,41 @@ class Pending:
         return f"The run {self.run} made {things} that it did not see afterwards. {wait} made may not show yet."
 
 
-def pending(root: Path, url: str, *, now: datetime, settle: float) -> Pending | None:
+def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
     """Return the pending writes to the workspace with that url; None if there is nothing to wait for.
 
     settle: seconds after sending within which a call may take effect, and after creation within which a resource may
     be missing from listings. Raises LmsconfError if a journal cannot be read.
     """
-    for run in runs(root):
+    for run in read_runs(root):
         if run.opening is None or run.opening.url == url:
-            writes = _pending(run, now, settle)
+            writes = _pending(run, now, settle_seconds)
             # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
             if writes is not None or run.opening is not None:
                 return writes
     return None
 
 
-def let_arrive(
+def wait_for_pending_writes(
     root: Path,
     url: str,
-    settle: float,
+    settle_seconds: float,
     *,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Sleep until no write of an earlier run can be pending any more; `tell` is called with how long and why."""
-    writes = pending(root, url, now=clock(), settle=settle)
+    writes = find_pending_writes(root, url, now=clock(), settle_seconds=settle_seconds)
     if writes is not None:
-        tell(str(writes))
+        notify(str(writes))
         sleep(writes.seconds)
 
 
-def _pending(run: RecordedRun, now: datetime, settle: float) -> Pending | None:
+def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | None:
     sent = [call.begun for call in run.in_flight if call.begun is not None]
     made = [call.ended for call in run.unseen if call.ended is not None]
     # If the clock was set back, a call seems to lie in the future: never wait longer than `settle`.
     last = max([*sent, *made], default=None)
     seconds = min(settle, settle - (now - last).total_seconds()) if last is not None else 0.0
-    return Pending(run=run.name, calls=len(sent), made=len(made), seconds=seconds) if seconds > 0 else None
+    return PendingWrites(run=run.name, calls=len(sent), made=len(made), seconds=seconds) if seconds > 0 else None

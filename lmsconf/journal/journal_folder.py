@@ -15,23 +15,23 @@ _MODE: Final = 0o700
 _IGNORE: Final = ".gitignore"
 
 
-def made(root: Path, *below: str) -> Path:
+def ensure_folder(root: Path, *subfolders: str) -> Path:
     """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
     folder = root / FOLDER
     _make(folder)
     _ignore(folder / _IGNORE)
-    for name in below:
+    for name in subfolders:
         folder /= name
         _make(folder)
     return folder
 
 
-def created(path: Path, *flags: int) -> int:
+def open_private_file(path: Path, *flags: int) -> int:
     """Open a file, created with mode 0600 if missing, and return its descriptor. Raises OSError, also for a symlink."""
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
 
 
-def unusable(path: Path, error: OSError) -> LmsconfError:
+def unwritable_error(path: Path, error: OSError) -> LmsconfError:
     """Return the error of a run that is refused because its files cannot be written."""
     return LmsconfError(
         f"{path} cannot be written: {why(error)}",
@@ -46,14 +46,14 @@ def _make(folder: Path) -> None:
             raise NotADirectoryError(None, "it is a symbolic link")
         folder.mkdir(mode=_MODE, exist_ok=True)
     except OSError as error:
-        raise unusable(folder, error) from error
+        raise unwritable_error(folder, error) from error
 
 
 def _ignore(path: Path) -> None:
     """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
     try:
         if not path.exists():
-            with os.fdopen(created(path, os.O_WRONLY), "w", encoding="utf-8") as file:
+            with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unwritable_error(path, error) from error

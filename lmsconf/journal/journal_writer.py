@@ -15,8 +15,8 @@ from typing import Final, cast
 from lmsconf import __version__
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.journal.folder import RUNS, created, made, unusable
-from lmsconf.journal.lines import encode
+from lmsconf.journal.journal_folder import RUNS, ensure_folder, open_private_file, unwritable_error
+from lmsconf.journal.line_codec import encode_line
 from lmsconf.model.moments import utc_text
 from lmsconf.model.outcomes import ApplyReport, Outcome
 from lmsconf.model.recorded_run import CallState
@@ -62,11 +62,11 @@ class Journal:
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`. Raises LmsconfError if it cannot."""
         started, digest = clock(), plan_digest(plan)
-        folder = made(root, RUNS)
+        folder = ensure_folder(root, RUNS)
         try:
             path, descriptor = _opened(folder, started, digest)
         except OSError as error:
-            raise unusable(folder, error) from error
+            raise unwritable_error(folder, error) from error
         journal = cls(path, descriptor, clock, sync)
         try:
             journal._write(_opening(plan, digest, meta), started, lasting=True)
@@ -74,7 +74,7 @@ class Journal:
         except OSError as error:
             os.close(descriptor)
             path.unlink()
-            raise unusable(path, error) from error
+            raise unwritable_error(path, error) from error
         return journal
 
     def __enter__(self) -> Journal:
@@ -83,7 +83,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def intent(self, call: Call) -> None:
+    def record_intent(self, call: Call) -> None:
         """Record that a call is about to be sent, or sent again. It is synced to disk when this returns.
 
         Raises JournalFailed if this or an earlier entry could not be written: then the call must not be sent.
@@ -97,8 +97,8 @@ class Journal:
                     hint="Make room for it and apply again: what was done is found, and the rest is done then.",
                 ) from self._failure
 
-    def outcome(self, outcome: Outcome) -> None:
-        """Record the outcome of a call. Never raises an OSError: the next `intent` or `end` reports the failure."""
+    def record_outcome(self, outcome: Outcome) -> None:
+        """Record the outcome of a call. Never raises an OSError: the next intent, or the end, reports the failure."""
         with self._turn:
             self._try(
                 {
@@ -111,7 +111,7 @@ class Journal:
                 }
             )
 
-    def end(self, report: ApplyReport) -> tuple[Problem, ...]:
+    def record_end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Record how the run ended; return a warning if any entry could not be written."""
         with self._turn:
             looked = {"verified": report.verified.scope.value, "converged": report.converged, "seen": report.seen}
@@ -137,7 +137,7 @@ class Journal:
                 self._failure = failure
 
     def _write(self, entry: Mapping[str, Json], at: datetime, *, lasting: bool) -> None:
-        line = encode({**entry, "at": _text(at)})
+        line = encode_line({**entry, "at": _text(at)})
         while line:
             line = line[os.write(self._descriptor, line) :]
         if lasting:
@@ -173,7 +173,7 @@ def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
     while True:
         path = folder / _name(started, digest, number)
         try:
-            return path, created(path, os.O_WRONLY, os.O_APPEND, os.O_EXCL)
+            return path, open_private_file(path, os.O_WRONLY, os.O_APPEND, os.O_EXCL)
         except FileExistsError:
             number += 1
 

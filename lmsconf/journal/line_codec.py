@@ -14,13 +14,13 @@ _SUM: Final = "sum"
 _LENGTH: Final = 8
 
 
-def encode(entry: Mapping[str, Json]) -> bytes:
+def encode_line(entry: Mapping[str, Json]) -> bytes:
     """Return the entry as a line, with its checksum and line feed."""
     return f"{render_canonical({**entry, _SUM: _sum(entry)})}\n".encode()
 
 
-def decode(line: bytes) -> dict[str, Json] | None:
-    """Return the entry that `encode` was given; None for a line that is truncated or was changed."""
+def decode_line(line: bytes) -> dict[str, Json] | None:
+    """Return the entry that `encode_line` was given; None for a line that is truncated or was changed."""
     try:
         entry = json.loads(line)
         if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(entry):
@@ -30,9 +30,9 @@ def decode(line: bytes) -> dict[str, Json] | None:
     return entry
 
 
-def entries(content: bytes) -> Iterator[dict[str, Json] | None]:
+def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
     """Yield the entries of a journal; None for each damaged line."""
-    return (decode(line) for line in content.split(b"\n") if line)
+    return (decode_line(line) for line in content.split(b"\n") if line)
 
 
 def _sum(entry: Mapping[str, Json]) -> str:

@@ -16,30 +16,33 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.folder import created, made, unusable
+from lmsconf.journal.journal_folder import ensure_folder, open_private_file, unwritable_error
 from lmsconf.model.moments import utc_text
 
 _LONGEST = 100
 """Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
 
 
-class Locked(LmsconfError):
+class WorkspaceLocked(LmsconfError):
     """Another run holds the lock; nothing was read or sent."""
 
     code = "lock/held"
 
 
 @contextmanager
-def locked(root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Iterator[None]:
+def hold_lock(
+    root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Iterator[None]:
     """Hold the lock of a workspace of the project in `root`.
 
-    Raises Locked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not available.
+    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not
+    available.
     """
-    path = made(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
+    path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
     try:
-        descriptor = created(path, os.O_RDWR)
+        descriptor = open_private_file(path, os.O_RDWR)
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unwritable_error(path, error) from error
     try:
         _take(descriptor, path, workspace)
         _write(descriptor, path, _me(clock()))
@@ -57,12 +60,12 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
-        raise Locked(
+        raise WorkspaceLocked(
             f"another run is at work on the workspace {workspace}{_holder(descriptor)}",
             hint="Wait until it has ended, or end it; then apply again.",
         ) from held
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def _write(descriptor: int, path: Path, text: str) -> None:
@@ -71,7 +74,7 @@ def _write(descriptor: int, path: Path, text: str) -> None:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def _me(now: datetime) -> str:

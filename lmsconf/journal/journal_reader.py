@@ -9,21 +9,21 @@ from pathlib import Path
 
 from lmsconf.documents.document import DocumentReader
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.folder import FOLDER, RUNS
-from lmsconf.journal.lines import entries
-from lmsconf.journal.writing import FORMAT, SUFFIX
+from lmsconf.journal.journal_folder import FOLDER, RUNS
+from lmsconf.journal.journal_writer import FORMAT, SUFFIX
+from lmsconf.journal.line_codec import decode_lines
 from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
 from lmsconf.model.scope import Verify
 from lmsconf.model.values import Json
 from lmsconf.support.atomic_files import why
 
 
-def runs(root: Path) -> Iterator[RecordedRun]:
+def read_runs(root: Path) -> Iterator[RecordedRun]:
     """Return the runs of a project, newest first, each read lazily. Raises LmsconfError."""
     return (_read(path) for path in _journals(root))
 
 
-def named(root: Path, name: str) -> RecordedRun:
+def find_run(root: Path, name: str) -> RecordedRun:
     """Return a run by `latest`, by its name or a prefix of it, or by a prefix of the plan's digest.
 
     Raises LmsconfError if none or more than one matches, or a journal cannot be read.
@@ -40,10 +40,10 @@ def named(root: Path, name: str) -> RecordedRun:
     return _read(fitting[0])
 
 
-def recorded(name: str, content: bytes) -> RecordedRun:
+def parse_journal(name: str, content: bytes) -> RecordedRun:
     """Return the run in a journal of that name and content, as far as its lines can be read."""
     fold = _Fold()
-    for entry in entries(content):
+    for entry in decode_lines(content):
         fold.take(entry)
     return RecordedRun(
         name=name, opening=fold.opening, calls=tuple(fold.calls.values()), ending=fold.ending, damaged=fold.damaged
@@ -141,7 +141,7 @@ def _journals(root: Path) -> list[Path]:
 
 def _read(path: Path) -> RecordedRun:
     try:
-        return recorded(path.stem, path.read_bytes())
+        return parse_journal(path.stem, path.read_bytes())
     except OSError as error:
         raise _unreadable(path, error) from error
 
