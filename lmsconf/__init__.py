@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from lmsconf.apply.project import Project
+    from lmsconf.apply.python_api import Project
 
 __version__ = "0.1.0"
 
@@ -44,6 +44,6 @@ def open(
     of this process. Raises ProblemsFound for a project file with errors, UsageError for a folder or a workspace that
     does not exist.
     """
-    from lmsconf.apply.project import open_project
+    from lmsconf.apply.python_api import open_project
 
     return open_project(path, workspace=workspace, environ=environ)

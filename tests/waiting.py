@@ -101,6 +101,6 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = VirtualClock()
     monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
     monkeypatch.setattr(
-        "lmsconf.apply.sequence.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
+        "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )
-    monkeypatch.setattr("lmsconf.apply.sequence.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.safe_apply.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))

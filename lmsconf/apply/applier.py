@@ -25,7 +25,7 @@ from lmsconf.model.values import Action, Call, Change, Plan
 from lmsconf.planner.guards import evaluate_guards, protected
 from lmsconf.planner.plan import Manifests, handed_out, make_plan
 from lmsconf.planner.plan_as_manifests import as_manifests
-from lmsconf.workspace.reader import Reading, WorkspaceReader, read_manifests, refuse_errors, wanted_for
+from lmsconf.workspace.reader import Reading, WorkspaceReader, load_manifests, reads_needed, refuse_errors
 
 Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]
 """Verify the workspace after a run."""
@@ -73,7 +73,7 @@ class Applier(WorkspaceReader):
                 hint="Choose the workspace with --workspace, or plan again.",
             )
         manifests, policy = self._again(plan)
-        snapshot = self.read(wanted_for(manifests, policy), progress)
+        snapshot = self.read(reads_needed(manifests, policy), progress)
         now, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
         if differences := stale(plan, now, broken):
             changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
@@ -112,7 +112,7 @@ class Applier(WorkspaceReader):
         only: restricts it to this resource and its dependencies.
         """
         manifests, policy = self._again(plan, only)
-        snapshot = self.read(wanted_for(manifests, policy))
+        snapshot = self.read(reads_needed(manifests, policy))
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
@@ -226,7 +226,7 @@ class Applier(WorkspaceReader):
     def _manifests_of(self, plan: Plan, made_from: Manifests | None) -> tuple[Manifests | None, str | None]:
         """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
         try:
-            manifests = made_from or read_manifests(self.settings)
+            manifests = made_from or load_manifests(self.settings)
             refuse_errors(manifests)
         except LmsconfError:
             return None, NO_MANIFESTS
@@ -245,7 +245,7 @@ class Applier(WorkspaceReader):
             additive=chosen.additive,
             verifying=True,
         )
-        return self.partial_plan(manifests, policy, self.read(wanted_for(manifests, policy)))
+        return self.partial_plan(manifests, policy, self.read(reads_needed(manifests, policy)))
 
     def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""

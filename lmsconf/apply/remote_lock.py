@@ -29,7 +29,7 @@ from lmsconf.model.api import Rows
 from lmsconf.model.moments import utc_text
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.values import Call, Json
-from lmsconf.project.settings import LockTerms
+from lmsconf.project.settings import LockSettings
 from lmsconf.workspace.connection import Connection
 
 _NAME: Final = re.compile(
@@ -159,7 +159,7 @@ class LockManager:
         self._call("manual-groups.members", lock)
 
     @contextmanager
-    def held(self, terms: LockTerms) -> Iterator[LockLease]:
+    def held(self, terms: LockSettings) -> Iterator[LockLease]:
         """Hold the workspace's lock while the context is active. Raises LockHeld if another run holds it.
 
         The lock is deleted on every exit, even if it was never visible.
@@ -229,7 +229,7 @@ class LockLease:
     def __init__(
         self,
         manager: LockManager,
-        terms: LockTerms,
+        terms: LockSettings,
         key: str,
         clock: Callable[[], float],
         idle: Callable[[float, threading.Event], bool],

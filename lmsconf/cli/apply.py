@@ -26,7 +26,7 @@ from lmsconf.model.scope import Verify
 
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
-    from lmsconf.apply.sequence import Progress
+    from lmsconf.apply.safe_apply import Progress
     from lmsconf.model.values import Plan
     from lmsconf.planner.plan import Manifests
 
@@ -73,9 +73,9 @@ def apply(
     Afterwards everything that the plan was made of is planned again, and whatever differs is told with exit 6. The
     manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
     """
-    from lmsconf.apply.sequence import ApplyOptions, PlanSource
-    from lmsconf.apply.sequence import apply as apply_safely
-    from lmsconf.cli.applying import ApplyScreen, ask, finish, key_values
+    from lmsconf.apply.safe_apply import ApplyOptions, PlanSource
+    from lmsconf.apply.safe_apply import apply as apply_safely
+    from lmsconf.cli.apply_screen import ApplyScreen, ask, finish, key_values
     from lmsconf.documents.plan_file import loads
     from lmsconf.model.policy import consents
     from lmsconf.support.atomic_files import read_text

@@ -98,7 +98,7 @@ def _probed(
     settings: Settings, connection: Connection, diagnosis: Report, user: str | None, content: str | None
 ) -> Probed:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe.probe import Probe, Subjects
+    from lmsconf.doctor.probe.probe_run import Probe, Subjects
     from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.worker_pool(1) as pool:
@@ -113,7 +113,7 @@ def _written(settings: Settings, diagnosis: Report) -> Report:
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
     """
-    from lmsconf.doctor.probe.projectfile import with_dialect
+    from lmsconf.doctor.probe.project_file_edit import with_dialect
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lmsconf.export.accept_groups import DriftedProject
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.base_comparison import Base
+    from lmsconf.workspace.base_comparison import BaseManifests
     from lmsconf.workspace.reader import Reading, WorkspaceReader
 
 
@@ -67,20 +67,20 @@ def drift(
     the manifests are edited in place, comments and order stay, and the changed lines go to stdout. Where one cannot be
     edited safely, that is told and no file is written.
     """
-    from lmsconf.project.trust import trusted_parts
+    from lmsconf.project.base_trust import parse_trusted_parts
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
-    trusted = trusted_parts(trust_project)
+    trusted = parse_trusted_parts(trust_project)
     if accepted:
         if base is not None:
             raise UsageError("--accept compares with the manifests at hand only", hint="Leave --base out.")
         return _accept(context, accepted, parallelism, max_rate, output)
     from lmsconf.render import DRIFT_VIEWS
-    from lmsconf.workspace.reader import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     settings = settings_of(context)
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     refuse_errors(manifests)
     applied = None if base is None else _base_of(base, settings, context, trusted)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
@@ -91,17 +91,17 @@ def drift(
     return differences.exit
 
 
-def _base_of(base_name: str, settings: Settings, context: Context, trusted: Collection[str]) -> Base:
-    from lmsconf.workspace.git_base import base_of
+def _base_of(base_name: str, settings: Settings, context: Context, trusted: Collection[str]) -> BaseManifests:
+    from lmsconf.workspace.base_loader import load_base
 
-    return base_of(base_name, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
+    return load_base(base_name, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
 
 
 def _compared(
     workspace: WorkspaceReader,
     manifests: Manifests,
     tell: Reading,
-    base: Base | None = None,
+    base: BaseManifests | None = None,
     *,
     count_unmanaged: bool = False,
     reads_all: bool = False,
@@ -109,7 +109,7 @@ def _compared(
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_groups import DriftedProject
     from lmsconf.kinds import all_kinds
-    from lmsconf.workspace.reader import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     refuse_errors(manifests)
     settings = workspace.settings
@@ -120,7 +120,7 @@ def _compared(
         root=settings.root,
         timezone=settings.policy.timezone,
         kinds=all_kinds(),
-        read=lambda drafts: read_manifests(settings, drafts=drafts),
+        read=lambda drafts: load_manifests(settings, drafts=drafts),
         look=lambda drafted: workspace.drift_from(snapshot, drafted, reads_all=reads_all),
     )
 
@@ -130,12 +130,12 @@ def _accept(
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.manifest.edit.saving import save
-    from lmsconf.workspace.reader import read_manifests
+    from lmsconf.workspace.reader import load_manifests
 
     if output.format != "text":
         raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")
     settings = settings_of(context)
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
         draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
     save(settings.root, draft.before, draft.after)

@@ -124,7 +124,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from dataclasses import replace
 
     from lmsconf.manifest.file_set import FileSet, Unreadable, manifest_files
-    from lmsconf.workspace.reader import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
@@ -136,7 +136,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     if not into:
         hint = "Pass --into to add what they do not speak of yet, or name another folder."
         raise LmsconfError(f"{base} has manifests already", hint=hint)
-    manifests = read_manifests(settings if inside else replace(settings, root=base, manifests=base))
+    manifests = load_manifests(settings if inside else replace(settings, root=base, manifests=base))
     refuse_errors(manifests)
     return manifests
 

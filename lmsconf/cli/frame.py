@@ -49,12 +49,12 @@ class Context:
 
     @property
     def project(self) -> Path:
-        """The project's folder. Raises ForeignProject if it is found in a folder that is not trusted."""
+        """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
         from pathlib import Path
 
-        from lmsconf.project.discovery import project_folder
+        from lmsconf.project.discovery import find_project_folder
 
-        return self.directory if self.named else project_folder(Path(), self.environ)
+        return self.directory if self.named else find_project_folder(Path(), self.environ)
 
     @classmethod
     def of(cls, directory: str | None, workspace: str | None) -> Context:

@@ -24,10 +24,10 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     from lmsconf.planner.dependency_graph import network
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graph import GRAPH_VIEWS
-    from lmsconf.workspace.reader import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     settings = settings_of(context)
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     refuse_errors(manifests)
     chosen = Selection(all_kinds(), manifests.declared, policy_of(settings, only))
     if wrong := list(chosen.problems(one.address for one in manifests.declared)):

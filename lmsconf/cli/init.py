@@ -18,7 +18,7 @@ from lmsconf.cli.frame import Context, pass_context, report, say
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.project.templates import Answers
+    from lmsconf.project.templates import InitAnswers
 
 _CI = ("github", "gitlab", "none")
 _LOCALTIME = Path("/etc/localtime")
@@ -54,14 +54,14 @@ def init(
     --into` would; when that fails, the project is there all the same.
     """
     from lmsconf import __version__
-    from lmsconf.project.templates import PROJECT_FILE, files
+    from lmsconf.project.templates import PROJECT_FILE, render_project_files
 
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
     given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
     answers, wanted = _collect_answers(given, context.environ)
-    _write(target, files(answers, __version__))
+    _write(target, render_project_files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
         return ExitCode.OK
@@ -79,24 +79,24 @@ class _Given(NamedTuple):
     schemas: bool
 
 
-def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[Answers, bool | None]:
+def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[InitAnswers, bool | None]:
     """Return the answers, from options and prompts, and whether to export the live workspace now.
 
     The latter is None without a terminal to ask on. Raises LmsconfError at end of input, before anything is written.
     """
-    from lmsconf.project.templates import Answers, Ci
+    from lmsconf.project.templates import CiSystem, InitAnswers
 
     ask = _Questions(sys.stdin.isatty())
     try:
         address = ask(given.url, "URL of the workspace's API, or sandbox", "sandbox", _url)
         live = not address.startswith("sandbox:")
         variable = "Environment variable for its token" if live else ""
-        answers = Answers(
+        answers = InitAnswers(
             url=address,
             workspace=ask(given.workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
             token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", partial(_variable, environ)),
             timezone=ask(given.timezone, "Time zone, for times that name no offset", _local_zone(environ), _zone),
-            ci=Ci(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
+            ci=CiSystem(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
             schemas=given.schemas,
         )
         return answers, ask.whether("Make manifests of what is live now?") if live else False
@@ -107,7 +107,7 @@ def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[Answers
         raise LmsconfError("the input ended before all was answered, so nothing was written", hint=hint) from abort
 
 
-def _export(target: Path, answers: Answers, environ: Mapping[str, str]) -> ExitCode:
+def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> ExitCode:
     """Run `lmsconf export --into` in the new project, print the next steps, and return the exit code.
 
     An LmsconfError of the export is reported, not raised.
@@ -193,9 +193,9 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
 
     Raises UsageError, whose message omits the text: it may be the token itself.
     """
-    from lmsconf.project.credentials import ENVS, may_hold_token
+    from lmsconf.project.credentials import ENVS, env_may_hold_token
 
-    if len(text) > _LONGEST_NAME or not may_hold_token(text, environ):
+    if len(text) > _LONGEST_NAME or not env_may_hold_token(text, environ):
         hint = f"Name one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
         raise UsageError(
             "that is not the name of an environment variable for a token", hint=f"{hint}stands in no file."
@@ -272,19 +272,19 @@ def _lacking(path: Path, text: str) -> str:
     return f" Add to it: {' '.join(lacking)}" if lacking else ""
 
 
-def _tell(target: Path, answers: Answers, environ: Mapping[str, str], *, export: bool) -> None:
+def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, export: bool) -> None:
     """Print the next steps, as commands for the current folder. export: the live workspace is to be exported first."""
-    from lmsconf.project.templates import Ci, next_commands
+    from lmsconf.project.templates import CiSystem, next_commands
 
-    if answers.ci is not Ci.NONE:
+    if answers.ci is not CiSystem.NONE:
         say("requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes.")
-    if answers.ci is Ci.GITHUB:
+    if answers.ci is CiSystem.GITHUB:
         say("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
         if not (target / ".git").exists():
             say("GitHub takes workflows from .github in the root of the repository.")
-    if answers.ci is Ci.GITLAB:
+    if answers.ci is CiSystem.GITLAB:
         say("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
-    if answers.embedded and answers.ci is not Ci.NONE:
+    if answers.embedded and answers.ci is not CiSystem.NONE:
         say("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
     if not answers.embedded and not environ.get(answers.token_env):
         say(f"Put the token of the workspace into the environment variable {answers.token_env}.")

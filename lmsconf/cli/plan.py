@@ -79,14 +79,14 @@ def plan(
     url, token or dialect is not the base's, unless --trust-project names it.
     """
     from lmsconf.documents.plan_file import dumps
-    from lmsconf.project.trust import PARTS, trusted_parts
+    from lmsconf.project.base_trust import PARTS, parse_trusted_parts
     from lmsconf.render import PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
-    from lmsconf.workspace.reader import read_manifests
+    from lmsconf.workspace.reader import load_manifests
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
-    trusted = trusted_parts(trust_project)
+    trusted = parse_trusted_parts(trust_project)
     if out is not None and masks_people():
         raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
     settings = settings_of(context)
@@ -99,11 +99,11 @@ def plan(
         elif snapshot is None:
             made = make(workspace, declared(workspace), policy)
         else:
-            made = workspace.plan_offline(read_manifests(settings), policy, snapshot)
+            made = workspace.plan_offline(load_manifests(settings), policy, snapshot)
         if snapshot is not None:
-            from lmsconf.workspace.snapshot_notices import with_age
+            from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
-            made = with_age(made, snapshot, policy.workspace, workspace.clock())
+            made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=applying(settings, only, excluded, additive))
     if out is not None:
         write_atomically(out, dumps(made, plan_key(context)))
@@ -127,10 +127,10 @@ def _beside(
     trusted: Collection[str],
 ) -> Plan:
     """Return the plan compared with the base's, on a snapshot or on the live workspace."""
-    from lmsconf.workspace.git_base import base_of
+    from lmsconf.workspace.base_loader import load_base
 
     manifests = declared(workspace)
-    base = base_of(base_name, workspace.settings, policy, context.environ, trusted=trusted)
+    base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
         return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)
     with reading("Reading") as tell:

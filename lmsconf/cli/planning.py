@@ -64,9 +64,9 @@ def selection(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | N
 
 def settings_of(context: Context) -> Settings:
     """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
-    from lmsconf.project.settings import load
+    from lmsconf.project.settings import load_settings
 
-    settings = load(context.project, context.workspace, context.environ, ask=asking())
+    settings = load_settings(context.project, context.workspace, context.environ, ask=asking())
     return replace(settings, policy=replace(settings.policy, command=called(context)))
 
 
@@ -166,9 +166,9 @@ def reading(label: str) -> Iterator[Reading]:
 
 def declared(workspace: WorkspaceReader) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
-    from lmsconf.workspace.reader import read_manifests, refuse_errors
+    from lmsconf.workspace.reader import load_manifests, refuse_errors
 
-    manifests = read_manifests(workspace.settings)
+    manifests = load_manifests(workspace.settings)
     refuse_errors(manifests)
     return manifests
 

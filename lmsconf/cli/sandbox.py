@@ -186,9 +186,9 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
     """
     if db is not None or seed is not None:
         return Place(db or IN_MEMORY, seed, ApiSpec.default())
-    from lmsconf.project.settings import load
+    from lmsconf.project.settings import load_settings
 
-    settings = load(context.project, context.workspace, context.environ)
+    settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
     if not chosen.embedded:
         raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")

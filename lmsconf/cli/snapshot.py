@@ -55,9 +55,9 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
 
 def _sound(settings: Settings) -> Manifests | None:
     """Return the manifests; if they have errors, None, with a note about what the snapshot will lack."""
-    from lmsconf.workspace.reader import read_manifests
+    from lmsconf.workspace.reader import load_manifests
 
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     if not any(problem.is_error for problem in manifests.problems):
         return manifests
     say(

@@ -28,7 +28,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
     plain = Expanded()
-    manifests = reader.validate(settings, plain.take if expanded else None)
+    manifests = reader.validate_offline(settings, plain.take if expanded else None)
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     if output.format == "json":

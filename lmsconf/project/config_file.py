@@ -21,7 +21,12 @@ from lmsconf.model.drift import Ignore
 from lmsconf.model.names import did_you_mean, quoted
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
 from lmsconf.model.values import Json
-from lmsconf.project.kind_settings import corrected_pattern, names_by_section, never_owned, ownership_properties
+from lmsconf.project.ownership_keys import (
+    correct_address_pattern,
+    kind_names_by_section,
+    ownership_properties,
+    unownable_sections,
+)
 from lmsconf.support import url_rules
 from lmsconf.support.package_data import schema_text
 
@@ -76,7 +81,7 @@ class ProjectFile:
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
         merged = self.merged("ownership", workspace)
-        kinds = names_by_section() if merged else {}
+        kinds = kind_names_by_section() if merged else {}
         return {
             kinds[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
             for section, owned in merged.items()
@@ -152,7 +157,7 @@ class ProjectFile:
         return None if name is None else ZoneInfo(str(name))
 
 
-def read_project(root: Path) -> ProjectFile:
+def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
@@ -246,7 +251,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     yield from _pattern_problems(project, ("guards",), "protect")
     yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
-        for section, people in never_owned(project.part(*path, "ownership")).items():
+        for section, people in unownable_sections(project.part(*path, "ownership")).items():
             hint = f"Take `{section}` out. To archive somebody, declare them with `archived: true`."
             where = project.places.key(*path, "ownership", section)
             message = f"{people} are never owned, because nobody is deleted"
@@ -276,7 +281,7 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
         pattern = str(item["address"])
-        if pattern != "*" and (right := corrected_pattern(pattern)) != pattern:
+        if pattern != "*" and (right := correct_address_pattern(pattern)) != pattern:
             yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
 
 
@@ -284,14 +289,14 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
         bare = pattern.removeprefix("!")
-        right = bare if bare in _EVERYTHING else corrected_pattern(bare)
+        right = bare if bare in _EVERYTHING else correct_address_pattern(bare)
         if right != bare:
             sign = pattern[: len(pattern) - len(bare)]
             yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
 
 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
-    kinds = ", ".join(names_by_section().values())
+    kinds = ", ".join(kind_names_by_section().values())
     hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
     return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shown
-from lmsconf.project.approvals import Approvals, Ask
+from lmsconf.project.command_allowlist import Ask, CommandAllowlist
 from lmsconf.support.redaction import keep_secret
 from lmsconf.support.url_rules import bare_token, token_problem
 
@@ -36,13 +36,13 @@ _COMMAND_HINT: Final = (
 )
 
 
-class NoToken(LmsconfError):
+class TokenUnavailable(LmsconfError):
     """The declared token source has no usable token."""
 
     code = "token/missing"
 
 
-class TokenRefused(LmsconfError):
+class TokenSourceForbidden(LmsconfError):
     """The project file names a token source that the environment does not allow."""
 
     code = "token/refused"
@@ -80,12 +80,14 @@ class EnvToken:
     allowed: bool = True
 
     def secret(self) -> Secret:
-        """Return the token. Raises NoToken and TokenRefused."""
+        """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         if not self.allowed:
             hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shown(self.name)}"
-            raise TokenRefused(f"a token must not come from the environment variable {shown(self.name)}", hint=hint)
+            raise TokenSourceForbidden(
+                f"a token must not come from the environment variable {shown(self.name)}", hint=hint
+            )
         if self.value is None:
-            raise NoToken(
+            raise TokenUnavailable(
                 f"the environment variable {self.name} is not set", hint=f"It should hold the token: {self.name}=…"
             )
         hint = f"Set it to the token alone, in one line: {self.name}=…"
@@ -104,16 +106,16 @@ class FileToken:
     folders: tuple[Path, ...]
 
     def secret(self) -> Secret:
-        """Return the token. Raises NoToken and TokenRefused."""
+        """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         real = Path(os.path.realpath(self.path))
         if not self._allowed(real):
             hint = f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER"
-            raise TokenRefused(f"the token file {self.path} lies outside the project", hint=hint)
+            raise TokenSourceForbidden(f"the token file {self.path} lies outside the project", hint=hint)
         try:
             text = _small_text(real)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise NoToken(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
+            raise TokenUnavailable(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
         return _usable(text, f"the file {self.path}", _FILE_HINT)
 
     def warning(self, source: SourceLocation) -> Problem | None:
@@ -142,12 +144,12 @@ class CommandToken:
 
     command: tuple[str, ...]
     folder: Path
-    approvals: Approvals
+    approvals: CommandAllowlist
 
     def secret(self) -> Secret:
         """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
 
-        Raises NoToken, and CommandRefused for a command that is not approved.
+        Raises TokenUnavailable, and CommandNotApproved for a command that is not approved.
         """
         self.approvals.require(self.command, self.folder)
         words = shlex.join(self.command)
@@ -157,10 +159,10 @@ class CommandToken:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = error.strerror if isinstance(error, OSError) else f"no answer within {_PATIENCE:.0f} seconds"
-            raise NoToken(f"the command {words} gave no token: {reason}", hint=_COMMAND_HINT) from error
+            raise TokenUnavailable(f"the command {words} gave no token: {reason}", hint=_COMMAND_HINT) from error
         if done.returncode:
             message = f"the command {words} gave no token: it ended with {done.returncode}"
-            raise NoToken(message, hint=_COMMAND_HINT)
+            raise TokenUnavailable(message, hint=_COMMAND_HINT)
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
 
     def warning(self, source: SourceLocation) -> Problem | None:
@@ -171,7 +173,9 @@ class CommandToken:
 Token = EnvToken | FileToken | CommandToken
 
 
-def token_from(source: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None) -> Token:
+def token_source_from(
+    source: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None
+) -> Token:
     """Return the token source declared in the project file, without reading the token.
 
     ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
@@ -179,13 +183,13 @@ def token_from(source: Mapping[str, object], root: Path, environ: Mapping[str, s
     """
     if "env" in source:
         name = str(source["env"])
-        return env_token(name, environ) if may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
+        return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
     if "file" in source:
         folders = (Path(os.path.realpath(root)), *_token_folders(environ))
         return FileToken(root / Path(str(source["file"])).expanduser(), folders)
     command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
-    return CommandToken(words, root, Approvals.of(environ, ask))
+    return CommandToken(words, root, CommandAllowlist.of(environ, ask))
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
@@ -193,7 +197,7 @@ def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
     return EnvToken(name, Secret(environ[name]) if environ.get(name) else None)
 
 
-def may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
+def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
     """Whether a project file may name this variable: one with prefix LMSCONF_, or listed in LMSCONF_TOKEN_ENVS."""
     if name in _NEVER or not _VARIABLE.fullmatch(name):
         return False
@@ -219,8 +223,8 @@ def _small_text(path: Path) -> str:
 
 
 def _usable(text: str, origin: str, hint: str) -> Secret:
-    """Return the token without its trailing newline. Raises NoToken if it is not valid in an HTTP header."""
+    """Return the token without its trailing newline. Raises TokenUnavailable if it is not valid in an HTTP header."""
     token = bare_token(text)
     if wrong := token_problem(token):
-        raise NoToken(f"{origin} holds no token: {wrong}", hint=hint)
+        raise TokenUnavailable(f"{origin} holds no token: {wrong}", hint=hint)
     return Secret(token)

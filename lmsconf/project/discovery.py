@@ -13,18 +13,18 @@ from lmsconf.project.config_file import FILE
 from lmsconf.support.git import work_tree
 
 
-class ForeignProject(LmsconfError):
+class UntrustedProjectFolder(LmsconfError):
     """The project file is in a folder that another user owns or may write to."""
 
     code = "project/foreign"
 
 
-def project_folder(start: Path, environ: Mapping[str, str]) -> Path:
+def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     """Return the nearest folder with a project file, from `start` upwards; `start` if there is none.
 
     The search ends at the root of the git work tree; outside a repository, at the home folder; outside both, at
-    `start`; and at any folder that another user (but root) owns or may write to. Raises ForeignProject if such a folder
-    has the project file.
+    `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
+    a folder has the project file.
     """
     real = Path(os.path.realpath(start))
     last = work_tree(real) or _home(real, environ) or real
@@ -33,7 +33,7 @@ def project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if os.path.lexists(folder / FILE):
             if foreign is not None:
                 hint = f"If you trust it, name its folder: -C {shlex.quote(str(folder))}"
-                raise ForeignProject(f"{folder} {foreign}, so its {FILE} is not used by itself", hint=hint)
+                raise UntrustedProjectFolder(f"{folder} {foreign}, so its {FILE} is not used by itself", hint=hint)
             return start if folder == real else folder
         if folder == last or foreign is not None:
             break

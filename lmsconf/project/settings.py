@@ -14,18 +14,18 @@ from lmsconf.model.drift import Ignore
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import Json
-from lmsconf.project.approvals import Ask
+from lmsconf.project.base_trust import RequestDestination, request_destination
+from lmsconf.project.command_allowlist import Ask
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,
     ProjectFile,
     path_problem,
-    read_project,
+    read_project_file,
     url_problem,
 )
-from lmsconf.project.credentials import Token, env_token, token_from
-from lmsconf.project.discovery import project_folder
-from lmsconf.project.trust import Destination, destination
+from lmsconf.project.credentials import Token, env_token, token_source_from
+from lmsconf.project.discovery import find_project_folder
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 DEFAULT_MANIFESTS: Final = "manifests"
@@ -53,7 +53,7 @@ class WorkspaceConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LockTerms:
+class LockSettings:
     """The terms of the lock in the workspace. lease: seconds until it expires unless renewed. owner: its shown name."""
 
     lease: float
@@ -85,15 +85,15 @@ class Settings:
     dialect: Mapping[str, str | int]
     variables: Mapping[str, Json]
     settle: float
-    lock: LockTerms | None
+    lock: LockSettings | None
     problems: tuple[Problem, ...]
-    destination: Destination
+    destination: RequestDestination
     dialect_at: Mapping[str, SourceLocation] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
     hosts: tuple[str, ...] | None = None
 
 
-def load(
+def load_settings(
     directory: Path | None,
     workspace: str | None,
     environ: Mapping[str, str],
@@ -106,11 +106,11 @@ def load(
     today: the date that consents are checked against; None: today in the project's time zone, or UTC. ask: the prompt
     for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
-    root = directory or project_folder(Path(), environ)
+    root = directory or find_project_folder(Path(), environ)
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}", hint="-C names the folder that holds the project file.")
     _refuse_two_choices(workspace, environ)
-    project = read_project(root)
+    project = read_project_file(root)
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
     zone = project.timezone()
     day = today or datetime.now(zone or UTC).date()
@@ -126,7 +126,7 @@ def load(
         settle=policy.settle,
         lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
-        destination=destination(project, chosen.name, root),
+        destination=request_destination(project, chosen.name, root),
         dialect_at=project.places_of("dialect", chosen.name),
         ignores=tuple(project.ignores(chosen.name)),
         hosts=_hosts(environ),
@@ -187,7 +187,7 @@ def _from_file(
     if environ.get("LMSCONF_TOKEN"):
         source = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
-        source = token_from(cast("Mapping[str, Json]", token), root, environ, ask)
+        source = token_source_from(cast("Mapping[str, Json]", token), root, environ, ask)
     return WorkspaceConfig(
         name=name,
         url=url,
@@ -239,14 +239,14 @@ def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
     return [warning] if warning else []
 
 
-def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockTerms | None:
+def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:
     """Return the terms of `lock:`; the owner defaults to this user and host name."""
     declared = project.body.get("lock", False)
     if declared is False:
         return None
     terms = declared if isinstance(declared, dict) else {}
     owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {gethostname()}")
-    return LockTerms(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
+    return LockSettings(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 
 
 def _seconds(text: str) -> float:

@@ -27,7 +27,7 @@ _HASHES: Final = """\
 """
 
 
-class Ci(StrEnum):
+class CiSystem(StrEnum):
     """The CI systems with a workflow template."""
 
     GITHUB = "github"
@@ -35,27 +35,27 @@ class Ci(StrEnum):
     NONE = "none"
 
 
-CI_FILES: Final[Mapping[Ci, Mapping[str, str]]] = MappingProxyType(
+CI_FILES: Final[Mapping[CiSystem, Mapping[str, str]]] = MappingProxyType(
     {
-        Ci.GITHUB: {
+        CiSystem.GITHUB: {
             f".github/workflows/lmsconf-{job}.yml": f"github/lmsconf-{job}.yml" for job in ("plan", "apply", "drift")
         },
-        Ci.GITLAB: {".gitlab-ci.yml": "gitlab/gitlab-ci.yml"},
-        Ci.NONE: {},
+        CiSystem.GITLAB: {".gitlab-ci.yml": "gitlab/gitlab-ci.yml"},
+        CiSystem.NONE: {},
     }
 )
 """CI system → path in the project → name of the packaged template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class InitAnswers:
     """The user's answers about a new project. schemas: write the JSON Schemas into the project, for editors."""
 
     url: str
     workspace: str
     token_env: str
     timezone: str
-    ci: Ci
+    ci: CiSystem
     schemas: bool = False
 
     @property
@@ -64,27 +64,27 @@ class Answers:
         return self.url.startswith("sandbox:")
 
 
-def files(answers: Answers, version: str) -> dict[str, str]:
+def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
     texts = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
     if answers.embedded:
         texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
         texts |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
-    if answers.ci is not Ci.NONE:
+    if answers.ci is not CiSystem.NONE:
         texts["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
     texts |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
     return {**texts, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 
 
-def next_commands(answers: Answers, *, export: bool) -> tuple[str, ...]:
+def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
     """Return the three lmsconf commands to run next. export: the live workspace is to be exported first."""
     if answers.embedded:
         return "plan", "apply", "drift"
     return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
 
 
-def _project(answers: Answers) -> str:
+def _project(answers: InitAnswers) -> str:
     name = _scalar(answers.workspace)
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
@@ -98,12 +98,12 @@ def _project(answers: Answers) -> str:
     )
 
 
-def _manifest(answers: Answers) -> str:
+def _manifest(answers: InitAnswers) -> str:
     text = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
     return _schema_line(answers, "manifests", "../") + text
 
 
-def _schema_line(answers: Answers, of: str, up: str) -> str:
+def _schema_line(answers: InitAnswers, of: str, up: str) -> str:
     """Return the schema comment that YAML language servers read, for completion and hover texts."""
     return f"# yaml-language-server: $schema={up}schemas/{_SCHEMAS[of]}\n" if answers.schemas else ""
 

@@ -2,7 +2,7 @@
 
 connection                   settings → a connection to the service, or to the embedded sandbox
 reader                       reads, plans, and detects drift
-git_base, base_comparison    the manifests before a change, and which changes come from it
+base_loader, base_comparison the manifests before a change, and which changes come from it
 settings_comparison          its settings compared with those of the base
 snapshot_notices             limits of a plan made from a snapshot file
 """

@@ -23,7 +23,7 @@ from lmsconf.planner.plan import Manifests
 from lmsconf.planner.reading import Declarations
 
 
-class Version(NamedTuple):
+class ManifestsVersion(NamedTuple):
     """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
 
     manifests: Manifests
@@ -32,26 +32,26 @@ class Version(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class BaseManifests:
     """What manifests are compared with. older: previous versions, latest first, as far as the history reaches."""
 
     name: str
-    version: Version
-    older: Sequence[Version] = ()
+    version: ManifestsVersion
+    older: Sequence[ManifestsVersion] = ()
 
 
-Planned = Callable[[Version], "Sequence[Change] | None"]
+Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""
 
 
-def joined(manifests: Manifests, others: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
+def merge_manifests(manifests: Manifests, others: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
     """The manifests, plus everything that the others declare."""
     more = Declarations(others.declared, others.absent)
     both = Declarations(manifests.declared, manifests.absent).joined(more, kinds)
     return replace(manifests, declared=tuple(both.declared), absent=tuple(both.absent))
 
 
-def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
+def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
     """Return the plan with the origin of each change set."""
     before = planned(base.version)
     if before is None:
@@ -62,7 +62,7 @@ def compared(plan: Plan, base: Base, planned: Planned) -> Plan:
     return replace(plan, base=base.name, changes=changes)
 
 
-def judged_beside(plan: Plan, policy: Policy, base: Base, under_base: Plan) -> Plan:
+def evaluate_base_guards(plan: Plan, policy: Policy, base: BaseManifests, under_base: Plan) -> Plan:
     """Evaluate the plan under the guards of its base too, and add what those refuse.
 
     under_base: the same manifests, planned under the base's guards. What only those refuse is a problem of the whole
@@ -84,7 +84,7 @@ def _key(change: Change) -> str:
     return repr((change.address, change.action, change.id, change.before, change.after))
 
 
-def _lasting(shared: set[str], older: Sequence[Version], planned: Planned) -> set[str]:
+def _lasting(shared: set[str], older: Sequence[ManifestsVersion], planned: Planned) -> set[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
     left, known = set(shared), False
     for version in older:
@@ -103,8 +103,8 @@ def _origin(key: str, shared: set[str], pending: set[str]) -> Origin:
     return Origin.PENDING if key in pending else Origin.REPAIR
 
 
-def let_go(
-    kinds: Mapping[str, AnyKind], now: Version, base: Version, snapshot: Snapshot, terms: Terms
+def find_orphaned_resources(
+    kinds: Mapping[str, AnyKind], now: ManifestsVersion, base: ManifestsVersion, snapshot: Snapshot, terms: Terms
 ) -> tuple[Abandoned, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     current = {row for row, _ in _declared_rows(kinds, now, snapshot, terms)}
@@ -124,7 +124,7 @@ def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) 
 
 
 def _declared_rows(
-    kinds: Mapping[str, AnyKind], version: Version, snapshot: Snapshot, terms: Terms
+    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, terms: Terms
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lmsconf.sandbox.transport import Sandbox
 
 
-class HostRefused(LmsconfError):
+class HostNotAllowed(LmsconfError):
     """LMSCONF_ALLOWED_HOSTS does not allow a token to be sent to the host of a workspace."""
 
     code = "url/host"
@@ -95,13 +95,13 @@ class Connection:
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.
 
-        Raises HostRefused for a host that is not allowed, LmsconfError for a token that cannot be resolved.
+        Raises HostNotAllowed for a host that is not allowed, LmsconfError for a token that cannot be resolved.
         """
         if self._token is not None:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
-            raise HostRefused(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
+            raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
             from lmsconf.sandbox.transport import Sandbox
 

@@ -27,7 +27,14 @@ from lmsconf.planner.reading import Declarations, Wanted, read_workspace
 from lmsconf.planner.snapshot_redaction import comparable, redacted, restored
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.base_comparison import Base, Version, compared, joined, judged_beside, let_go
+from lmsconf.workspace.base_comparison import (
+    BaseManifests,
+    ManifestsVersion,
+    attach_origins,
+    evaluate_base_guards,
+    find_orphaned_resources,
+    merge_manifests,
+)
 from lmsconf.workspace.connection import Connection, dialect_problems
 from lmsconf.workspace.settings_comparison import settings_by_path
 
@@ -36,7 +43,7 @@ Reading = Callable[[int, int], None]
 """Report progress: requests done, and requests in total."""
 
 
-def read_manifests(
+def load_manifests(
     settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
 ) -> Manifests:
     """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
@@ -56,9 +63,9 @@ def read_manifests(
     return replace(loaded, problems=(*settings.problems, *loaded.problems))
 
 
-def validate(settings: Settings, keep: Keep | None = None) -> Manifests:
+def validate_offline(settings: Settings, keep: Keep | None = None) -> Manifests:
     """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
-    manifests = read_manifests(settings, keep)
+    manifests = load_manifests(settings, keep)
     policy = settings.policy
     late = (*outlived(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
     alone = left_alone(manifests.declared, policy)
@@ -90,7 +97,7 @@ class WorkspaceReader:
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
         """
-        wanted = wanted_for(manifests or Manifests(), self.settings.policy)
+        wanted = reads_needed(manifests or Manifests(), self.settings.policy)
         return self.read(replace(wanted, everything=True), progress)
 
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
@@ -120,7 +127,7 @@ class WorkspaceReader:
         self,
         manifests: Manifests,
         *,
-        base: Base | None = None,
+        base: BaseManifests | None = None,
         count_unmanaged: bool = False,
         reads_all: bool = False,
         progress: Reading | None = None,
@@ -138,21 +145,21 @@ class WorkspaceReader:
     def compared(
         self,
         manifests: Manifests,
-        base: Base | None = None,
+        base: BaseManifests | None = None,
         progress: Reading | None = None,
         *,
         reads_all: bool = False,
     ) -> Snapshot:
         """Read what the manifests and those of a base are compared with for drift; with `reads_all`, everything."""
         policy = self.settings.policy
-        wanted = wanted_for(manifests, policy) if base is None else _both(manifests, policy, base.version)
+        wanted = reads_needed(manifests, policy) if base is None else _both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
     def drift_from(
         self,
         snapshot: Snapshot,
         manifests: Manifests,
-        base: Base | None = None,
+        base: BaseManifests | None = None,
         *,
         count_unmanaged: bool = False,
         reads_all: bool = False,
@@ -164,7 +171,7 @@ class WorkspaceReader:
         policy = replace(self.settings.policy, compares=compares)
         renamed: dict[Address, Candidate] = {}
         while True:
-            plan, broken = self.partial_plan(renamed_back(manifests, renamed), policy, snapshot)
+            plan, broken = self.partial_plan(add_previous_names(manifests, renamed), policy, snapshot)
             fresh = _paired(plan)
             if not fresh.keys() - renamed.keys():
                 break
@@ -190,7 +197,7 @@ class WorkspaceReader:
             reads_all=reads_all,
         )
 
-    def _applied(self, base: Base, snapshot: Snapshot, compares: int | None) -> Applied:
+    def _applied(self, base: BaseManifests, snapshot: Snapshot, compares: int | None) -> Applied:
         """What the base's manifests would change on the snapshot."""
         manifests, policy = base.version.manifests, base.version.policy
         try:
@@ -211,7 +218,7 @@ class WorkspaceReader:
         self,
         manifests: Manifests,
         policy: Policy,
-        base: Base,
+        base: BaseManifests,
         *,
         snapshot: Snapshot | None = None,
         progress: Reading | None = None,
@@ -224,27 +231,27 @@ class WorkspaceReader:
         if snapshot is None:
             live = self.read(_both(manifests, policy, base.version), progress)
         else:
-            live = restored(snapshot, joined(manifests, base.version.manifests, all_kinds()), all_kinds())
+            live = restored(snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds())
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
         planned = comparable(live, manifests, all_kinds())
         made = make_plan(all_kinds(), planned, live, policy, self.terms, created_at=at, offline=offline)
         base_guarded = replace(policy, guards=base.version.policy.guards)
-        made = judged_beside(
+        made = evaluate_base_guards(
             made,
             policy,
             base,
             make_plan(all_kinds(), planned, live, base_guarded, self.terms, created_at=at, offline=offline),
         )
-        made = compared(made, base, lambda version: self._changes_of(version, live))
+        made = attach_origins(made, base, lambda version: self._changes_of(version, live))
         settings = settings_by_path(self.settings)
         made = replace(made, settings_changed=tuple(changes(base.version.settings, settings)))
         if policy.only or policy.excluded:
             return made
-        now = Version(manifests, policy, settings)
-        return replace(made, let_go=let_go(all_kinds(), now, base.version, live, self.terms))
+        now = ManifestsVersion(manifests, policy, settings)
+        return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, self.terms))
 
-    def _changes_of(self, version: Version, snapshot: Snapshot) -> tuple[Change, ...] | None:
+    def _changes_of(self, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
         """What another version would change; None if it cannot be planned."""
         try:
             refuse_errors(version.manifests)
@@ -295,7 +302,7 @@ def _paired(plan: Plan) -> dict[Address, Candidate]:
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 
-def renamed_back(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
+def add_previous_names(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
     """The manifests with each detected live name added to `previously`."""
     declared = (
         replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
@@ -310,15 +317,15 @@ def refuse_errors(manifests: Manifests) -> None:
         raise ProblemsFound(manifests.problems)
 
 
-def _both(manifests: Manifests, policy: Policy, base: Version) -> Wanted:
+def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> Wanted:
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
     beside = Declarations(base.manifests.declared, base.manifests.absent)
-    return replace(wanted_for(manifests, wide), beside=beside)
+    return replace(reads_needed(manifests, wide), beside=beside)
 
 
-def wanted_for(manifests: Manifests, policy: Policy) -> Wanted:
+def reads_needed(manifests: Manifests, policy: Policy) -> Wanted:
     """What to read for these manifests."""
     return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
 

@@ -26,7 +26,7 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
     }
 
 
-def defaults(policy: Policy) -> dict[str, Json]:
+def default_settings_by_path(policy: Policy) -> dict[str, Json]:
     """The same for an empty project file; workspace and date are the policy's."""
     bare = Policy(workspace=policy.workspace, today=policy.today)
     return {**_of_policy(bare), "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}

@@ -17,7 +17,7 @@ _OLD: Final = timedelta(days=2)
 """Age from which it is a warning: most workspaces change every night."""
 
 
-def with_age(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
+def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
     """The plan with the notices of its snapshot before all other problems."""
     return replace(plan, problems=(*_notices(snapshot, workspace, now), *plan.problems))
 

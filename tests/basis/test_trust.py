@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ProblemsFound, UsageError
-from lmsconf.project.config_file import read_project
-from lmsconf.project.trust import NOWHERE, PARTS, Destination, destination, refuse_untrusted, trusted_parts
+from lmsconf.project.base_trust import (
+    NOWHERE,
+    PARTS,
+    RequestDestination,
+    parse_trusted_parts,
+    refuse_untrusted_changes,
+    request_destination,
+)
+from lmsconf.project.config_file import read_project_file
 
 BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}\n"
 
@@ -17,16 +24,18 @@ def told(root: Path, now: str, base: str | None = BASE, trusted: str | None = No
     """The codes of what is refused."""
     before = NOWHERE if base is None else read(root / "before", base)
     try:
-        refuse_untrusted(read(root / "now", now), before, trusted_parts(trusted), workspace="p", name="main")
+        refuse_untrusted_changes(
+            read(root / "now", now), before, parse_trusted_parts(trusted), workspace="p", name="main"
+        )
     except ProblemsFound as found:
         return [problem.code for problem in found.problems]
     return []
 
 
-def read(folder: Path, text: str) -> Destination:
+def read(folder: Path, text: str) -> RequestDestination:
     folder.mkdir(exist_ok=True)
     (folder / "lmsconf.yaml").write_text(text)
-    return destination(read_project(folder), "p", folder)
+    return request_destination(read_project_file(folder), "p", folder)
 
 
 CHANGES = [
@@ -66,6 +75,6 @@ def test_a_command_of_the_project_is_never_that_of_the_base(tmp_path: Path) -> N
 
 def test_only_parts_can_be_trusted() -> None:
     """A word that is none of them is a wrong command line."""
-    assert trusted_parts("url, dialect") == {"url", "dialect"}
+    assert parse_trusted_parts("url, dialect") == {"url", "dialect"}
     with pytest.raises(UsageError):
-        trusted_parts("url,guards")
+        parse_trusted_parts("url,guards")

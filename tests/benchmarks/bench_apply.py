@@ -18,9 +18,9 @@ from measuring import exponent, tell, verdict
 from workload import Size, Values, plant_into, values_of, write_manifests
 
 from lmsconf.apply.applier import Applier
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 _PROJECT = """\
@@ -65,10 +65,10 @@ def _apply(folder: Path, size: int) -> tuple[int, float, float]:
     values = values_of(Size.of(size))
     write_manifests(folder / "manifests", values)
     plant_into(folder / "workspace.db", _empty(values))
-    settings = load(folder, None, {})
+    settings = load_settings(folder, None, {})
     with Connection(settings) as connection:
         workspace = Applier(settings=settings, connection=connection)
-        plan = workspace.plan(read_manifests(settings), settings.policy)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
         begun, used = time.perf_counter(), _used()
         report = workspace.execute(plan, meta={})
         took = time.perf_counter() - begun, _used() - used

@@ -21,7 +21,7 @@ from serving import TOKEN, served
 from workload import Size, make_project, values_of
 
 from lmsconf.apply.applier import Applier
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.workspace.connection import Connection
 
 LATENCY = 0.05
@@ -55,7 +55,7 @@ def main() -> None:
 
 def read(project: Path, environ: Mapping[str, str], width: int) -> None:
     """Reads all that manifests can speak of, as `lmsconf snapshot` does."""
-    settings = load(project, None, environ)
+    settings = load_settings(project, None, environ)
     with Connection(settings) as connection:
         Applier(settings=settings, connection=connection, parallelism=width).snapshot()
 

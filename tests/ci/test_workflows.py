@@ -101,7 +101,7 @@ def test_the_pod_is_bounded_and_its_token_a_file(tmp_path: Path, monkeypatch: py
     (project / "lmsconf.yaml").write_text(
         f"workspaces: {{s: {{url: 'https://lms.example/api', token: {{file: {secret}/token}}}}}}\n", encoding="utf-8"
     )
-    loaded = settings.load(project, None, {DIRS: str(secret)})
+    loaded = settings.load_settings(project, None, {DIRS: str(secret)})
     assert loaded.workspace.token is not None
     assert loaded.workspace.token.secret().reveal() == "sandbox"
 

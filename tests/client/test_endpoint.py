@@ -9,8 +9,8 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.project.config_file import read_project
-from lmsconf.project.credentials import NoToken, env_token
+from lmsconf.project.config_file import read_project_file
+from lmsconf.project.credentials import TokenUnavailable, env_token
 
 from .network import CANARY
 
@@ -49,11 +49,11 @@ def test_project_file_and_client_agree_on_urls(tmp_path: Path, url: str) -> None
     quoted = url.replace("\\", "\\\\")
     (tmp_path / "lmsconf.yaml").write_text(f'workspaces:\n  w: {{url: "{quoted}"}}\n')
     if url in GOOD:
-        read_project(tmp_path)
+        read_project_file(tmp_path)
         assert accepted(url)
         return
     with pytest.raises(ProblemsFound) as found:
-        read_project(tmp_path)
+        read_project_file(tmp_path)
     (problem,) = found.value.problems
     assert (problem.code, str(problem.source)) == ("project/url", "lmsconf.yaml:2:12")
     with pytest.raises(LmsconfError) as refused:
@@ -70,7 +70,7 @@ def test_credential_and_client_agree_on_tokens(token: str) -> None:
         assert found.secret().reveal() == "fine"
         Client("https://h", token).close()
         return
-    with pytest.raises(NoToken) as missing:
+    with pytest.raises(TokenUnavailable) as missing:
         found.secret()
     with pytest.raises(LmsconfError) as refused:
         Client("https://h", token)

@@ -15,7 +15,7 @@ import lmsconf.kinds
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.doctor.diagnose.checks import Watch
-from lmsconf.doctor.diagnose.token import token_finding
+from lmsconf.doctor.diagnose.token_expiry import token_finding
 from lmsconf.doctor.findings import Health
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from wire.second_dialect import FORBIDDING, second_dialect
 
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.service import Logged
 from lmsconf.support.package_data import schema_text
@@ -37,7 +37,7 @@ BOTH = ("--user", BO, "--content", GDPR)
 
 def said(clinic: ServedProject) -> dict[str, str | int]:
     """The dialect that the project file says by now."""
-    return dict(load(clinic.folder, None, dict(os.environ)).dialect)
+    return dict(load_settings(clinic.folder, None, dict(os.environ)).dialect)
 
 
 def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:

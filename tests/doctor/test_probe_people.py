@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from wire.second_dialect import FORBIDDING, second_dialect
 
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Logged, SandboxResponse, SandboxService, json_answer
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
@@ -85,7 +85,7 @@ def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> No
     as_assumed = {"manual-groups.who-can-manage": ("confirmed", "anybody")}
     assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown, **as_assumed}
     assert held(clinic.service) == before
-    assert load(clinic.folder, None, dict(os.environ)).dialect == found
+    assert load_settings(clinic.folder, None, dict(os.environ)).dialect == found
     assert clinic.project.startswith(CREATES)
     assert keys >= ACCOUNT | PERSON
     assert reasons(clinic, *BOTH) == NOT_LEARNABLE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmsconf.doctor.probe.projectfile import NotWritten, with_dialect
+from lmsconf.doctor.probe.project_file_edit import NotWritten, with_dialect
 from lmsconf.manifest.yaml.strict_reader import read
 
 WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"

@@ -18,11 +18,11 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.model.drift import Drift, DriftState, Ignore
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
@@ -205,7 +205,7 @@ def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: i
     assert isinstance(sandbox, Sandbox)
     sandbox._faults = Faults(Fault(operation=operation, status=status, times=10_000))
     with pytest.raises(LmsconfError):
-        world.drift(read_manifests(world.settings))
+        world.drift(load_manifests(world.settings))
 
 
 class _RepeatingListing(Sandbox):
@@ -221,7 +221,7 @@ class _RepeatingListing(Sandbox):
 def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) -> None:
     """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared."""
     world = _world(tmp_path, _RepeatingListing(":memory:", seed=_seed(tmp_path)))
-    found = world.drift(read_manifests(world.settings), reads_all=True)
+    found = world.drift(load_manifests(world.settings), reads_all=True)
     assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
     assert _states(found) == {}
     assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False
@@ -290,7 +290,7 @@ def _world(root: Path, sandbox: Sandbox) -> Applier:
     (root / "manifests" / "all.yaml").write_text(MANIFESTS, encoding="utf-8")
     (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
     link: Connection = TransportConnection(sandbox, ApiSpec())
-    return Applier(settings=load(root, None, {}, today=date(2026, 6, 1)), connection=link)
+    return Applier(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
 def _states(found: Drift) -> dict[str, DriftState]:

@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMAR
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exactly
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-29T23:00:00Z")
 
@@ -60,12 +60,12 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
             root=stage.folder,
             timezone=stage.settings.policy.timezone,
             kinds=all_kinds(),
-            read=lambda drafts: read_manifests(stage.settings, drafts=drafts),
+            read=lambda drafts: load_manifests(stage.settings, drafts=drafts),
             look=lambda drafted: stage.workspace.drift_from(snapshot, drafted),
         )
         assert project.passable() == before
         draft = project.accept(patterns)
-        after = read_manifests(stage.settings, drafts=draft.after)
+        after = load_manifests(stage.settings, drafts=draft.after)
         drift = stage.workspace.drift_from(snapshot, after)
         assert drift.findings == ()
         assert stage.workspace.plan_offline(after, stage.settings.policy, snapshot).changes == ()

@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.cli import COMMANDS
 from lmsconf.errors import ExitCode
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 
 from .conftest import EXAMPLES, REPOSITORY
 from .page import Block, blocks, commands, masked, named_file, rewritten, run
@@ -96,7 +96,7 @@ def test_the_readme_shows_a_sound_project_file(workspace: str, tmp_path: Path) -
     """The project file in the README is one that lmsconf takes, without a warning."""
     (shown,) = [block for block in _yaml() if named_file(block) == "lmsconf.yaml"]
     (tmp_path / "lmsconf.yaml").write_text(shown.text, encoding="utf-8")
-    settings = load(tmp_path, workspace, {"LMSCONF_TOKEN": "secret"})
+    settings = load_settings(tmp_path, workspace, {"LMSCONF_TOKEN": "secret"})
     assert settings.workspace.name == workspace
     assert not settings.problems
 

@@ -12,7 +12,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.values import Plan
 from lmsconf.sandbox.faults import Fault, Faults
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .project import Project
 
@@ -27,7 +27,7 @@ def plan_against(it: Project, manifests: str, edit: Edit) -> Plan:
         workspace = Applier(settings=settings, connection=connection)
         snapshot = json.loads(dumps(workspace.snapshot()))
         edit(snapshot)
-        return workspace.plan_offline(read_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
+        return workspace.plan_offline(load_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
 
 
 def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
@@ -40,7 +40,7 @@ def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
         sandbox._faults = Faults(*faults)
         try:
             workspace = Applier(settings=settings, connection=connection)
-            return workspace.plan(read_manifests(settings), settings.policy)
+            return workspace.plan(load_manifests(settings), settings.policy)
         finally:
             it.calls = list(sandbox.log)
 
@@ -51,7 +51,7 @@ def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
     settings = it.settings
     with Connection(settings) as connection:
         workspace = Applier(settings=settings, connection=connection)
-        plan = workspace.plan(read_manifests(settings), settings.policy)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None
         sandbox._faults = Faults(*faults)

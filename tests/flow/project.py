@@ -16,10 +16,10 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Consent
 from lmsconf.model.values import Plan
-from lmsconf.project.settings import Settings, load
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Logged
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}
@@ -59,7 +59,7 @@ class Project:
 
     @property
     def settings(self) -> Settings:
-        return load(self.root, None, {}, today=TODAY)
+        return load_settings(self.root, None, {}, today=TODAY)
 
     @property
     def spec(self) -> ApiSpec:
@@ -73,7 +73,7 @@ class Project:
         settings = self.settings
         with Connection(settings) as connection:
             workspace = Applier(settings=settings, connection=connection)
-            made = workspace.plan(read_manifests(settings), replace(settings.policy, **more))
+            made = workspace.plan(load_manifests(settings), replace(settings.policy, **more))
             self.calls = _seen(connection)
         return made
 
@@ -88,7 +88,7 @@ class Project:
             workspace = Applier(settings=settings, connection=connection)
             if plan is None:
                 policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
-                plan = workspace.plan(read_manifests(settings), policy)
+                plan = workspace.plan(load_manifests(settings), policy)
             assert not [guard for guard in plan.guards if guard.tripped], plan.guards
             report = workspace.execute(plan, meta={})
             self.calls = [call for call in _seen(connection) if call.writes]

@@ -18,10 +18,10 @@ from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport, Status
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 SEED = """\
 people:
@@ -96,7 +96,7 @@ class AmbiguousWrite:
         (root / "manifests" / "all.yaml").write_text(WANTED)
         (root / "seed.yaml").write_text(SEED)
         (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
-        self.settings = load(root, None, {})
+        self.settings = load_settings(root, None, {})
         self.way = FaultyTransport(Sandbox(seed=root / "seed.yaml"), operation, mishap)
         self.workspace = Applier(
             settings=self.settings,
@@ -105,7 +105,7 @@ class AmbiguousWrite:
         )
 
     def apply(self) -> ApplyReport:
-        plan = self.workspace.plan(read_manifests(self.settings), self.settings.policy)
+        plan = self.workspace.plan(load_manifests(self.settings), self.settings.policy)
         return self.workspace.execute(plan, meta={})
 
     def sent(self, operation: str) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import Problem
-from lmsconf.project.settings import load
-from lmsconf.workspace.reader import validate
+from lmsconf.project.settings import load_settings
+from lmsconf.workspace.reader import validate_offline
 
 from .project import TODAY, Project
 
@@ -72,7 +72,7 @@ def project(root: Path, manifests: str, options: str = "timezone: Europe/Stockho
 
 def told(it: Project) -> list[Problem]:
     """What `lmsconf validate` finds."""
-    return list(validate(it.settings).problems)
+    return list(validate_offline(it.settings).problems)
 
 
 def window(root: Path, key: str, time: str, options: str = "timezone: Europe/Stockholm\n") -> Project:
@@ -181,5 +181,5 @@ def test_a_workspace_has_its_own_dialect(tmp_path: Path) -> None:
     project(tmp_path, "groups: [{name: A}]")
     text = (tmp_path / "lmsconf.yaml").read_text().replace("seed:", "dialect: {paging.limit: none}, seed:")
     (tmp_path / "lmsconf.yaml").write_text(text)
-    (problem,) = validate(load(tmp_path, None, {}, today=TODAY)).problems
+    (problem,) = validate_offline(load_settings(tmp_path, None, {}, today=TODAY)).problems
     assert (problem.code, str(problem.source)) == ("dialect/value", "lmsconf.yaml:2:52")

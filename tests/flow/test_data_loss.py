@@ -13,7 +13,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.errors import ExitCode
 from lmsconf.model.values import GuardResult, Plan
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import WorkspaceReader, read_manifests
+from lmsconf.workspace.reader import WorkspaceReader, load_manifests
 
 from .project import Project
 from .shell import lmsconf
@@ -121,7 +121,7 @@ def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Pla
         seen = WorkspaceReader(
             settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit), it.spec)
         )
-        return seen.plan(read_manifests(settings), settings.policy)
+        return seen.plan(load_manifests(settings), settings.policy)
     finally:
         sandbox.shut()
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.render import problems_json, problems_text
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from . import active_content
 
@@ -67,7 +67,7 @@ def _read(project: bytes, manifest: bytes, people: bytes) -> ProblemsFound:
         (root / "manifests" / "a.yaml").write_bytes(manifest)
         (root / "manifests" / "p.csv").write_bytes(people)
         try:
-            told = ProblemsFound(read_manifests(load(root, None, {})).problems)
+            told = ProblemsFound(load_manifests(load_settings(root, None, {})).problems)
         except ProblemsFound as found:
             told = found
     assert active_content.text(problems_text(told.problems)) == []

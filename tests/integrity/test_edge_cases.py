@@ -25,9 +25,9 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.outcomes import ApplyReport, Status
 from lmsconf.model.policy import Guards
 from lmsconf.model.values import Call, Plan
-from lmsconf.project.settings import Settings, load
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .served_project import ServedProject, staged
 
@@ -59,7 +59,7 @@ def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
     try:
-        yield load(root, None, {}), sandbox
+        yield load_settings(root, None, {}), sandbox
     finally:
         sandbox.shut()
 
@@ -114,7 +114,7 @@ def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
         workspace = Applier(
             settings=settings, connection=TransportConnection(StatusOnlyTransport(sandbox, answers), sandbox.spec)
         )
-        return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
+        return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
 
 
 def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
             settings=settings,
             connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
         )
-        report = workspace.execute(workspace.plan(read_manifests(settings), policy), meta={})
+        report = workspace.execute(workspace.plan(load_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
     assert outcome.status is (Status.DONE if is_done else Status.FAILED)
@@ -169,7 +169,7 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
 
     with project(root, "groups: [{name: New}]") as (settings, sandbox):
         plan = Applier(settings=settings, connection=TransportConnection(sandbox, sandbox.spec)).plan(
-            read_manifests(settings), settings.policy
+            load_manifests(settings), settings.policy
         )
         link = TransportConnection(NoIdTransport(sandbox, **kinds), sandbox.spec)
         timing = Clock(now=lambda: now, sleep=sleep)
@@ -249,7 +249,7 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
             # Pages of one make it cheaper to ask the group than everybody.
             link = TransportConnection(EmptyObjectTransport(sandbox, ends), ApiSpec({"paging.limit": 1}))
             workspace = Applier(settings=settings, connection=link)
-            return workspace.plan(read_manifests(settings), settings.policy)
+            return workspace.plan(load_manifests(settings), settings.policy)
 
         assert plan("/nothing").changes == ()
         with pytest.raises(BadAnswer, match="userIds"):

@@ -16,9 +16,9 @@ from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, Status
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 SEED = """
 people:
@@ -93,11 +93,11 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 def applied(root: Path, late: StaleReadTransport, manifests: str) -> ApplyReport:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    settings = load(root, None, {"LMSCONF_T": "sandbox"})
+    settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = TransportConnection(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
-    return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
+    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
 
 
 def members(sandbox: Sandbox, list: str = "members") -> list[str]:

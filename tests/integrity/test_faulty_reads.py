@@ -16,9 +16,9 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError
 from lmsconf.model.values import Action, Plan
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 
 def lines(section: str, count: int, line: str) -> str:
@@ -135,11 +135,11 @@ class PagedProject:
 
     def plan(self, transport: Spoiled) -> Plan | None:
         """The plan, None where there is an error."""
-        settings = load(self.root, None, {})
+        settings = load_settings(self.root, None, {})
         link = TransportConnection(transport, ApiSpec({"paging.limit": PAGE}))
         workspace = Applier(settings=settings, connection=link, parallelism=2)
         try:
-            return workspace.plan(read_manifests(settings), settings.policy)
+            return workspace.plan(load_manifests(settings), settings.policy)
         except LmsconfError:
             return None
 

@@ -14,9 +14,9 @@ from lmsconf.apply.applier import Applier
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.values import Plan
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'
@@ -67,11 +67,11 @@ class JournalProject:
         (self.root / "manifests").mkdir()
         (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
         (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
-        settings = load(self.root, None, {}, today=date(2026, 6, 1))
+        settings = load_settings(self.root, None, {}, today=date(2026, 6, 1))
         self.workspace = Applier(settings=settings, connection=TransportConnection(self.sandbox, self.sandbox.spec))
 
     def plan(self) -> Plan:
-        return self.workspace.plan(read_manifests(self.workspace.settings), self.workspace.settings.policy)
+        return self.workspace.plan(load_manifests(self.workspace.settings), self.workspace.settings.policy)
 
     def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
         """A journal of the plan, by a clock that ticks."""

@@ -32,12 +32,12 @@ from lmsconf.model.policy import Consent, Policy
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
-from lmsconf.project.settings import load as load_settings
+from lmsconf.project.settings import load_settings as load_settings
 from lmsconf.sandbox.faults import Faults
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NAME: Final = "sandbox"
@@ -110,7 +110,7 @@ class SandboxProject:
 
     def manifests(self) -> Manifests:
         """What the manifests on disk say."""
-        return read_manifests(self.settings)
+        return load_manifests(self.settings)
 
     def plan(self, policy: Policy | None = None) -> Plan:
         """A fresh plan of the manifests on disk. A wish makes sense, so there are no errors to tell of but one.

@@ -13,7 +13,7 @@ from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 
 import lmsconf
-from lmsconf.apply.project import Project
+from lmsconf.apply.python_api import Project
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.workspace_lock import hold_lock

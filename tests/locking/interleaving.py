@@ -19,11 +19,11 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.remote_lock import LockHeld, LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.planner.plan import Manifests
-from lmsconf.project.settings import LockTerms, Settings
+from lmsconf.project.settings import LockSettings, Settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 
-TERMS = LockTerms(lease=900.0, owner="a run")
+TERMS = LockSettings(lease=900.0, owner="a run")
 
 
 class RequestScheduler:
@@ -91,12 +91,12 @@ class RaceOutcome:
 
 def project(root: Path, manifests: str) -> Settings:
     """The settings of a project of one manifest, on a sandbox."""
-    from lmsconf.project.settings import load
+    from lmsconf.project.settings import load_settings
 
     (root / "manifests").mkdir(parents=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n', encoding="utf-8")
-    return load(root, None, {})
+    return load_settings(root, None, {})
 
 
 def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, runs: int = 2) -> RaceOutcome:

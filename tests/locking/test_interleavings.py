@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sampling import WHOLE, of_today
 
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .interleaving import project, race
 
@@ -23,7 +23,7 @@ ENDS = {"done", "held", "stale", "nothing to do", "error: read/incomplete"}
 def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None:
     """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
     settings = project(tmp_path, MANIFEST)
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     done = 0
     # An order takes a twentieth of a second, so every day plays a tenth of this commit's tenth.
     seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))[:: 1 if WHOLE else 10]
@@ -40,7 +40,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
 def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
     """The same test can fail: without the lock, many orders leave something twice."""
     settings = project(tmp_path, MANIFEST)
-    manifests = read_manifests(settings)
+    manifests = load_manifests(settings)
     races = [race(settings, manifests, seed, locked=False).names for seed in range(60)]
     doubled = sum(len(names) > len(set(names)) for names in races)
     assert doubled > 10

@@ -23,15 +23,15 @@ from lmsconf.model.address import Address
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.outcomes import Status
 from lmsconf.model.values import Call
-from lmsconf.project.settings import LockTerms, load
+from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .interleaving import ScheduledConnection, project
 
-TERMS = LockTerms(lease=900.0, owner="CI run 7")
+TERMS = LockSettings(lease=900.0, owner="CI run 7")
 CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", path="", query={}, body=None)
 
 
@@ -188,7 +188,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
                 day.sandbox.answer("DELETE", f"/groups/{lock.id}", "", {"authorization": "Bearer sandbox"}, b"")
 
     workspace = Applier(settings=settings, connection=day.line)
-    plan = workspace.plan(read_manifests(settings), settings.policy)
+    plan = workspace.plan(load_manifests(settings), settings.policy)
     with day.smith().held(TERMS) as holding:
         lock = day.smith().locks()[0]
         Slow(day, asked=asked)
@@ -398,18 +398,18 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     (tmp_path / "lmsconf.yaml").write_text(
         'workspaces: {sandbox: {url: "sandbox:"}}\nownership: {groups: all}\nlock: true\n'
     )
-    settings = load(tmp_path, None, {"USER": "anna"})
+    settings = load_settings(tmp_path, None, {"USER": "anna"})
     assert settings.lock is not None
     assert settings.lock.owner.startswith("anna on ")
     day = ClockedWorkspace()
     day.make("Coaches")
     with day.smith().held(TERMS):
         workspace = Applier(settings=settings, connection=day.line)
-        plan = workspace.plan(read_manifests(settings), settings.policy)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
         assert [row.name for row in workspace.snapshot().of("group").rows] == ["Coaches"]
     refused = project(tmp_path / "other", f'groups: [{{name: "{LOCK_PREFIX}x"}}]\n')
-    problems = read_manifests(refused).problems
+    problems = load_manifests(refused).problems
     assert [problem.code for problem in problems] == ["manifest/reserved"]
 
 
@@ -431,7 +431,7 @@ def test_a_lease_is_a_time(tmp_path: Path) -> None:
     project(tmp_path, "groups: []\n")
     (tmp_path / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\nlock: {lease: soon}\n')
     with pytest.raises(ProblemsFound):
-        load(tmp_path, None, {})
+        load_settings(tmp_path, None, {})
 
 
 def test_the_commands(tmp_path: Path) -> None:

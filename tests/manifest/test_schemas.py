@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
-from lmsconf.project.kind_settings import ownership_properties
+from lmsconf.project.ownership_keys import ownership_properties
 from lmsconf.support.package_data import schema_text
 
 

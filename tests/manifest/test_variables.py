@@ -11,7 +11,7 @@ from lmsconf.manifest.expand.variables import VALUES, Exhausted, Variables, name
 from lmsconf.manifest.yaml.nodes import EntryPlaces
 from lmsconf.manifest.yaml.strict_reader import read
 from lmsconf.model.values import Json
-from lmsconf.project.config_file import read_project
+from lmsconf.project.config_file import read_project_file
 
 KNOWN: dict[str, Json] = {
     "team": "Sales",
@@ -114,7 +114,7 @@ def test_variables_of_a_project(tmp_path: Path) -> None:
         '  test: {url: "sandbox:", vars: {countries: [SE, NO, 007], x: y}}\n'
         "vars: {countries: [DE], version: 1.10, strict: true, x: z}\n"
     )
-    assert read_project(tmp_path).variables("test") == {
+    assert read_project_file(tmp_path).variables("test") == {
         "countries": ["SE", "NO", "007"],
         "version": "1.10",
         "strict": True,

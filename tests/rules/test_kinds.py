@@ -16,7 +16,7 @@ OWNERS = ("kinds", "api", "sandbox")
 FOLDERS = {kind.section: type(kind).__module__.split(".")[-2] for kind in all_kinds().values()}
 
 JUSTIFIED = {
-    "doctor/probe/candidates.py": ({"users"}, "a key that the body of a request may have"),
+    "doctor/probe/candidate_values.py": ({"users"}, "a key that the body of a request may have"),
     "kinds/content_target/export.py": ({"user", "group", "smart_group"}, "keys of an audience under `assign_to`"),
     "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),
@@ -26,11 +26,11 @@ JUSTIFIED = {
 """Module → the words in it that are also the name or section of a kind, and what they are there."""
 
 READ_BACK = {
-    "doctor/probe/fields.py": {"custom_field"},
-    "doctor/probe/people.py": {"custom_field"},
+    "doctor/probe/field_lessons.py": {"custom_field"},
+    "doctor/probe/person_lessons.py": {"custom_field"},
     "doctor/probe/person_backup.py": {"custom_field", "user"},
     "doctor/probe/scratch_objects.py": {"content_target"},
-    "doctor/probe/targets.py": {"content_target"},
+    "doctor/probe/assignment_lessons.py": {"content_target"},
 }
 """Lesson of the probe → the folders whose rows it reads back: it tries the operations of that one kind."""
 

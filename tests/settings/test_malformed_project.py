@@ -9,7 +9,7 @@ import pytest
 from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 
 CASES = cases(Path(__file__).parent / "malformed.txt")
 
@@ -19,6 +19,6 @@ def test_malformed_project_file(case: Case, tmp_path: Path) -> None:
     """A malformed project file is told about at file, line and column, with the reason and the way out."""
     (tmp_path / "lmsconf.yaml").write_text(case.text, encoding="utf-8")
     with pytest.raises(ProblemsFound) as raised:
-        load(tmp_path, None, {}, today=date(2026, 7, 1))
+        load_settings(tmp_path, None, {}, today=date(2026, 7, 1))
     assert shown(raised.value.problems) == case.told
     assert "s3cr3t" not in case.told

@@ -13,8 +13,8 @@ import pytest
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
 from lmsconf.model.policy import GUARDS, Consent, Guards, Limit
-from lmsconf.project.credentials import NoToken
-from lmsconf.project.settings import Settings, load
+from lmsconf.project.credentials import TokenUnavailable
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.workspace.connection import Connection
 
 CANARY = "c4n4ry-t0ken"
@@ -29,7 +29,7 @@ default_workspace: sandbox
 
 def settings(root: Path, text: str, workspace: str | None = None, **environ: str) -> Settings:
     (root / "lmsconf.yaml").write_text(text)
-    return load(root, workspace, environ, today=TODAY)
+    return load_settings(root, workspace, environ, today=TODAY)
 
 
 def one(more: str, **environ: str) -> str:
@@ -197,7 +197,7 @@ def test_url_from_the_environment(tmp_path: Path) -> None:
     workspace = found.workspace
     assert (workspace.name, workspace.url, workspace.seed) == ("env", "https://other.example", None)
     assert workspace.token is not None
-    with pytest.raises(NoToken, match="LMSCONF_TOKEN"):
+    with pytest.raises(TokenUnavailable, match="LMSCONF_TOKEN"):
         workspace.token.secret()
     assert found.policy.guards.deletes == Limit(count=9, share=0.1)
     given = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY).workspace.token
@@ -233,17 +233,17 @@ def test_no_project_file(tmp_path: Path) -> None:
     """Without a project file the error says how to make one, also when the environment names a workspace."""
     for environ in ({}, {"LMSCONF_URL": "https://lms.example"}):
         with pytest.raises(ProblemsFound) as raised:
-            load(tmp_path, None, environ)
+            load_settings(tmp_path, None, environ)
         (problem,) = raised.value.problems
         assert problem.message == f"there is no lmsconf.yaml in {tmp_path}"
         assert problem.hint is not None
         assert problem.hint.startswith("Write lmsconf.yaml with one line: workspaces: {sandbox: ")
     (tmp_path / "lmsconf.yml").touch()
     with pytest.raises(ProblemsFound) as raised:
-        load(tmp_path, None, {})
+        load_settings(tmp_path, None, {})
     assert raised.value.problems[0].hint == "Rename lmsconf.yml to lmsconf.yaml."
     with pytest.raises(UsageError):
-        load(tmp_path / "missing", None, {})
+        load_settings(tmp_path / "missing", None, {})
 
 
 def test_a_project_is_looked_for_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,18 +253,18 @@ def test_a_project_is_looked_for_above(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(below)
     (tmp_path / "lmsconf.yaml").write_text(one(""))
     home = {"HOME": str(tmp_path)}
-    assert load(None, None, home).root == tmp_path
+    assert load_settings(None, None, home).root == tmp_path
     for environ in ({}, {"HOME": str(tmp_path / "repository")}, {"HOME": "/nowhere"}):
         with pytest.raises(ProblemsFound):
-            load(None, None, environ)
+            load_settings(None, None, environ)
     (tmp_path / "repository" / ".git").mkdir()
     (tmp_path / "repository" / ".git" / "HEAD").touch()
     with pytest.raises(ProblemsFound):
-        load(None, None, home)
+        load_settings(None, None, home)
     (tmp_path / "repository" / "lmsconf.yaml").write_text(one(""))
-    assert load(None, None, {}).root == tmp_path / "repository"
+    assert load_settings(None, None, {}).root == tmp_path / "repository"
     (below / "lmsconf.yaml").write_text(one(""))
-    assert load(None, None, {}).root == Path()
+    assert load_settings(None, None, {}).root == Path()
 
 
 def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,15 +277,15 @@ def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.chdir(folder)
         (tmp_path / "shared").chmod(0o1777)
         with pytest.raises(LmsconfError, match="written to by everybody") as raised:
-            load(None, None, home)
+            load_settings(None, None, home)
         assert raised.value.hint == f"If you trust it, name its folder: -C {tmp_path}/shared"
-        assert load(tmp_path / "shared", None, home).workspace.name == "w"
+        assert load_settings(tmp_path / "shared", None, home).workspace.name == "w"
         (tmp_path / "shared").chmod(0o755)
-        assert load(None, None, home).workspace.name == "w"
+        assert load_settings(None, None, home).workspace.name == "w"
     if os.geteuid() == 0:
         os.chown(tmp_path / "shared", 4711, 4711)
         with pytest.raises(LmsconfError, match="belongs to another user"):
-            load(None, None, home)
+            load_settings(None, None, home)
 
 
 def with_token(root: Path, token: str, **environ: str) -> Settings:
@@ -405,7 +405,9 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
             return bool(answer)
 
         (at / "lmsconf.yaml").write_text(f'workspaces: {{p: {{url: "https://lms.example", token: {of}}}}}\n')
-        found = load(at, None, {"HOME": str(home)}, today=TODAY, ask=None if answer is None else ask).workspace.token
+        found = load_settings(
+            at, None, {"HOME": str(home)}, today=TODAY, ask=None if answer is None else ask
+        ).workspace.token
         assert found is not None
         return found.secret().reveal()
 
@@ -473,5 +475,5 @@ def test_a_linked_project_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lms").mkdir()
     (tmp_path / "lms" / "lmsconf.yaml").symlink_to(tmp_path / "key")
     with pytest.raises(ProblemsFound) as raised:
-        load(tmp_path / "lms", None, {})
+        load_settings(tmp_path / "lms", None, {})
     assert [problem.code for problem in raised.value.problems] == ["project/link"]

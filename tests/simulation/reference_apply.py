@@ -21,11 +21,11 @@ from lmsconf.apply.ambiguous_writes import Clock as RunClock
 from lmsconf.apply.applier import Applier
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
-from lmsconf.project.settings import Settings, load
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .canaries import TOKEN
 from .clock import BEGIN, Clock
@@ -111,7 +111,7 @@ def scene(name: str) -> ReferenceApply:
     sandbox.checkpoint(_START)
     with TemporaryDirectory() as folder:
         settings = _project(Path(folder), name)
-        manifests = read_manifests(settings)
+        manifests = load_manifests(settings)
     workspace = Applier(
         settings=settings,
         connection=VirtualTimeConnection(network, clock),
@@ -146,7 +146,7 @@ def _project(folder: Path, name: str) -> Settings:
     (folder / "manifests").mkdir()
     text = "\n".join(yaml_lines(REFERENCES[name]()))
     (folder / "manifests" / "all.yaml").write_text(text, encoding="utf-8")
-    return load(folder, None, {}, today=datetime.fromtimestamp(BEGIN, UTC).date())
+    return load_settings(folder, None, {}, today=datetime.fromtimestamp(BEGIN, UTC).date())
 
 
 @contextmanager

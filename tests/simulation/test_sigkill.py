@@ -19,12 +19,12 @@ import pytest
 
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.pending_writes import wait_for_pending_writes
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.seed import plant
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 from .workspace_state import Portrait, compare, ids, portrait
@@ -89,11 +89,11 @@ class ServedWorkspace:
 
     def converges(self) -> bool:
         """One more run, as anybody would start it; whether there is nothing left to do then."""
-        settings = load(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
+        settings = load_settings(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
         wait_for_pending_writes(self.root, settings.workspace.url, settings.settle, notify=lambda text: None)
         with Connection(settings) as connection:
             workspace = Applier(settings=settings, connection=connection)
-            manifests = read_manifests(settings)
+            manifests = load_manifests(settings)
             workspace.execute(workspace.plan(manifests, settings.policy), meta={})
             return not workspace.plan(manifests, settings.policy).calls
 

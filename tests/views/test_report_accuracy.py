@@ -15,10 +15,10 @@ from laws.sandbox_project import TransportConnection, VirtualClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.project.settings import load
+from lmsconf.project.settings import load_settings
 from lmsconf.render import APPLY_VIEWS, apply_text
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 SEED = """\
 people:
@@ -57,11 +57,11 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
     try:
         settings, link = (
-            load(root, None, {}),
+            load_settings(root, None, {}),
             TransportConnection(FaultyTransport(sandbox, operation, how), sandbox.spec),
         )
         workspace = Applier(settings=settings, connection=link, timing=VirtualClock().timing())
-        return workspace.execute(workspace.plan(read_manifests(settings), settings.policy), meta={})
+        return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.shut()
 

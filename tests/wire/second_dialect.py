@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec.operations import Description, description
-from lmsconf.doctor.probe.candidates import names_tried
+from lmsconf.doctor.probe.candidate_values import names_tried
 
 _SMALL: Final = 3
 """Every count, so that even a handful of rows or people is more than one page or call."""

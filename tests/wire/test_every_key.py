@@ -19,7 +19,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import description
-from lmsconf.doctor.diagnose.assumptions import assumptions
+from lmsconf.doctor.diagnose.dialect_assumptions import assumptions
 from lmsconf.errors import ExitCode, Rejected
 from lmsconf.kinds import all_kinds
 from lmsconf.model.values import Json, Plan

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.diagnose.assumptions import assumptions
-from lmsconf.doctor.diagnose.pages import page_finding, page_limits
-from lmsconf.doctor.diagnose.token import token_finding
+from lmsconf.doctor.diagnose.dialect_assumptions import assumptions
+from lmsconf.doctor.diagnose.page_size import page_finding, page_limits
+from lmsconf.doctor.diagnose.token_expiry import token_finding
 from lmsconf.doctor.findings import CheckResult, Health, Report
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
@@ -22,7 +22,7 @@ from lmsconf.model.names import normal
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.reader import read_manifests
+from lmsconf.workspace.reader import load_manifests
 
 if TYPE_CHECKING:
     from lmsconf.api.transport.trace import Exchange
@@ -163,7 +163,7 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
     """The kinds that manifests and ownership declare."""
     kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
     try:
-        manifests = read_manifests(settings)
+        manifests = load_manifests(settings)
     except ProblemsFound as problems:
         return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
     kinds |= {one.address.kind for one in manifests.declared} | {one.address.kind for one in manifests.absent}

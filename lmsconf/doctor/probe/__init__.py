@@ -4,11 +4,13 @@ trial_client
             makes sequential calls with candidate names and values
 scratch_objects
             creates objects for a probe, and deletes them
-candidates  the names and values that are tried for each key
-groups, targets, fields, accounts, people
+candidate_values
+            the names and values that are tried for each key
+group_lessons, assignment_lessons, field_lessons, account_lessons, person_lessons
             the lessons, one for each key: try, read back, record
 person_backup
             the state of the named person before the probe, and its restoration
-probe       all lessons in order, and the cleanup after them
-projectfile writes keys that differ into the project file, and keeps its comments
+probe_run   all lessons in order, and the cleanup after them
+project_file_edit
+            writes keys that differ into the project file, and keeps its comments
 """

@@ -10,7 +10,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.types import FieldRow, field_row
 from lmsconf.kinds.user.types import RIGHTS, AnswerRow, readable_answers

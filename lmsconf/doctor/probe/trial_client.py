@@ -10,7 +10,7 @@ from lmsconf.api.reader import Reader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import Lesson, Value, Verdict
-from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
 from lmsconf.model.values import Json
 

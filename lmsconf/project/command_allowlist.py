@@ -28,14 +28,14 @@ Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
 
 
-class CommandRefused(LmsconfError):
+class CommandNotApproved(LmsconfError):
     """A token command was not approved."""
 
     code = "token/refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Approvals:
+class CommandAllowlist:
     """The commands approved so far.
 
     file: where approvals are stored; None: they are not stored. always: every command is approved. ask: the prompt;
@@ -47,7 +47,7 @@ class Approvals:
     ask: Ask | None = None
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], ask: Ask | None = None) -> Approvals:
+    def of(cls, environ: Mapping[str, str], ask: Ask | None = None) -> CommandAllowlist:
         """Return the approvals of the user with this environment.
 
         They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
@@ -60,7 +60,7 @@ class Approvals:
     def require(self, command: Sequence[str], root: Path) -> None:
         """Return if the command is approved; otherwise prompt, and store a yes.
 
-        Raises CommandRefused if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.
+        Raises CommandNotApproved if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.
         """
         if self.always:
             return
@@ -71,9 +71,9 @@ class Approvals:
         shown = shlex.join(command)
         if self.ask is None:
             hint = f"Run it once on a terminal, which asks; or set {VARIABLE}={_ALLOW} where every change is reviewed."
-            raise CommandRefused(f"the token's command was not allowed to run yet: {shown}", hint=hint)
+            raise CommandNotApproved(f"the token's command was not allowed to run yet: {shown}", hint=hint)
         if not self.ask(shown):
-            raise CommandRefused("declined: the token's command did not run", hint=f"The command is: {shown}")
+            raise CommandNotApproved("declined: the token's command did not run", hint=f"The command is: {shown}")
         if self.file is not None:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")

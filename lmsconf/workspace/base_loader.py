@@ -19,13 +19,13 @@ from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.model.policy import Guards, Policy
 from lmsconf.planner.plan import Manifests
-from lmsconf.project.config_file import ENV_WORKSPACE, read_project
-from lmsconf.project.settings import Settings, load
-from lmsconf.project.trust import NOWHERE, Destination, destination, refuse_untrusted
+from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
+from lmsconf.project.config_file import ENV_WORKSPACE, read_project_file
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.git import Git, GitFailed, opened, work_tree
-from lmsconf.workspace.base_comparison import Base, Version
-from lmsconf.workspace.reader import read_manifests
-from lmsconf.workspace.settings_comparison import defaults, settings_by_path
+from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
+from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.settings_comparison import default_settings_by_path, settings_by_path
 
 OLDER: Final = 10
 """How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
@@ -44,8 +44,8 @@ class _File(NamedTuple):
 class _Loaded(NamedTuple):
     """Manifests of a base, and where their project file sends the requests of the current workspace."""
 
-    version: Version
-    destination: Destination
+    version: ManifestsVersion
+    destination: RequestDestination
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _History:
             at = end + 1 + size + 1
 
 
-def base_of(
+def load_base(
     base_name: str,
     settings: Settings,
     policy: Policy,
@@ -119,7 +119,7 @@ def base_of(
     *,
     trusted: Collection[str],
     with_older: bool = True,
-) -> Base:
+) -> BaseManifests:
     """Load what `--base` names. The only place that refuses untrusted project files, which could redirect requests.
 
     trusted: what `--trust-project` names, or all parts if no request will be sent. with_older: also load the previous
@@ -127,7 +127,7 @@ def base_of(
     ProblemsFound for a url, token, command or dialect that the base does not have.
     """
     with ExitStack() as stack:
-        older: list[Version] = []
+        older: list[ManifestsVersion] = []
         history = None if _is_path(base_name) else _history(stack, settings.root, environ)
         commit = history and history.commit(base_name)
         if history is not None and commit:
@@ -138,8 +138,8 @@ def base_of(
         else:
             loaded = _version(_folder(base_name, settings.root), settings, policy, environ)
     current, workspace = settings.destination, settings.workspace.name
-    refuse_untrusted(current, loaded.destination, trusted, workspace=workspace, name=base_name)
-    return Base(name=base_name, version=loaded.version, older=older)
+    refuse_untrusted_changes(current, loaded.destination, trusted, workspace=workspace, name=base_name)
+    return BaseManifests(name=base_name, version=loaded.version, older=older)
 
 
 def _is_path(text: str) -> bool:
@@ -178,8 +178,8 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
-            place = destination(read_project(folder), name, folder)
-            base_settings = load(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
+            place = request_destination(read_project_file(folder), name, folder)
+            base_settings = load_settings(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
             return _Loaded(_without_project(Manifests(problems=error.problems), policy), place)
@@ -190,12 +190,12 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
         if base_settings is bare
         else base_settings
     )
-    return _Loaded(Version(read_manifests(base_settings), base_policy, settings_by_path(compared)), place)
+    return _Loaded(ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place)
 
 
-def _without_project(manifests: Manifests, policy: Policy) -> Version:
+def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
     """A version without a readable project file: the defaults of all settings hold."""
-    return Version(manifests, replace(policy, guards=Guards()), defaults(policy))
+    return ManifestsVersion(manifests, replace(policy, guards=Guards()), default_settings_by_path(policy))
 
 
 def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.sequence import ApplyOptions, PlanSource, Progress, apply
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, Progress, apply
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import Export, export
@@ -29,11 +29,11 @@ from lmsconf.model.scope import Verify
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
-from lmsconf.project.settings import Settings, load
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.git_base import base_of
-from lmsconf.workspace.reader import WorkspaceReader, read_manifests, refuse_errors, validate
+from lmsconf.workspace.reader import WorkspaceReader, load_manifests, refuse_errors, validate_offline
 
 
 def open_project(
@@ -46,7 +46,7 @@ def open_project(
     exist.
     """
     known = dict(os.environ) if environ is None else environ
-    return Project(load(Path(path), workspace, known), known)
+    return Project(load_settings(Path(path), workspace, known), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Project:
 
     def validate(self) -> Sequence[Problem]:
         """Return every problem of the manifests, errors and warnings. Sends no request."""
-        return validate(self.settings).problems
+        return validate_offline(self.settings).problems
 
     def plan(
         self,
@@ -87,7 +87,7 @@ class Project:
         with self._reader() as reader:
             if base is None:
                 return reader.plan(manifests, policy)
-            before = base_of(base, self.settings, policy, self.environ, trusted=trust_project)
+            before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
             return reader.plan_beside(manifests, policy, before)
 
     def apply(
@@ -141,7 +141,7 @@ class Project:
         policy = self.settings.policy
         before = None
         if base is not None:
-            before = base_of(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+            before = load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
         with self._reader() as reader:
             return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage)
 
@@ -177,7 +177,7 @@ class Project:
         return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
 
     def _manifests(self) -> Manifests:
-        manifests = read_manifests(self.settings)
+        manifests = load_manifests(self.settings)
         refuse_errors(manifests)
         return manifests
 

@@ -15,7 +15,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient

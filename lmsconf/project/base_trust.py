@@ -23,7 +23,7 @@ OPTION: Final = "--trust-project"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class RequestDestination:
     """The url, token source and dialect of one workspace, as the project file declares them.
 
     places: the source location of each part. programs: words of the token command that name files of the project.
@@ -36,18 +36,18 @@ class Destination:
     programs: tuple[str, ...] = ()
 
 
-NOWHERE: Final = Destination()
+NOWHERE: Final = RequestDestination()
 """The destination of a base without a readable project file."""
 
 
-def destination(project: ProjectFile, workspace: str, root: Path) -> Destination:
+def request_destination(project: ProjectFile, workspace: str, root: Path) -> RequestDestination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
     dialect = project.merged("dialect", workspace)
     at = project.places_of("dialect", workspace)
     places = {"dialect": next(iter(at.values()))} if at else {}
     declared = project.part("workspaces", workspace)
     if workspace == ENV_WORKSPACE or not declared:
-        return Destination(dialect=dialect, places=places)
+        return RequestDestination(dialect=dialect, places=places)
     path = ("workspaces", workspace)
     places["url"] = project.places.at(*path, "url")
     token = cast("Mapping[str, Json] | None", declared.get("token"))
@@ -55,7 +55,7 @@ def destination(project: ProjectFile, workspace: str, root: Path) -> Destination
         places["token"] = places["command"] = project.places.at(*path, "token")
     words = cast("list[str]", token.get("command", [])) if token else []
     programs = tuple(word for word in words if _is_of_project(root, word))
-    return Destination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
+    return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
 
 
 def _is_of_project(root: Path, word: str) -> bool:
@@ -66,7 +66,7 @@ def _is_of_project(root: Path, word: str) -> bool:
     return os.path.isfile(path) and Path(path).is_relative_to(os.path.realpath(root))  # noqa: PTH113  it never raises
 
 
-def trusted_parts(text: str | None) -> frozenset[str]:
+def parse_trusted_parts(text: str | None) -> frozenset[str]:
     """Parse the comma-separated value of `--trust-project`. Raises UsageError for an unknown part."""
     parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if unknown := sorted(parts - set(PARTS)):
@@ -75,8 +75,8 @@ def trusted_parts(text: str | None) -> frozenset[str]:
     return parts
 
 
-def refuse_untrusted(
-    now: Destination, base: Destination, trusted: Collection[str], *, workspace: str, name: str
+def refuse_untrusted_changes(
+    now: RequestDestination, base: RequestDestination, trusted: Collection[str], *, workspace: str, name: str
 ) -> None:
     """Raise ProblemsFound for each part that differs from the base and is not trusted. name: the base, for messages."""
     differs = dict(_differences(now, base))
@@ -98,7 +98,7 @@ def refuse_untrusted(
     )
 
 
-def _differences(now: Destination, base: Destination) -> Iterator[tuple[str, str]]:
+def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[tuple[str, str]]:
     """Yield (part, message) for each difference; `{base}` in a message is a placeholder for the base's name.
 
     A command that runs a file of the project counts as different even if the token source is the same.

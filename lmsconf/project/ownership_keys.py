@@ -22,17 +22,17 @@ def ownership_properties() -> dict[str, Json]:
 
 
 def _never_owned(kind: AnyKind) -> dict[str, Json]:
-    # Any value fits the schema, so that `never_owned` alone says what is wrong.
+    # Any value fits the schema, so that `unownable_sections` alone says what is wrong.
     return {"description": f"An error: {kind.plural} are never owned, because nobody is deleted."}
 
 
-def never_owned(owned: Mapping[str, Json]) -> dict[str, str]:
+def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
     """Map each key under `ownership` that cannot be owned to the display name of its resources."""
     kinds = all_kinds().values() if owned else ()
     return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.ownership_schema is None}
 
 
-def names_by_section() -> dict[str, str]:
+def kind_names_by_section() -> dict[str, str]:
     """Map each section of manifests to the name of its kind, which addresses begin with."""
     return {kind.section: kind.name for kind in _kinds()}
 
@@ -42,12 +42,12 @@ def _kinds() -> list[AnyKind]:
     return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
 
 
-def corrected_pattern(pattern: str) -> str:
+def correct_address_pattern(pattern: str) -> str:
     """Return a corrected pattern that can match an address; the same pattern if it can already."""
     of, slash, name = pattern.partition("/")
     meant = [kind for kind in _kinds() if fits(kind.name, of)]
     if not meant:
-        names = names_by_section()
+        names = kind_names_by_section()
         near = names.get(of) or nearest(of, names.values()) if slash else None
         of, name = (near, name) if near else (next(kind.name for kind in _kinds() if kind.example), pattern)
         meant = [all_kinds()[of]]

@@ -10,20 +10,20 @@ from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.diagnose.pages import MOST, largest, page_limits
+from lmsconf.doctor.diagnose.page_size import MOST, largest, page_limits
 from lmsconf.doctor.findings import Probed
-from lmsconf.doctor.probe.accounts import KEYS as ACCOUNT_KEYS
-from lmsconf.doctor.probe.accounts import AccountLessons
-from lmsconf.doctor.probe.fields import KEYS as FIELD_KEYS
-from lmsconf.doctor.probe.fields import learn_fields
-from lmsconf.doctor.probe.groups import KEYS as LIST_KEYS
-from lmsconf.doctor.probe.groups import RENAME, CandidatePerson, learn_people, learn_rename
-from lmsconf.doctor.probe.people import ANSWER_KEYS, MODE, PersonLessons
-from lmsconf.doctor.probe.people import KEYS as PERSON_KEYS
+from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
+from lmsconf.doctor.probe.account_lessons import AccountLessons
+from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
+from lmsconf.doctor.probe.assignment_lessons import TargetLessons
+from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
+from lmsconf.doctor.probe.field_lessons import learn_fields
+from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
+from lmsconf.doctor.probe.group_lessons import RENAME, CandidatePerson, learn_people, learn_rename
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
+from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
+from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
-from lmsconf.doctor.probe.targets import KEYS as TARGET_KEYS
-from lmsconf.doctor.probe.targets import TargetLessons
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api

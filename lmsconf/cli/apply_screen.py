@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from lmsconf.apply.sequence import Progress
+from lmsconf.apply.safe_apply import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidates import candidates
+from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.values import Json
