@@ -15,7 +15,7 @@ import pytest
 from lmsconf.api.retry import Retry
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.journal.pending_writes import wait_for_pending_writes
-from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.service import LoggedRequest
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""
@@ -33,10 +33,10 @@ class HeldResponse:
     Inside of `with` that request has been carried out and not been answered.
     """
 
-    def __init__(self, fits: Callable[[Logged], bool]) -> None:
+    def __init__(self, fits: Callable[[LoggedRequest], bool]) -> None:
         self._fits, self._asked, self._let_go = fits, threading.Event(), threading.Event()
 
-    def __call__(self, call: Logged) -> None:
+    def __call__(self, call: LoggedRequest) -> None:
         if self._fits(call):
             self._asked.set()
             awaited(self._let_go)

@@ -17,7 +17,7 @@ from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:
-    from lmsconf.sandbox.service import Logged
+    from lmsconf.sandbox.service import LoggedRequest
 
 _SQLITE = b"SQLite format 3\x00"
 
@@ -92,7 +92,7 @@ def serve(
     Which requests: operation, a shell pattern; times, a number or always; after so many that go well; calls, by number
     from 1; chance, with the seed of its dice.
     """
-    from lmsconf.sandbox import faultfile
+    from lmsconf.sandbox import fault_file
     from lmsconf.sandbox import serve as serving
     from lmsconf.sandbox.service import SandboxService
     from lmsconf.support.url_rules import token_problem
@@ -101,7 +101,7 @@ def serve(
     if token is not None and (wrong := token_problem(token)):
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
-    script = faultfile.load(faults) if faults else None
+    script = fault_file.load_fault_script(faults) if faults else None
     with _LogFile(log) as write:
         service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
@@ -111,7 +111,7 @@ def serve(
         except KeyboardInterrupt:
             say("\nStopped.")
         finally:
-            service.shut()
+            service.close_workspace()
 
 
 @sandbox_group.command("seed")
@@ -134,22 +134,22 @@ def seed_command(
     Any of the numbers makes a workspace up; the same numbers make the same workspace. With --out it is written to a
     file and no workspace is touched.
     """
-    from lmsconf.sandbox.generate import dump, generate
-    from lmsconf.sandbox.seed import load
+    from lmsconf.sandbox.seed import load_seed
+    from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
     if (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)):
         raise UsageError("one source and one destination", hint="Give --seed or numbers; give --db or --out.")
     if out is not None:
-        _write(out, dump(generate(seed=number, **wanted)))
+        _write(out, dump_seed(generate_seed(seed=number, **wanted)))
         return
     place = _place(context, db, seed)
     _refuse_memory(place)
     if wanted or place.seed is None:
-        _plant(place, generate(seed=number, **wanted), "what is made up")
+        _plant(place, generate_seed(seed=number, **wanted), "what is made up")
         say(f"{place.db} is filled with what is made up.")
     else:
-        _plant(place, load(place.seed), str(place.seed))
+        _plant(place, load_seed(place.seed), str(place.seed))
         say(f"{place.db} is filled from {place.seed}.")
 
 
@@ -160,7 +160,7 @@ def seed_command(
 @pass_context
 def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> None:
     """Throw a workspace away and begin again from its seed."""
-    from lmsconf.sandbox.seed import load
+    from lmsconf.sandbox.seed import load_seed
 
     place = _place(context, db, seed)
     _refuse_memory(place)
@@ -171,7 +171,7 @@ def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> Non
     _remove(fresh.db)
     try:
         # The old database is replaced only once the new one is complete, so that a bad seed loses nothing.
-        _plant(fresh, load(place.seed) if place.seed else {}, str(place.seed))
+        _plant(fresh, load_seed(place.seed) if place.seed else {}, str(place.seed))
         _remove(place.db)
         Path(fresh.db).replace(place.db)
     finally:
@@ -197,14 +197,14 @@ def _place(context: Context, db: str | None, seed: Path | None) -> Place:
 
 def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
     """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
-    from lmsconf.sandbox.seed import plant
+    from lmsconf.sandbox.seed import fill_workspace
 
     store = Store(place.db)
     try:
-        with store.writing() as ledger:
-            if not ledger.is_empty():
+        with store.write_transaction() as repository:
+            if not repository.is_empty():
                 raise LmsconfError(f"{place.db} is not empty", hint="Start it afresh with: lmsconf sandbox reset")
-            plant(ledger, values, source=source, spec=place.spec)
+            fill_workspace(repository, values, source=source, spec=place.spec)
     finally:
         store.close()
 
@@ -266,7 +266,7 @@ class _LogFile:
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
-    def __enter__(self) -> Callable[[Logged], None] | None:
+    def __enter__(self) -> Callable[[LoggedRequest], None] | None:
         try:
             self._file = self._path.open("a", encoding="utf-8", buffering=1) if self._path else None
         except OSError as error:
@@ -279,6 +279,6 @@ class _LogFile:
         if self._file:
             self._file.close()
 
-    def _line(self, entry: Logged) -> None:
+    def _line(self, entry: LoggedRequest) -> None:
         if self._file:
             self._file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")

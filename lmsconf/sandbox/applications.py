@@ -10,12 +10,12 @@ APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up"
 LEARNER: Final = ("learn",)
 
 
-def begins_with(*, admin: bool, manager: bool) -> tuple[str, ...]:
+def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
     """The default applications of a new account: everyone learns, managers also follow up."""
     return APPLICATIONS if admin else ("learn", "follow-up") if manager else LEARNER
 
 
-def stored(applications: Iterable[str]) -> str:
+def encode_applications(applications: Iterable[str]) -> str:
     """The applications as stored, in the specification's order."""
     given = set(applications)
     return json.dumps([one for one in APPLICATIONS if one in given])

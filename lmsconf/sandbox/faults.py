@@ -14,7 +14,7 @@ ALWAYS: Final = 2**31
 """More than any script needs."""
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection broke before the response; the adapters translate it to a network error."""
 
 
@@ -48,16 +48,16 @@ class Fault:
     seed: int = 0
 
 
-class Faults:
+class FaultScript:
     """A fault script. Each request gets at most one fault: the first that matches and is not used up."""
 
     def __init__(self, *script: Fault) -> None:
         self._script = [_Waiting(fault) for fault in script]
         self._lock = threading.Lock()
         self._calls = 0
-        self.looks_back = any(fault.stale for fault in script)
+        self.has_stale_reads = any(fault.stale for fault in script)
 
-    def strike(self, operation: str, *, writes: bool = False) -> Fault | None:
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
         """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1

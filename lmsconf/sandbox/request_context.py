@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, not_found
-from lmsconf.sandbox.store import Repository, ids_text
+from lmsconf.sandbox.store import Repository, encode_ids
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
@@ -28,19 +28,19 @@ class Request:
     query: Mapping[str, Json]
     body: Mapping[str, Json]
 
-    def text(self, key: str) -> str:
+    def body_text(self, key: str) -> str:
         """A required text of the body."""
         return cast(str, self.body[key])
 
-    def texts(self, key: str) -> list[str]:
+    def body_texts(self, key: str) -> list[str]:
         """A list of texts in the body, without duplicates; empty if missing."""
         return list(dict.fromkeys(cast("list[str]", self.body.get(key, []))))
 
-    def entries(self, key: str) -> list[Mapping[str, Json]]:
+    def body_objects(self, key: str) -> list[Mapping[str, Json]]:
         """A list of objects in the body; empty if missing."""
         return cast("list[Mapping[str, Json]]", self.body.get(key, []))
 
-    def instant(self, key: str) -> int | None:
+    def body_instant(self, key: str) -> int | None:
         """A date of the body in epoch milliseconds; None if missing or null. Raises Refusal (400) beyond 64 bits."""
         value = cast("int | None", self.body.get(key))
         if value is None:
@@ -49,18 +49,18 @@ class Request:
             raise bad_request(f"{key} is no date: {value}")
         return int(value)
 
-    def flag(self, key: str) -> bool:
+    def query_flag(self, key: str) -> bool:
         """Whether a query parameter is true."""
         return self.query.get(key) is True
 
     @property
-    def filter(self) -> str:
+    def name_filter(self) -> str:
         """The text that names are searched for; empty for all."""
         return cast(str, self.query.get("filter", ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageRange:
     """A range of rows of a listing."""
 
     skip: int
@@ -71,40 +71,42 @@ class Page:
 class RequestContext:
     """The open transaction, and the workspace's behaviour where the specification leaves it open."""
 
-    ledger: Repository
+    repository: Repository
     behaviour: Callable[[str], str]
 
-    def page(self, request: Request, cap: int | None = None) -> Page:
+    def requested_page(self, request: Request, max_size: int | None = None) -> PageRange:
         """The requested page, limited to the largest page size."""
         limit = cast(int, request.query.get("limit", 100))
-        return self.cut(cast(int, request.query.get("skip", 0)), limit if cap is None else min(limit, cap))
+        return self.capped_page(
+            cast(int, request.query.get("skip", 0)), limit if max_size is None else min(limit, max_size)
+        )
 
-    def cut(self, skip: int, limit: int) -> Page:
+    def capped_page(self, skip: int, limit: int) -> PageRange:
         """The page from `skip` on, limited to the largest page size."""
-        return Page(int(skip), min(int(limit), int(self.behaviour("paging.limit"))))
+        return PageRange(int(skip), min(int(limit), int(self.behaviour("paging.limit"))))
 
-    def group(self, id: str, kind: str) -> str:
+    def require_group(self, id: str, kind: str) -> str:
         """The name of a group of that kind. Raises Refusal (404) for an unknown one."""
-        names = self.ledger.column("SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)
+        names = self.repository.column("SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)
         if not names:
             raise not_found("group" if kind == GROUP else "smart group", id)
         return names[0]
 
-    def person(self, request: Request) -> str:
+    def require_path_person(self, request: Request) -> str:
         """The id of the person in the path. Raises Refusal (404) for an unknown one."""
         id = request.path["userId"]
-        self.check_person(id)
+        self.require_person(id)
         return id
 
-    def check_person(self, id: str) -> None:
+    def require_person(self, id: str) -> None:
         """Raises Refusal (404) for an id without a person."""
-        if not self.ledger.number("SELECT count(*) FROM people WHERE id = ?", id):
+        if not self.repository.number("SELECT count(*) FROM people WHERE id = ?", id):
             raise not_found("user", id)
 
-    def known_people(self, ids: list[str]) -> list[str]:
+    def require_people(self, ids: list[str]) -> list[str]:
         """Return the ids. Raises Refusal (400) for the whole list if one of them is unknown."""
         listed = "SELECT id FROM people WHERE id IN (SELECT value FROM json_each(?))"
-        known = set(self.ledger.column(listed, ids_text(ids)))
+        known = set(self.repository.column(listed, encode_ids(ids)))
         unknown = [id for id in ids if id not in known]
         if unknown:
             raise bad_request(f"there is no user {', '.join(map(repr, unknown[:5]))}")

@@ -27,11 +27,11 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
-from lmsconf.sandbox import fixtures_learning
-from lmsconf.sandbox.fixtures import Planting
 from lmsconf.sandbox.request_context import RequestContext
+from lmsconf.sandbox.seed_learning_history import load_certificates, load_participations
+from lmsconf.sandbox.seed_loader import SeedLoader
 from lmsconf.sandbox.store import Repository
-from lmsconf.sandbox.text_only_yaml import problem, read
+from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(
@@ -60,39 +60,39 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 """Section → the keys of its entries."""
 
 
-def load(path: Path) -> Mapping[str, object]:
+def load_seed(path: Path) -> Mapping[str, object]:
     """Parse a seed file. Raises ProblemsFound if it is not YAML or no seed, LmsconfError if it cannot be read."""
-    values = read(path, "seed")
+    values = read_yaml(path, "seed")
     if not isinstance(values, dict):
-        raise ProblemsFound([problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
+        raise ProblemsFound([file_problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
     if str(values.get("format")).startswith("lmsconf."):
         actual = (
             "a redacted snapshot, which has no people to make" if "pseudonyms" in values else f"a {values['format']}"
         )
-        raise ProblemsFound([problem("seed", str(path), f"it is no seed, but {actual}")])
+        raise ProblemsFound([file_problem("seed", str(path), f"it is no seed, but {actual}")])
     return values
 
 
-def plant(
-    ledger: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
+def fill_workspace(
+    repository: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
 ) -> None:
     """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
     problems = list(_misshapen(values))
     if not problems:
-        planting = Planting(RequestContext(ledger, (spec or ApiSpec.default()).behaviour))
-        with ledger.in_bulk():
+        loader = SeedLoader(RequestContext(repository, (spec or ApiSpec.default()).behaviour))
+        with repository.without_indexes():
             # A section follows those that it references.
-            planting.custom_fields(_section(values, "custom_fields"))
-            planting.people(_section(values, "people"))
-            planting.groups(_section(values, "groups"))
-            planting.smart_groups(_section(values, "smart_groups"))
-            planting.content(_section(values, "content"))
-            planting.content_targets(_section(values, "content_targets"))
-            fixtures_learning.participations(planting, ledger, _section(values, "participations"))
-            fixtures_learning.certificates(planting, ledger, _section(values, "certificates"))
-            problems = planting.problems
+            loader.load_custom_fields(_section(values, "custom_fields"))
+            loader.load_people(_section(values, "people"))
+            loader.load_groups(_section(values, "groups"))
+            loader.load_smart_groups(_section(values, "smart_groups"))
+            loader.load_contents(_section(values, "content"))
+            loader.load_content_targets(_section(values, "content_targets"))
+            load_participations(loader, repository, _section(values, "participations"))
+            load_certificates(loader, repository, _section(values, "certificates"))
+            problems = loader.problems
     if problems:
-        raise ProblemsFound([problem("seed", source, message) for message in problems])
+        raise ProblemsFound([file_problem("seed", source, message) for message in problems])
 
 
 def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.faults import Lost
-from lmsconf.sandbox.page import PAGE_HEADERS, page
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_answer
+from lmsconf.sandbox.faults import ConnectionLost
+from lmsconf.sandbox.html_page import PAGE_HEADERS, render_page
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
@@ -173,7 +173,7 @@ class _Conversation(BaseHTTPRequestHandler):
             return self._send(self._page())
         try:
             return self._send(self.server.sandbox.answer(self.command, path, query, headers, body))
-        except Lost:
+        except ConnectionLost:
             self.close_connection = True
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the method names that the library calls
@@ -187,13 +187,13 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _page(self) -> SandboxResponse:
         """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
-        body = page(self.server.sandbox).encode()
+        body = render_page(self.server.sandbox).encode()
         return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
     def _give_up(self, status: int, message: str, *, error: str = "bad_request") -> None:
         """Reject a request without reading its body, which requires closing the connection."""
         self.close_connection = True
-        self._send(json_answer(status, {"error": error, "message": message}))
+        self._send(json_response(status, {"error": error, "message": message}))
 
     def log_message(self, format: str, *values: object) -> None:
         """Log nothing: the sandbox has its own log."""

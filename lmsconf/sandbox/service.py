@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.sandbox.api_keys import ApiKeys
 from lmsconf.sandbox.api_refusal import Refusal, unauthorized
-from lmsconf.sandbox.checks import Checker
-from lmsconf.sandbox.faults import Fault, Faults, Lost
+from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import HANDLERS
-from lmsconf.sandbox.handlers.accounts import archive_due, is_archiving_due
-from lmsconf.sandbox.keys import Keyring
+from lmsconf.sandbox.handlers.accounts import archive_due_accounts, is_archiving_due
 from lmsconf.sandbox.request_context import Json, RequestContext
+from lmsconf.sandbox.request_validation import RequestValidator
 from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -47,7 +47,7 @@ class SandboxRequest(NamedTuple):
     body: bytes
 
 
-class Logged(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One logged request: `operation` is None if none matched, status 0 if the response was lost."""
 
     method: str
@@ -76,14 +76,14 @@ class SandboxService:
         clock: Callable[[], float] = time.time,
         ids: Callable[[str], str] | None = None,
         seed: Path | None = None,
-        faults: Faults | None = None,
-        on_log: Callable[[Logged], None] | None = None,
+        faults: FaultScript | None = None,
+        on_log: Callable[[LoggedRequest], None] | None = None,
     ) -> None:
         self.spec = spec or ApiSpec.default()
-        self.log: list[Logged] = []
+        self.log: list[LoggedRequest] = []
         self.store = Store(path, clock=clock, ids=ids)
-        self.keys = Keyring(token)
-        self._checkers: dict[str, Checker] = {}
+        self.keys = ApiKeys(token)
+        self._validators: dict[str, RequestValidator] = {}
         self._faults = faults
         self._on_log = on_log
         if seed is not None:
@@ -93,7 +93,7 @@ class SandboxService:
         """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
         request = SandboxRequest(method, path, query, headers, body)
         operation, parameters = self.spec.route(method, path) or (None, {})
-        fault = self._faults.strike(operation.id, writes=operation.writes) if self._faults and operation else None
+        fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
             answer = _under(fault, lambda: self._answer(request, operation, parameters, fault))
@@ -113,7 +113,7 @@ class SandboxService:
     def close(self) -> None:
         """Do nothing: clients close their transport when they are done, and the workspace stays for the next one."""
 
-    def shut(self) -> None:
+    def close_workspace(self) -> None:
         """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
@@ -128,43 +128,43 @@ class SandboxService:
             if operation.id not in HANDLERS:
                 raise Refusal(501, "not_implemented", f"{operation.id} is not carried out here")
             content_type = request.headers.get("content-type", "")
-            validated = self._checker(operation).check(parameters, request.query, content_type, request.body)
-            with self._ledger(operation, stale=fault is not None and fault.stale) as ledger:
-                done = HANDLERS[operation.id](RequestContext(ledger, self.spec.behaviour), validated)
+            validated = self._validator(operation).validate(parameters, request.query, content_type, request.body)
+            with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
+                done = HANDLERS[operation.id](RequestContext(repository, self.spec.behaviour), validated)
             return _success(cast(Json, operation.response_names.to_wire(done)))
         except Refusal as refusal:
             return _refused(refusal)
 
     @contextmanager
-    def _ledger(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
+    def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
         """One transaction, rolled back for a rejected request. Archive dates that are due are applied first."""
         if stale:
-            with self.store.reading_at(_BEFORE) as ledger:
-                yield ledger
+            with self.store.read_checkpoint(_BEFORE) as repository:
+                yield repository
             return
         if not operation.writes:
-            with self.store.reading() as ledger:
-                if not is_archiving_due(ledger):
-                    yield ledger
+            with self.store.read_transaction() as repository:
+                if not is_archiving_due(repository):
+                    yield repository
                     return
-        elif self._faults and self._faults.looks_back:
+        elif self._faults and self._faults.has_stale_reads:
             self.store.checkpoint(_BEFORE)
-        with self.store.writing() as ledger:
-            archive_due(ledger)
-            yield ledger
+        with self.store.write_transaction() as repository:
+            archive_due_accounts(repository)
+            yield repository
 
     def _check_credential(self, given: str) -> None:
         scheme, credential = given[: len(_BEARER)], given[len(_BEARER) :]
         if not given:
             raise unauthorized("the header Authorization is missing")
-        if scheme.lower() != _BEARER or not self.keys.opens(credential):
+        if scheme.lower() != _BEARER or not self.keys.is_active(credential):
             raise unauthorized("the credential is not valid")
 
-    def _checker(self, operation: Operation) -> Checker:
+    def _validator(self, operation: Operation) -> RequestValidator:
         # Two threads may create the same one at once; that only costs time.
-        if operation.id not in self._checkers:
-            self._checkers[operation.id] = Checker(operation)
-        return self._checkers[operation.id]
+        if operation.id not in self._validators:
+            self._validators[operation.id] = RequestValidator(operation)
+        return self._validators[operation.id]
 
     def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
@@ -177,17 +177,17 @@ class SandboxService:
 
     def _note(self, request: SandboxRequest, operation: Operation | None, status: int) -> None:
         name, writes = (operation.id, operation.writes) if operation else (None, False)
-        entry = Logged(request.method, request.path, name, status, writes)
+        entry = LoggedRequest(request.method, request.path, name, status, writes)
         self.log.append(entry)
         if self._on_log is not None:
             self._on_log(entry)
 
     def _plant(self, seed: Path) -> None:
-        from lmsconf.sandbox.seed import load, plant  # YAML is only needed here
+        from lmsconf.sandbox.seed import fill_workspace, load_seed  # YAML is only needed here
 
-        with self.store.writing() as ledger:
-            if ledger.is_empty():
-                plant(ledger, load(seed), source=str(seed), spec=self.spec)
+        with self.store.write_transaction() as repository:
+            if repository.is_empty():
+                fill_workspace(repository, load_seed(seed), source=str(seed), spec=self.spec)
 
 
 def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:
@@ -196,13 +196,13 @@ def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> Sandbo
         return answer()
     time.sleep(fault.delay)
     if fault.cut:
-        raise Lost
+        raise ConnectionLost
     if fault.status is not None:
-        refused = json_answer(fault.status, {"error": "fault", "message": "this answer was asked for"})
+        refused = json_response(fault.status, {"error": "fault", "message": "this answer was asked for"})
         return refused._replace(headers=refused.headers | dict(fault.headers))
     done = answer()
     if fault.lose_answer:
-        raise Lost
+        raise ConnectionLost
     return _spoilt(done, fault)
 
 
@@ -217,15 +217,15 @@ def _spoilt(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
 
 
 def _success(value: Json) -> SandboxResponse:
-    return SandboxResponse(204, {}, b"") if value is None else json_answer(200, value)
+    return SandboxResponse(204, {}, b"") if value is None else json_response(200, value)
 
 
 def _refused(refusal: Refusal) -> SandboxResponse:
-    answer = json_answer(refusal.status, {"error": refusal.code, "message": refusal.message})
+    answer = json_response(refusal.status, {"error": refusal.code, "message": refusal.message})
     return answer._replace(headers=answer.headers | dict(refusal.headers))
 
 
-def json_answer(status: int, value: Json) -> SandboxResponse:
+def json_response(status: int, value: Json) -> SandboxResponse:
     """A response with a JSON body."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)

@@ -46,18 +46,18 @@ class Repository:
         self._connection = connection
         self._clock = clock
         self._ids = ids
-        self._derived: dict[object, tuple[tuple[int, int], object]] = {}
+        self._cache: dict[object, tuple[tuple[int, int], object]] = {}
 
-    def derived(self, make: Callable[[Repository], T]) -> T:
-        """Return `make` of this workspace, cached until something is written by any connection."""
+    def cache_until_write(self, compute: Callable[[Repository], T]) -> T:
+        """Return `compute` of this workspace, cached until something is written by any connection."""
         stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
-        if make not in self._derived or self._derived[make][0] != stamp:
-            self._derived[make] = (stamp, make(self))
-        return cast(T, self._derived[make][1])
+        if compute not in self._cache or self._cache[compute][0] != stamp:
+            self._cache[compute] = (stamp, compute(self))
+        return cast(T, self._cache[compute][1])
 
-    def forget_derived(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache after a restore or a rollback, which no counter reveals."""
-        self._derived.clear()
+        self._cache.clear()
 
     def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         """All rows of a query."""
@@ -76,11 +76,11 @@ class Repository:
         row: tuple[int | None] | None = self._connection.execute(sql, values).fetchone()
         return (row[0] or 0) if row else 0
 
-    def run(self, sql: str, *values: Value) -> int:
+    def execute(self, sql: str, *values: Value) -> int:
         """Execute a statement; return the number of changed rows."""
         return self._connection.execute(sql, values).rowcount
 
-    def add(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Execute a statement for many rows."""
         self._connection.executemany(sql, rows)
 
@@ -94,7 +94,7 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
-        taken = taken | self.known(prefix) if count > 1 else taken
+        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
@@ -102,10 +102,10 @@ class Repository:
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
             if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
                 made.append(candidate)
-        self.run("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
+        self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
 
-    def known(self, prefix: str) -> frozenset[str]:
+    def existing_ids(self, prefix: str) -> frozenset[str]:
         """All ids of the table for that prefix."""
         return frozenset(self.column(f"SELECT id FROM {_OWNERS[prefix]}"))  # noqa: S608  the names are ours
 
@@ -118,13 +118,13 @@ class Repository:
         return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
 
     @contextmanager
-    def in_bulk(self) -> Iterator[None]:
+    def without_indexes(self) -> Iterator[None]:
         """Drop the indexes, and recreate them at the end. Only for an empty workspace."""
         for name in INDEXES:
-            self.run(f"DROP INDEX {name}")
+            self.execute(f"DROP INDEX {name}")
         yield
         for name, columns in INDEXES.items():
-            self.run(f"CREATE INDEX {name} ON {columns}")
+            self.execute(f"CREATE INDEX {name} ON {columns}")
 
 
 class Store:
@@ -144,7 +144,7 @@ class Store:
         self.path = str(path)
         self._lock = threading.RLock()
         self._connection = _open(self.path)
-        self._ledger = Repository(self._connection, clock, ids)
+        self._repository = Repository(self._connection, clock, ids)
         self._clock = clock
         self._kept: dict[str, sqlite3.Connection] = {}
         self._closer = weakref.finalize(self, self._connection.close)
@@ -155,30 +155,30 @@ class Store:
             raise _unusable(self.path, str(error)) from error
 
     def _prepare(self) -> None:
-        with self.writing() as ledger:
-            version = ledger.number("PRAGMA user_version")
+        with self.write_transaction() as repository:
+            version = repository.number("PRAGMA user_version")
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:
                 for statement in (*TABLES.split(";\n"), *_indexes(), f"PRAGMA user_version = {VERSION}"):
-                    ledger.run(statement)
+                    repository.execute(statement)
 
     @contextmanager
-    def writing(self) -> Iterator[Repository]:
+    def write_transaction(self) -> Iterator[Repository]:
         """A write transaction, which excludes all other writers."""
         with self._lock:
             try:
                 with _transaction(self._connection, "BEGIN IMMEDIATE"):
-                    yield self._ledger
+                    yield self._repository
             except BaseException:
-                self._ledger.forget_derived()
+                self._repository.clear_cache()
                 raise
 
     @contextmanager
-    def reading(self) -> Iterator[Repository]:
+    def read_transaction(self) -> Iterator[Repository]:
         """A read transaction on a consistent snapshot."""
         with self._lock, _transaction(self._connection, "BEGIN"):
-            yield self._ledger
+            yield self._repository
 
     def checkpoint(self, name: str) -> None:
         """Save a copy of the workspace under a name; replaces an earlier one with that name."""
@@ -195,10 +195,10 @@ class Store:
                 known = ", ".join(sorted(self._kept)) or "none"
                 raise LmsconfError(f"there is no checkpoint {name!r}", hint=f"There are: {known}.")
             self._kept[name].backup(self._connection)
-            self._ledger.forget_derived()
+            self._repository.clear_cache()
 
     @contextmanager
-    def reading_at(self, name: str) -> Iterator[Repository]:
+    def read_checkpoint(self, name: str) -> Iterator[Repository]:
         """A read transaction on a checkpoint; on the current workspace if there is none with that name."""
         with self._lock:
             connection = self._kept.get(name, self._connection)
@@ -217,7 +217,7 @@ class Store:
             self._kept.pop(name).close()
 
 
-def ids_text(ids: Iterable[str]) -> str:
+def encode_ids(ids: Iterable[str]) -> str:
     """Many ids as one value, for `IN (SELECT value FROM json_each(?))`."""
     return json.dumps(list(ids))
 

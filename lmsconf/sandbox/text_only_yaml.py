@@ -15,35 +15,37 @@ except ImportError:  # built without libyaml: the same values, ten times slower
     from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
 
 
-def read(path: Path, kind: str) -> object:
-    """Parse the one document of a file; None for an empty file. `kind` of file: seed, faults.
+def read_yaml(path: Path, file_kind: str) -> object:
+    """Parse the one document of a file; None for an empty file. `file_kind`: seed, faults.
 
     Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
     """
     try:
         documents = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_Loader))  # texts only
     except OSError as error:
-        hint = f"Check the path of the {kind}"
+        hint = f"Check the path of the {file_kind}"
         raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
     except UnicodeDecodeError as error:
-        raise ProblemsFound([problem(kind, str(path), "it is not UTF-8")]) from error
+        raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
-        raise ProblemsFound([Problem(code=f"{kind}/yaml", message=str(error.problem), source=place)]) from error
+        raise ProblemsFound([Problem(code=f"{file_kind}/yaml", message=str(error.problem), source=place)]) from error
     except yaml.YAMLError as error:
-        raise ProblemsFound([problem(kind, str(path), str(error))]) from error
+        raise ProblemsFound([file_problem(file_kind, str(path), str(error))]) from error
     except RecursionError as error:
-        raise ProblemsFound([problem(kind, str(path), "its lists and mappings are nested too deep")]) from error
+        raise ProblemsFound(
+            [file_problem(file_kind, str(path), "its lists and mappings are nested too deep")]
+        ) from error
     if len(documents) > 1:
-        raise ProblemsFound([problem(kind, str(path), "it holds more than one document")])
+        raise ProblemsFound([file_problem(file_kind, str(path), "it holds more than one document")])
     return documents[0] if documents else None
 
 
-def problem(kind: str, file: str, message: str) -> Problem:
+def file_problem(file_kind: str, file: str, message: str) -> Problem:
     """A problem in a file of that sort."""
-    hint = f"Correct the {kind} and run again."
-    return Problem(code=f"{kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
+    hint = f"Correct the {file_kind} and run again."
+    return Problem(code=f"{file_kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
 
 
 class _Loader(_Base):

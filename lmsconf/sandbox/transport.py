@@ -5,7 +5,7 @@ httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 
 from __future__ import annotations
 
-from lmsconf.sandbox.faults import Lost
+from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.support.httpx_import import httpx
 
@@ -22,6 +22,6 @@ class Sandbox(SandboxService, httpx.BaseTransport):
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         try:
             answer = self.answer(request.method, path, query, headers, request.read())
-        except Lost as error:
+        except ConnectionLost as error:
             raise httpx.RemoteProtocolError("the connection broke before an answer came", request=request) from error
         return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))

@@ -80,7 +80,7 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         if self._sandbox is not None:
-            self._sandbox.shut()
+            self._sandbox.close_workspace()
 
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""

@@ -12,7 +12,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.model.values import Json
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 
 DEFAULT: dict[str, str | int] = {}
@@ -63,10 +63,10 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A service on a workspace with one content item, in two dialects."""
     spec = ApiSpec(request.param)
     sandbox = Sandbox(spec=spec)
-    with sandbox.store.writing() as ledger:
-        plant(ledger, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
     yield Service(RecordingClient(sandbox, spec))
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def test_every_operation_in_one_life(service: Service) -> None:

@@ -40,5 +40,5 @@ def test_the_script_does_what_it_says(
         monkeypatch.setenv("LMSCONF_URL", server.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
         exec(compile(script, "README.md", "exec"), {})  # noqa: S102  # our own page
-    sandbox.shut()
+    sandbox.close_workspace()
     assert capsys.readouterr().out == printed

@@ -21,7 +21,7 @@ from typing import NamedTuple, cast
 import httpx
 from measuring import tell, verdict
 
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.store import IN_MEMORY
 from lmsconf.sandbox.transport import Sandbox
 
@@ -126,11 +126,11 @@ def rehearse(sandbox: Sandbox, client: httpx.Client, people: int) -> dict[str, T
 def opened(people: int) -> Iterator[tuple[Sandbox, httpx.Client]]:
     """A workspace of so many people in memory, and a client of it."""
     sandbox = Sandbox()
-    with sandbox.store.writing() as ledger:
-        plant(ledger, values(people))
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, values(people))
     with httpx.Client(transport=sandbox, base_url="http://sandbox", headers=GRANTED) as client:
         yield sandbox, client
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 GRANTED = {"authorization": "Bearer sandbox"}
@@ -159,16 +159,16 @@ def _calls(client: httpx.Client, method: str, path: str, body: object) -> list[T
 def _start() -> None:
     sandbox = Sandbox()
     assert sandbox.answer("POST", "/groups", "", {**GRANTED, "content-type": "application/json"}, b'{"name":"x"}')
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def _seeded(place: str, given: Mapping[str, object]) -> Timing:
     gc.collect()  # what the run before left behind is not this one's to clear away
     sandbox = Sandbox(place)
-    with sandbox.store.writing() as ledger:
-        took = _timed(lambda: plant(ledger, given))
+    with sandbox.store.write_transaction() as repository:
+        took = _timed(lambda: fill_workspace(repository, given))
     begun = time.perf_counter(), time.process_time()
-    sandbox.shut()
+    sandbox.close_workspace()
     return Timing(took.wall + time.perf_counter() - begun[0], took.cpu + time.process_time() - begun[1])
 
 

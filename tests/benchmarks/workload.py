@@ -15,9 +15,9 @@ from typing import TypeAlias
 import yaml
 from measuring import LMSCONF
 
-from lmsconf.sandbox.generate import generate
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.store import Store
+from lmsconf.sandbox.synthetic_seed import generate_seed
 
 Entry: TypeAlias = "dict[str, object]"
 Values: TypeAlias = "dict[str, list[Entry]]"
@@ -54,7 +54,7 @@ class Size:
 
 def values_of(size: Size) -> Values:
     """A made-up workspace of that size; the same size gives the same one."""
-    return generate(
+    return generate_seed(
         users=size.people,
         groups=size.groups,
         smart_groups=size.smart_groups,
@@ -75,8 +75,8 @@ def make_project(folder: Path, values: Values) -> None:
 def plant_into(file: Path, values: Values) -> None:
     """A sandbox workspace in that file."""
     store = Store(file)
-    with store.writing() as ledger:
-        plant(ledger, values)
+    with store.write_transaction() as repository:
+        fill_workspace(repository, values)
     store.close()
 
 

@@ -82,7 +82,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
             git(folder, "commit", "--quiet", "--message", "Officers")
             yield Pipeline(folder, sandbox)
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 @pytest.mark.slow

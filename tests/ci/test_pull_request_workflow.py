@@ -125,7 +125,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
             git(clone, "push", "--quiet", "origin", "main")
             yield Team(Actions(tmp_path, origin, {"LMSCONF_TOKEN": "sandbox"}), sandbox, clone, origin)
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 def test_from_a_pull_request_to_drift(team: Team) -> None:

@@ -106,7 +106,7 @@ def test_a_wrong_credential_has_its_code(project: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("LMSCONF_URL", server.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
         assert call(project, "GET", "/groups") == ExitCode.UNAUTHORIZED
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def test_a_silent_service_has_its_code(

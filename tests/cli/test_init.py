@@ -65,7 +65,7 @@ def test_a_real_workspace_plans_empty(
             assert run(app, ["-C", project, "export", "--into"]) == ExitCode.OK
             assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
     assert not any(call.writes for call in sandbox.log)
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
@@ -204,7 +204,7 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
             planned = at_a_terminal([], "-C", str(tmp_path / "lms"), "plan", "--detailed-exitcode", LMSCONF_K="sandbox")
             assert planned[0] == ExitCode.OK, planned[1]
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert "export --into" not in shown
     assert "Put the token" not in shown
@@ -222,7 +222,7 @@ def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: E
         with serve(sandbox) as server:
             ended, shown = at_a_terminal([server.url, *LIVE[1:], ""], "-C", str(tmp_path), "init", "lms", LMSCONF_K=key)
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
     assert ended == code, shown
     assert reason in shown
     assert f"lmsconf -C {tmp_path / 'lms'} export --into" in shown

@@ -9,7 +9,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
@@ -27,13 +27,13 @@ def test_a_wait_for_what_does_not_show_is_told_once(
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
     monkeypatch.setenv("LMSCONF_KEY", "sandbox")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml", faults=Faults(*faults))
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml", faults=FaultScript(*faults))
     with serve(sandbox) as server:
         (tmp_path / "lmsconf.yaml").write_text(
             f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 1s\n"
         )
         ended = run(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
-    sandbox.shut()
+    sandbox.close_workspace()
     assert ended == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
     waits = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
     assert waits == ["What was sent does not show yet; waiting for it, each time for at most 1 s."] * told

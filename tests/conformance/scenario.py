@@ -12,8 +12,8 @@ from typing import Final
 
 import httpx
 
-from lmsconf.sandbox.faults import Faults
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -50,12 +50,12 @@ class ObservedResponse:
     body: bytes = b""
 
 
-def opened(faults: Faults | None = None, on_log: Callable[[str], None] | None = None) -> Sandbox:
+def opened(faults: FaultScript | None = None, on_log: Callable[[str], None] | None = None) -> Sandbox:
     """A workspace that the script begins with. on_log: hears each line of the request log."""
     note = (lambda entry: on_log(json.dumps(entry._asdict()))) if on_log else None
     sandbox = Sandbox(clock=lambda: NOW, faults=faults, on_log=note)
-    with sandbox.store.writing() as ledger:
-        plant(ledger, SEED, spec=sandbox.spec)
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, SEED, spec=sandbox.spec)
     return sandbox
 
 

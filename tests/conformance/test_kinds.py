@@ -47,7 +47,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
 
     yield plan
     for stage in stages:
-        stage.sandbox.shut()
+        stage.sandbox.close_workspace()
 
 
 def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[SandboxProject, Plan]]:

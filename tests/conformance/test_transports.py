@@ -10,7 +10,7 @@ import pytest
 
 from conformance.scenario import SCRIPT, ObservedResponse, Step, as_text, opened, told
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
@@ -20,7 +20,7 @@ def in_process(sandbox: Sandbox) -> Iterator[httpx.Client]:
     """A client that calls it without a network."""
     with httpx.Client(transport=sandbox, base_url="http://sandbox") as client:
         yield client
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 @contextmanager
@@ -28,16 +28,16 @@ def over_loopback(sandbox: Sandbox) -> Iterator[httpx.Client]:
     """A client that calls it through a port."""
     with serve(sandbox) as server, httpx.Client(base_url=server.url) as client:
         yield client
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 DOORS = {"in process": in_process, "over loopback": over_loopback}
 every_door = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 
 
-def mishaps(seed: int) -> Faults:
+def mishaps(seed: int) -> FaultScript:
     """All sorts of faults, as the dice of that seed throw them."""
-    return Faults(
+    return FaultScript(
         Fault(chance=0.08, seed=seed, times=ALWAYS, status=429, headers={"retry-after": "2"}),
         Fault(chance=0.08, seed=seed + 1, times=ALWAYS, cut=True),
         Fault(chance=0.08, seed=seed + 2, times=ALWAYS, lose_answer=True),

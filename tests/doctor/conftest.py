@@ -10,9 +10,9 @@ import pytest
 from waiting import nobody_waits
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.faults import Faults
+from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Logged, SandboxService
+from lmsconf.sandbox.service import LoggedRequest, SandboxService
 
 from .served_project import MANIFEST, PROJECT, ServedProject, planted
 
@@ -29,12 +29,12 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         def open(
             dialect: Mapping[str, str | int] | None = None,
             more: Mapping[str, object] | None = None,
-            faults: Faults | None = None,
-            on_log: Callable[[Logged], None] | None = None,
+            faults: FaultScript | None = None,
+            on_log: Callable[[LoggedRequest], None] | None = None,
             made: type[SandboxService] = SandboxService,
         ) -> ServedProject:
             service = planted(made(spec=ApiSpec(dialect), faults=faults, on_log=on_log), more)
-            opened.callback(service.shut)
+            opened.callback(service.close_workspace)
             server = opened.enter_context(serve(service))
             monkeypatch.setenv("LMSCONF_URL", server.url)
             monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import main
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxService
 
 BO, GDPR = "bo.ek@acme.example", "GDPR basics"
@@ -42,8 +42,8 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]
 
 def planted(service: SandboxService, more: Mapping[str, object] | None = None) -> SandboxService:
     """The service with the company of this module in it."""
-    with service.store.writing() as ledger:
-        plant(ledger, {**SEED, **(more or {})}, spec=service.spec)
+    with service.store.write_transaction() as repository:
+        fill_workspace(repository, {**SEED, **(more or {})}, spec=service.spec)
     return service
 
 

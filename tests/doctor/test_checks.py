@@ -18,7 +18,7 @@ from lmsconf.doctor.diagnose.checks import Watch
 from lmsconf.doctor.diagnose.token_expiry import token_finding
 from lmsconf.doctor.findings import Health
 from lmsconf.kinds import all_kinds
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
 from .served_project import ServedProject, held
 
@@ -105,7 +105,7 @@ def test_a_refused_credential(clinic: ServedProject, monkeypatch: pytest.MonkeyP
 
 def test_an_unreachable_service(open_clinic: Open) -> None:
     """A service that is down is exit 8, and what can be told without it is told."""
-    clinic = open_clinic(faults=Faults(Fault(status=503, headers={"retry-after": "0"}, times=ALWAYS)))
+    clinic = open_clinic(faults=FaultScript(Fault(status=503, headers={"retry-after": "0"}, times=ALWAYS)))
     code, out = clinic.run("doctor")
     assert (code, "error     connection: " in out) == (8, True)
     assert "manual-groups.rename.name: name (default)" in out

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.faults import Fault, Faults
-from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.support.package_data import schema_text
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
@@ -97,7 +97,9 @@ def test_how_many_a_call_may_carry(open_clinic: Open, most: int) -> None:
 
 def test_a_service_that_refuses_repeats_does_not_tell_how_many(open_clinic: Open) -> None:
     """Where naming one person twice is refused, a refusal says nothing of how many a call may carry."""
-    clinic = open_clinic(faults=Faults(Fault(operation="manual-groups.add-members", status=400, after=1, times=99)))
+    clinic = open_clinic(
+        faults=FaultScript(Fault(operation="manual-groups.add-members", status=400, after=1, times=99))
+    )
     _, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
     assert "not learnt manual-groups.add.batch (a call that names the one person twice is refused" in out
 
@@ -151,7 +153,7 @@ class _Interrupting:
     def __init__(self, after: int, number: signal.Signals) -> None:
         self._left, self._number = after, number
 
-    def __call__(self, entry: Logged) -> None:
+    def __call__(self, entry: LoggedRequest) -> None:
         self._left -= entry.writes
         if self._left == 0 and entry.writes:
             os.kill(os.getpid(), self._number)
@@ -174,7 +176,7 @@ def test_an_interruption_leaves_nothing_behind(
 @pytest.mark.parametrize("operation", ["manual-groups.rename", "content-targets.create", "custom-fields.replace"])
 def test_an_error_leaves_nothing_behind(open_clinic: Open, operation: str) -> None:
     """When the service takes the credential back in the middle, the probe ends with that and deletes what it made."""
-    clinic = open_clinic(faults=Faults(Fault(operation=operation, status=401)))
+    clinic = open_clinic(faults=FaultScript(Fault(operation=operation, status=401)))
     before = held(clinic.service)
     assert clinic.run("doctor", "--probe", "--yes", *BOTH)[0] == 7
     assert held(clinic.service) == before
@@ -182,7 +184,7 @@ def test_an_error_leaves_nothing_behind(open_clinic: Open, operation: str) -> No
 
 def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
     """A scratch group that stays is named with its id and the reason, and the exit code is 1."""
-    clinic = open_clinic(faults=Faults(Fault(operation="manual-groups.delete", status=409, times=9)))
+    clinic = open_clinic(faults=FaultScript(Fault(operation="manual-groups.delete", status=409, times=9)))
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert code == 1
     assert "NOT DELETED: group/lmsconf-probe-" in out
@@ -220,7 +222,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     """Where a service makes a manager of whoever manages a group, the person is none again afterwards."""
     clinics: list[ServedProject] = []
 
-    def promotes(entry: Logged) -> None:
+    def promotes(entry: LoggedRequest) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-managers", 204):
             service = clinics[0].service
             person = held(service)["/users"][1]["userId"]

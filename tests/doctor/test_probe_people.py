@@ -12,7 +12,7 @@ import pytest
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.service import Logged, SandboxResponse, SandboxService, json_answer
+from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxService, json_response
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
 
@@ -180,7 +180,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     """What a service changes of the person by the way is told, and is afterwards as it was."""
     clinics: list[ServedProject] = []
 
-    def spoils(entry: Logged) -> None:
+    def spoils(entry: LoggedRequest) -> None:
         if (entry.operation, entry.status) == ("manual-groups.add-members", 204):
             clinics[0].service._on_log = None
             person = held(clinics[0].service)["/users"][1]["userId"]
@@ -216,7 +216,7 @@ class Demanding(SandboxService):
         names = self.spec["users.create"].names
         needed = {names["firstName"], names["lastName"]}
         if (method, path) == ("POST", "/users") and not needed <= json.loads(body).keys():
-            return json_answer(400, {"error": "bad_request", "message": "a name is missing"})
+            return json_response(400, {"error": "bad_request", "message": "a name is missing"})
         return super().answer(method, path, query, headers, body)
 
 
@@ -248,7 +248,7 @@ class _Interrupting:
     def __init__(self, after: int) -> None:
         self._left = after
 
-    def __call__(self, entry: Logged) -> None:
+    def __call__(self, entry: LoggedRequest) -> None:
         if entry.writes and str(entry.operation).startswith("users."):
             self._left -= 1
             if self._left == 0:

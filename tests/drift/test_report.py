@@ -19,7 +19,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.model.drift import Drift, DriftState, Ignore
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests
@@ -203,7 +203,7 @@ def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: i
     world = _world(tmp_path, Sandbox(":memory:", seed=_seed(tmp_path)))
     sandbox = world.connection._transport
     assert isinstance(sandbox, Sandbox)
-    sandbox._faults = Faults(Fault(operation=operation, status=status, times=10_000))
+    sandbox._faults = FaultScript(Fault(operation=operation, status=status, times=10_000))
     with pytest.raises(LmsconfError):
         world.drift(load_manifests(world.settings))
 

@@ -73,7 +73,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
             new = draft.after.get(f"manifests/{name}", text.encode()).decode()
             untouched(text, new, {one.source.line for one in before.findings if one.source.file.endswith(f"/{name}")})
     finally:
-        stage.sandbox.shut()
+        stage.sandbox.close_workspace()
 
 
 def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:

@@ -100,7 +100,7 @@ def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) ->
             api.get(f"/smart-groups/{row['smartGroupId']}?includeMembers=true").json()
             for row in api.get("/smart-groups").json()["smartGroups"]
         ]
-    sandbox.shut()
+    sandbox.close_workspace()
     assert len(groups) > 25
     assert [group["name"] for group in groups if not group["members"]] == ["Remote workers"]
 

@@ -10,7 +10,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.values import Plan
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests
 
@@ -37,7 +37,7 @@ def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
     with Connection(settings) as connection, connection.worker_pool(1):
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None
-        sandbox._faults = Faults(*faults)
+        sandbox._faults = FaultScript(*faults)
         try:
             workspace = Applier(settings=settings, connection=connection)
             return workspace.plan(load_manifests(settings), settings.policy)
@@ -54,7 +54,7 @@ def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
         plan = workspace.plan(load_manifests(settings), settings.policy)
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None
-        sandbox._faults = Faults(*faults)
+        sandbox._faults = FaultScript(*faults)
         before = len(sandbox.log)
         report = workspace.execute(plan, meta={})
         it.calls = list(sandbox.log)[before:]

@@ -17,7 +17,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Consent
 from lmsconf.model.values import Plan
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests
 
@@ -129,6 +129,6 @@ class Project:
         return {field["name"]: field for field in answer["customFields"]}
 
 
-def _seen(connection: Connection) -> list[Logged]:
+def _seen(connection: Connection) -> list[LoggedRequest]:
     sandbox = connection._sandbox  # the log is what the server saw, and nothing else tells it
     return [] if sandbox is None else list(sandbox.log)

@@ -123,7 +123,7 @@ def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Pla
         )
         return seen.plan(load_manifests(settings), settings.policy)
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 def unlisted(people: list[dict[str, object]]) -> None:

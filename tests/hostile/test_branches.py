@@ -222,7 +222,7 @@ def service(tmp_path: Path) -> Iterator[Recording]:
     (tmp_path / "seed.yaml").write_text("groups: [{name: Other}]\n")
     made = Recording(token=TOKEN, seed=tmp_path / "seed.yaml")
     yield made
-    made.shut()
+    made.close_workspace()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from lmsconf.api.retry import Retry
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_answer
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
 TOKEN = "canary-" + "tok/en+4711=="
 LINK = "https://files.example/report.pdf?X-Amz-Algorithm=AWS4&X-Amz-Signature=canarysignature4711&X-Amz-Expires=60"
@@ -44,14 +44,14 @@ class Echo(SandboxService):
                 return self._linked(found_answer)
             found = found_answer.status
         sent = headers.get("authorization", "")
-        return json_answer(found, {"error": "no", "message": f"you sent {sent} for {LINK}", "headers": dict(headers)})
+        return json_response(found, {"error": "no", "message": f"you sent {sent} for {LINK}", "headers": dict(headers)})
 
     @staticmethod
     def _linked(answer: SandboxResponse) -> SandboxResponse:
         value = json.loads(answer.body) if answer.body else None
         if not isinstance(value, dict | list):
             return answer
-        return json_answer(answer.status, _with_link(value))
+        return json_response(answer.status, _with_link(value))
 
 
 def _with_link(value: object) -> object:
@@ -71,7 +71,7 @@ def service(tmp_path: Path) -> Iterator[Echo]:
     service = Echo(token=TOKEN, seed=tmp_path / "seed.yaml")
     with Server(service):
         yield service
-    service.shut()
+    service.close_workspace()
 
 
 @pytest.fixture

@@ -255,9 +255,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ownership: {groups: all, smart_groups: all}\nguards: {deletes: off, removals: off, recreates: off}\n"
     )
     sandbox = Sandbox(root / "live.db")
-    with sandbox.store.writing() as ledger:
+    with sandbox.store.write_transaction() as repository:
         for number, name in enumerate(["GDPR", *LIVE]):
-            ledger.run(
+            repository.execute(
                 "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501  SQL in one piece
                 f"c-{number}",
                 name,
@@ -267,7 +267,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in LIVE:
         body = json.dumps({"name": name}).encode()
         assert sandbox.answer("POST", "/groups", "", headers, body).status < 300
-    sandbox.shut()
+    sandbox.close_workspace()
     return root
 
 

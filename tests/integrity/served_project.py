@@ -18,7 +18,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.model.values import Json
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.sandbox.transport import Sandbox
 
 
@@ -28,7 +28,7 @@ class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
-    writes: list[Logged]
+    writes: list[LoggedRequest]
 
     @property
     def document(self) -> dict[str, Json]:
@@ -78,7 +78,7 @@ def staged(
     patch: pytest.MonkeyPatch,
     options: str = "",
     dialect: Mapping[str, str | int] | None = None,
-    on_log: Callable[[Logged], None] | None = None,
+    on_log: Callable[[LoggedRequest], None] | None = None,
 ) -> Iterator[ServedProject]:
     """A project in `root` and its workspace, for as long as the `with` lasts. on_log: hears of each request."""
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
@@ -92,4 +92,4 @@ def staged(
             stage.options(options)
             yield stage
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()

@@ -61,7 +61,7 @@ def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
     try:
         yield load_settings(root, None, {}), sandbox
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     )
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     yield sandbox
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def applied(root: Path, late: StaleReadTransport, manifests: str) -> ApplyReport:

@@ -157,7 +157,7 @@ def world(tmp_path: Path) -> Iterator[PagedProject]:
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     yield PagedProject(tmp_path, sandbox)
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 SHORT: Final = ("first row missing", "last row missing", "empty")

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.service import Logged
+from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.support.package_data import schema_text
 
 from .served_project import CommandResult, ServedProject, staged
@@ -93,7 +93,7 @@ class ConcurrentEditor:
         self.stage: ServedProject | None = None
         self.hand: Hand | None = None
 
-    def __call__(self, seen: Logged) -> None:
+    def __call__(self, seen: LoggedRequest) -> None:
         if seen.writes and self.stage is not None and self.hand is not None:
             hand, self.hand = self.hand, None
             hand(self.stage)

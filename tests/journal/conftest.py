@@ -14,4 +14,4 @@ from journal.journal_project import JournalProject
 def scene(tmp_path: Path) -> Iterator[JournalProject]:
     made = JournalProject(tmp_path)
     yield made
-    made.sandbox.shut()
+    made.sandbox.close_workspace()

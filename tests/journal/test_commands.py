@@ -27,7 +27,7 @@ def served() -> Iterator[tuple[Server, SandboxService]]:
     service = SandboxService()
     with serve(service) as server:
         yield server, service
-    service.shut()
+    service.close_workspace()
 
 
 @pytest.fixture

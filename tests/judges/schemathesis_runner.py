@@ -19,10 +19,10 @@ from schemathesis.engine.recorder import CheckFailureInfo, ScenarioRecorder
 from schemathesis.openapi.checks import RejectedPositiveData
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.faults import Faults
-from lmsconf.sandbox.generate import generate
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.synthetic_seed import generate_seed
 from lmsconf.support.package_data import schema_text
 
 TOKEN: Final = "sandbox"
@@ -103,12 +103,14 @@ class Examination:
         return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
 
 
-def workspace(faults: Faults | None = None, spec: ApiSpec | None = None) -> SandboxService:
+def workspace(faults: FaultScript | None = None, spec: ApiSpec | None = None) -> SandboxService:
     """A small workspace that is the same each time: its clock goes on by a second a look."""
     ticks = count()
     service = SandboxService(clock=lambda: _BEGIN + next(ticks), faults=faults, spec=spec)
-    with service.store.writing() as ledger:
-        plant(ledger, generate(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80))
+    with service.store.write_transaction() as repository:
+        fill_workspace(
+            repository, generate_seed(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80)
+        )
     started = service.answer(
         "POST", "/manage-certificate/participation", "", _HEADERS, json.dumps(_GENERATION).encode()
     )
@@ -127,7 +129,7 @@ def examine(service: SandboxService, phase: str, *, seed: int, examples: int, on
             found.failures.append(f"{event.label}: {event.value!r}")
         if isinstance(event, events.ScenarioFinished):
             _note(found, event.recorder, seen)
-    service.shut()
+    service.close_workspace()
     return found
 
 
@@ -145,8 +147,8 @@ def _schema(
 
 def _config(service: SandboxService, phase: str, seed: int, examples: int) -> dict[str, object]:
     """One phase, every check, nothing kept on disk, and the same calls for the same seed."""
-    with service.store.reading() as ledger:
-        known = {query: sorted(set(ledger.column(query))) for query in LIVE}
+    with service.store.read_transaction() as repository:
+        known = {query: sorted(set(repository.column(query))) for query in LIVE}
     enabled: dict[str, dict[str, object]] = {name: {"enabled": name == phase} for name in PHASES}
     enabled["examples"]["fill-missing"] = True
     enabled["coverage"]["generate-duplicate-query-parameters"] = True

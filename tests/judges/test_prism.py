@@ -19,7 +19,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxResponse
 from lmsconf.sandbox.transport import Sandbox
 
@@ -67,15 +67,15 @@ def opened(log: Path, sandbox: Sandbox, *options: str) -> Iterator[Prism]:
         with judged(sandbox, log, *options) as prism:
             yield prism
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
     """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
     spec = ApiSpec(dialect)
     sandbox = Sandbox(spec=spec)
-    with sandbox.store.writing() as ledger:
-        plant(ledger, CONTENT, source="here", spec=spec)
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, CONTENT, source="here", spec=spec)
     with opened(log, sandbox, *options) as prism, Service(RecordingHttpClient(prism.url, spec)) as service:
         whole_life(service)
         found = prism.findings()

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
 from .schemathesis_runner import examine, workspace
 
@@ -89,7 +89,7 @@ def test_a_wrong_answer_is_found(run: Run, fault: Fault, checks: set[str]) -> No
     found: set[str] = set()
     # Hypothesis draws from the constants of every loaded module, so one seed's walks differ from process to process.
     for seed in range(1, 11):
-        broken = workspace(faults=Faults(replace(fault, times=ALWAYS)))
+        broken = workspace(faults=FaultScript(replace(fault, times=ALWAYS)))
         failures = examine(broken, run.phase, seed=seed, examples=run.examples, only=run.only).failures
         found |= {check for check in CHECKS if any(f"[{check}]" in failure for failure in failures)}
         if checks <= found:

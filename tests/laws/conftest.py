@@ -21,10 +21,10 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 
     def open(both: tuple[RandomWorkspace, RandomManifests]) -> SandboxProject:
         while last:
-            last.pop().sandbox.shut()
+            last.pop().sandbox.close_workspace()
         last.append(open_stage(folder, *both))
         return last[0]
 
     yield open
     while last:
-        last.pop().sandbox.shut()
+        last.pop().sandbox.close_workspace()

@@ -33,8 +33,8 @@ from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.project.settings import load_settings as load_settings
-from lmsconf.sandbox.faults import Faults
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests
@@ -176,7 +176,7 @@ _numbers = count()
 
 
 def open_stage(
-    folder: Path, world: RandomWorkspace, wish: RandomManifests, faults: Faults | None = None
+    folder: Path, world: RandomWorkspace, wish: RandomManifests, faults: FaultScript | None = None
 ) -> SandboxProject:
     """A sandbox that holds the world, and a project beside it that wants the wish."""
     root = folder / str(next(_numbers))
@@ -184,8 +184,8 @@ def open_stage(
     (root / "manifests" / "all.yaml").write_text(yaml_text(wish.document()), encoding="utf-8")
     spec = ApiSpec(world.dialect)
     sandbox = Sandbox(spec=spec, clock=lambda: NOW, faults=faults)
-    with sandbox.store.writing() as ledger:
-        plant(ledger, world.seed(), spec=spec)
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, world.seed(), spec=spec)
     usual = _settings(folder)
     policy = replace(usual.policy, ownership=wish.ownership, leave_alone=wish.leave_alone)
     settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)

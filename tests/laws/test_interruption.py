@@ -15,7 +15,7 @@ from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, open_stage
 from lmsconf.model.outcomes import Status
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 
 MISHAPS = st.sampled_from(
     [
@@ -47,12 +47,12 @@ def test_a_run_cut_short_is_finished_by_the_next(
     assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
     stage.apply(plan)
     wanted = _shape(stage.look())
-    stage.sandbox.shut()
+    stage.sandbox.close_workspace()
 
     struck = plan.calls[place % len(plan.calls)]
     earlier = [call for call in plan.calls[: place % len(plan.calls)] if call.operation == struck.operation]
     fault = replace(mishap, operation=struck.operation, after=len(earlier))
-    stage = open_stage(folder, *both, faults=Faults(fault))
+    stage = open_stage(folder, *both, faults=FaultScript(fault))
     report = stage.apply(stage.plan())
     event("failed" if any(one.status is Status.FAILED for one in report.outcomes) else "recovered")
     again = stage.plan()
@@ -60,7 +60,7 @@ def test_a_run_cut_short_is_finished_by_the_next(
         assert stage.apply(again).converged is True
     assert stage.plan().changes == ()
     assert _shape(stage.look()) == wanted
-    stage.sandbox.shut()
+    stage.sandbox.close_workspace()
 
 
 def _shape(raw: Raw) -> Counter[tuple[str, object]]:

@@ -34,7 +34,7 @@ from laws.strategies import (
     written_names,
 )
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 
 NOW: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -87,14 +87,14 @@ class Workspace(RuleBasedStateMachine):
         spec = ApiSpec(self.dialect)
         self.model = Model(spec.behaviour, NOW, CONTENTS)
         self.sandbox = Sandbox(spec=spec, clock=lambda: self.model.now / 1000)
-        with self.sandbox.store.writing() as ledger:
+        with self.sandbox.store.write_transaction() as repository:
             seed = [{"name": f"Content {id}", "id": id, "type": type} for id, type in CONTENTS.items()]
-            plant(ledger, {"content": seed}, spec=spec)
+            fill_workspace(repository, {"content": seed}, spec=spec)
         self.client = httpx.Client(transport=self.sandbox, base_url="http://sandbox", headers=GRANTED)
 
     def teardown(self) -> None:
         self.client.close()
-        self.sandbox.shut()
+        self.sandbox.close_workspace()
 
     # What is asked and what should come of it
 

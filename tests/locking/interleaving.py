@@ -118,9 +118,9 @@ def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, r
         thread.start()
     for thread in threads:
         thread.join(30)
-    with sandbox.store.reading() as ledger:
-        names = [str(name) for name in ledger.column("SELECT name FROM groups ORDER BY name")]
-    sandbox.shut()
+    with sandbox.store.read_transaction() as repository:
+        names = [str(name) for name in repository.column("SELECT name FROM groups ORDER BY name")]
+    sandbox.close_workspace()
     return RaceOutcome(ends=ends, names=names)
 
 

@@ -24,7 +24,7 @@ from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.outcomes import Status
 from lmsconf.model.values import Call
 from lmsconf.project.settings import LockSettings, load_settings
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import load_manifests
@@ -40,7 +40,7 @@ class ClockedWorkspace:
 
     def __init__(self, *script: Fault) -> None:
         self.now = 1_800_000_000.0
-        self.sandbox = Sandbox(clock=lambda: self.now, faults=Faults(*script))
+        self.sandbox = Sandbox(clock=lambda: self.now, faults=FaultScript(*script))
         self.line = ScheduledConnection(self.sandbox, self.sandbox)
 
     def smith(self, key: str = "ours", settle: float = 30.0) -> LockManager:
@@ -52,8 +52,8 @@ class ClockedWorkspace:
             pool.submit(lambda client: client.call("manual-groups.create", body={"name": name})).result()
 
     def groups(self) -> list[str]:
-        with self.sandbox.store.reading() as ledger:
-            return [str(name) for name in ledger.column("SELECT name FROM groups ORDER BY name")]
+        with self.sandbox.store.read_transaction() as repository:
+            return [str(name) for name in repository.column("SELECT name FROM groups ORDER BY name")]
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -375,7 +375,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     # The first lock cannot be made; the second is made, and neither one that is over nor itself can be deleted.
     create = Fault(operation="manual-groups.create", status=403, after=1)
     delete = Fault(operation="manual-groups.delete", status=403, times=2)
-    with serve(Sandbox(faults=Faults(create, delete))) as server:
+    with serve(Sandbox(faults=FaultScript(create, delete))) as server:
         file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nlock: true\n"
         (tmp_path / "lmsconf.yaml").write_text(file)
         key = {"LMSCONF_KEY": "sandbox"}

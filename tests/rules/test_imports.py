@@ -59,7 +59,7 @@ DOORS = {
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"api/arguments.py", "manifest/validation/check.py", "sandbox/checks.py"},
+    "fastjsonschema": {"api/arguments.py", "manifest/validation/check.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.faults import Faults
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -101,20 +101,20 @@ def open_workspace() -> Iterator[Open]:
 
     def open(
         dialect: Mapping[str, str | int] | None = None,
-        faults: Faults | None = None,
+        faults: FaultScript | None = None,
         clock: Callable[[], float] = lambda: NOW,
         more: Mapping[str, object] | None = None,
     ) -> Caller:
         sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
-        with sandbox.store.writing() as ledger:
-            plant(ledger, {**SEED, **(more or {})}, spec=sandbox.spec)
+        with sandbox.store.write_transaction() as repository:
+            fill_workspace(repository, {**SEED, **(more or {})}, spec=sandbox.spec)
         opened.append(Caller(sandbox))
         return opened[-1]
 
     yield open
     for caller in opened:
         caller.client.close()
-        caller.sandbox.shut()
+        caller.sandbox.close_workspace()
 
 
 @pytest.fixture

@@ -161,4 +161,4 @@ def test_three_api_keys_at_most():
     with pytest.raises(LmsconfError, match="not active"):
         sandbox.keys.revoke("first")
     assert sandbox.keys.create() not in keys
-    sandbox.shut()
+    sandbox.close_workspace()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from lmsconf.sandbox.choices import CHOICES
+from lmsconf.sandbox.unspecified_behaviour import CHOICES
 
 
 def shown() -> set[str]:

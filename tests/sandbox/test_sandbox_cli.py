@@ -16,10 +16,10 @@ from waiting import HANGS
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.sandbox.faultfile import faults
+from lmsconf.sandbox.fault_file import parse_faults
 from lmsconf.sandbox.faults import Fault
-from lmsconf.sandbox.generate import dump, generate
 from lmsconf.sandbox.store import Store
+from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 
 SEED = "groups:\n  - {name: Coaches}\n"
 
@@ -39,8 +39,8 @@ def lmsconf(tmp_path, monkeypatch, capsys):
 
 def groups(db: str = "w.db") -> list[str]:
     store = Store(db)
-    with store.reading() as ledger:
-        found = ledger.column("SELECT name FROM groups ORDER BY seq")
+    with store.read_transaction() as repository:
+        found = repository.column("SELECT name FROM groups ORDER BY seq")
     store.close()
     return found
 
@@ -70,10 +70,10 @@ def test_a_workspace_is_made_up(lmsconf, tmp_path):
         "--assignments",
         "4",
     ]
-    expected = generate(users=5, groups=3, smart_groups=2, fields=4, contents=2, assignments=4, seed=7)
-    assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "-")[:2] == (0, dump(expected))
+    expected = generate_seed(users=5, groups=3, smart_groups=2, fields=4, contents=2, assignments=4, seed=7)
+    assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "-")[:2] == (0, dump_seed(expected))
     assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "made.yaml")[0] == 0
-    assert (tmp_path / "made.yaml").read_text(encoding="utf-8") == dump(expected)
+    assert (tmp_path / "made.yaml").read_text(encoding="utf-8") == dump_seed(expected)
     assert lmsconf("seed", "--db", "w.db", *sizes, "--seed-number", "7")[0] == 0
     assert groups()[:3] == [group["name"] for group in expected["groups"]]
 
@@ -201,7 +201,11 @@ def test_the_help_tells_how_to_write_a_script_of_faults(lmsconf, tmp_path):
     _, help, _ = lmsconf("serve", "--help")
     entries = [line.strip() for line in help.splitlines() if line.strip().startswith("- {")]
     (tmp_path / "faults.yaml").write_text("\n".join(entries), encoding="utf-8")
-    assert [fault.operation for fault in faults(tmp_path / "faults.yaml")] == ["manual-groups.*", "*", "users.list"]
+    assert [fault.operation for fault in parse_faults(tmp_path / "faults.yaml")] == [
+        "manual-groups.*",
+        "*",
+        "users.list",
+    ]
     assert [one.name for one in fields(Fault) if not re.search(rf"\b{one.name}\b", help)] == []
 
 

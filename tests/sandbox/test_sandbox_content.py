@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import Caller
@@ -24,10 +24,12 @@ def times(target: dict[str, object]) -> tuple[object, object]:
 def big():
     """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
     sandbox = Sandbox(spec=ApiSpec({"paging.limit": 1000}))
-    with sandbox.store.writing() as ledger:
-        plant(ledger, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]})
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(
+            repository, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]}
+        )
     yield Caller(sandbox)
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def test_a_catalog_page_holds_at_most_a_hundred(big):
@@ -133,8 +135,8 @@ def test_an_assignment_says_when_it_changed():
     """createdAt stays and updatedAt moves when an assignment is replaced."""
     hours = iter(range(0, 3600 * 10, 3600))
     caller = Caller(Sandbox(clock=lambda: next(hours)))
-    with caller.sandbox.store.writing() as ledger:
-        plant(ledger, {"content": [{"name": "Course", "id": "c-2"}], "groups": [{"name": "Coaches"}]})
+    with caller.sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, {"content": [{"name": "Course", "id": "c-2"}], "groups": [{"name": "Coaches"}]})
     for _ in range(2):
         caller.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1"})
     (target,) = targets(caller)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.sandbox.faultfile import faults, load
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults
+from lmsconf.sandbox.fault_file import load_fault_script, parse_faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
 
 def names(api) -> list[str]:
@@ -21,7 +21,7 @@ def names(api) -> list[str]:
 def test_an_answer_is_refused(open_workspace):
     """A status takes the answer's place with its headers, for as many requests as said, and nothing is done."""
     fault = Fault(operation="manual-groups.create", status=429, headers={"retry-after": "7"}, times=2)
-    api = open_workspace(faults=Faults(fault))
+    api = open_workspace(faults=FaultScript(fault))
     for _ in range(2):
         answer = api.call("POST", "/groups", {"name": "New"})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
@@ -32,7 +32,7 @@ def test_an_answer_is_refused(open_workspace):
 @pytest.mark.parametrize(("fault", "done"), [({"cut": True}, False), ({"lose_answer": True}, True)])
 def test_a_connection_breaks(open_workspace, fault, done):
     """A connection may break before anything is done or after it, which looks the same to a client."""
-    api = open_workspace(faults=Faults(Fault(operation="*.create", **fault)))
+    api = open_workspace(faults=FaultScript(Fault(operation="*.create", **fault)))
     with pytest.raises(httpx.RemoteProtocolError):
         api.call("POST", "/groups", {"name": "New"})
     assert api.sandbox.log[-1] == ("POST", "/groups", "manual-groups.create", 0, True)
@@ -41,14 +41,14 @@ def test_a_connection_breaks(open_workspace, fault, done):
 
 def test_a_fault_waits_its_turn(open_workspace):
     """`after` lets requests go well before it strikes, and the next fault strikes when it is used up."""
-    script = Faults(Fault(status=503, after=1), Fault(status=500))
+    script = FaultScript(Fault(status=503, after=1), Fault(status=500))
     api = open_workspace(faults=script)
     assert [api.call("GET", "/groups").status_code for _ in range(4)] == [500, 503, 200, 200]
 
 
 def test_an_answer_is_late(open_workspace):
     """A delay comes before the answer, which is otherwise right."""
-    api = open_workspace(faults=Faults(Fault(delay=0.05)))
+    api = open_workspace(faults=FaultScript(Fault(delay=0.05)))
     answer = api.call("GET", "/groups")
     assert answer.status_code == 200
     assert answer.elapsed.total_seconds() >= 0.05
@@ -60,7 +60,7 @@ def statuses(api, count: int) -> list[int]:
 
 def test_faults_by_the_number_of_the_call(open_workspace):
     """`calls` are numbers of requests over all operations, counted from 1."""
-    script = Faults(Fault(status=503, calls=frozenset((2, 4)), times=ALWAYS))
+    script = FaultScript(Fault(status=503, calls=frozenset((2, 4)), times=ALWAYS))
     assert statuses(open_workspace(faults=script), 5) == [200, 503, 200, 503, 200]
 
 
@@ -68,7 +68,7 @@ def test_faults_by_chance_are_the_same_each_time(open_workspace):
     """`chance` strikes some requests and spares others, the same ones for the same seed, others for another."""
 
     def struck(seed: int) -> list[int]:
-        return statuses(open_workspace(faults=Faults(Fault(status=500, chance=0.3, seed=seed, times=ALWAYS))), 60)
+        return statuses(open_workspace(faults=FaultScript(Fault(status=500, chance=0.3, seed=seed, times=ALWAYS))), 60)
 
     assert struck(1) == struck(1) != struck(2)
     assert 5 < struck(1).count(500) < 35
@@ -77,13 +77,13 @@ def test_faults_by_chance_are_the_same_each_time(open_workspace):
 @pytest.mark.parametrize("headers", [{}, {"retry-after": "2"}])
 def test_too_many_requests(open_workspace, headers):
     """429 comes with a Retry-After or without one."""
-    answer = open_workspace(faults=Faults(Fault(status=429, headers=headers))).call("GET", "/groups")
+    answer = open_workspace(faults=FaultScript(Fault(status=429, headers=headers))).call("GET", "/groups")
     assert (answer.status_code, answer.headers.get("retry-after")) == (429, headers.get("retry-after"))
 
 
 def test_an_answer_is_truncated(open_workspace):
     """A truncated answer has half of its body, which is no JSON; the change was made. No body stays no body."""
-    api = open_workspace(faults=Faults(Fault(spoil="truncated", times=2)))
+    api = open_workspace(faults=FaultScript(Fault(spoil="truncated", times=2)))
     answer = api.call("POST", "/groups", {"name": "New"})
     assert (answer.status_code, answer.content) == (200, b'{"groupI')
     assert api.call("POST", "/groups/g-2/rename", {"name": "Newer"}).status_code == 204
@@ -92,7 +92,7 @@ def test_an_answer_is_truncated(open_workspace):
 
 def test_an_answer_is_no_json(open_workspace):
     """An answer may be a page instead of JSON, with status 200; the change was made."""
-    api = open_workspace(faults=Faults(Fault(spoil="html")))
+    api = open_workspace(faults=FaultScript(Fault(spoil="html")))
     answer = api.call("POST", "/groups", {"name": "New"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html")
     assert answer.content.startswith(b"<!doctype html>")
@@ -101,7 +101,7 @@ def test_an_answer_is_no_json(open_workspace):
 
 def test_a_read_is_stale(open_workspace):
     """A stale read sees the workspace as it was before the last change; writes are never stale."""
-    script = Faults(Fault(operation="manual-groups.*", stale=True, after=1, times=2))
+    script = FaultScript(Fault(operation="manual-groups.*", stale=True, after=1, times=2))
     api = open_workspace(faults=script)
     assert names(api) == ["Coaches"]
     for name in ("New", "Newest"):
@@ -112,7 +112,7 @@ def test_a_read_is_stale(open_workspace):
 
 def test_a_stale_read_of_what_never_changed(open_workspace):
     """Before any change a stale read is like any other."""
-    assert names(open_workspace(faults=Faults(Fault(stale=True)))) == ["Coaches"]
+    assert names(open_workspace(faults=FaultScript(Fault(stale=True)))) == ["Coaches"]
 
 
 SCRIPT = """
@@ -129,7 +129,7 @@ def test_a_script_is_read_from_a_file(open_workspace, tmp_path, as_json):
     """A file of faults, in YAML or JSON, goes wrong as the same script made by a program does."""
     path = tmp_path / "faults.yaml"
     path.write_text(json.dumps(yaml.safe_load(SCRIPT.replace("0.5", "'0.5'"))) if as_json else SCRIPT, encoding="utf-8")
-    api = open_workspace(faults=load(path))
+    api = open_workspace(faults=load_fault_script(path))
     answers = [api.call("GET", "/groups") for _ in range(3)]
     assert [(one.status_code, one.headers.get("retry-after")) for one in answers] == [
         *((429, "2"), (429, "2")),
@@ -163,7 +163,7 @@ def test_a_wrong_script_is_refused(tmp_path, text, messages):
     path = tmp_path / "faults.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ProblemsFound) as found:
-        load(path)
+        load_fault_script(path)
     told = [problem.message for problem in found.value.problems]
     assert len(told) == len(messages)
     assert all(one.startswith(message) for one, message in zip(told, messages, strict=True))
@@ -173,9 +173,9 @@ def test_a_wrong_script_is_refused(tmp_path, text, messages):
 def test_a_script_that_is_empty_or_not_there(open_workspace, tmp_path):
     """An empty file is a script of nothing; a missing one is an error that names it."""
     (tmp_path / "faults.yaml").touch()
-    assert statuses(open_workspace(faults=load(tmp_path / "faults.yaml")), 1) == [200]
+    assert statuses(open_workspace(faults=load_fault_script(tmp_path / "faults.yaml")), 1) == [200]
     with pytest.raises(LmsconfError, match=r"missing\.yaml: cannot be read"):
-        load(tmp_path / "missing.yaml")
+        load_fault_script(tmp_path / "missing.yaml")
 
 
 def test_the_shortest_way_to_every_key(tmp_path):
@@ -201,5 +201,5 @@ def test_the_shortest_way_to_every_key(tmp_path):
         chance=0.5,
         seed=4,
     )
-    assert faults(path) == [said]
+    assert parse_faults(path) == [said]
     assert all(getattr(said, key.name) != getattr(Fault(), key.name) for key in fields(Fault))

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.sandbox.generate import dump, generate
-from lmsconf.sandbox.seed import load, plant
+from lmsconf.sandbox.seed import fill_workspace, load_seed
 from lmsconf.sandbox.store import Store
+from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import Caller
@@ -46,16 +46,16 @@ def planted(tmp_path):
     (tmp_path / "seed.yaml").write_text(WORKSPACE, encoding="utf-8")
     sandbox = Sandbox(seed=tmp_path / "seed.yaml")
     yield Caller(sandbox)
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def problems(values: object) -> list[str]:
     """What is wrong with a seed, once it is seen that nothing of it was planted."""
     store = Store()
-    with pytest.raises(ProblemsFound) as found, store.writing() as ledger:
-        plant(ledger, values, source="seed.yaml")
-    with store.reading() as ledger:
-        assert ledger.is_empty()
+    with pytest.raises(ProblemsFound) as found, store.write_transaction() as repository:
+        fill_workspace(repository, values, source="seed.yaml")
+    with store.read_transaction() as repository:
+        assert repository.is_empty()
     assert {str(problem.source) for problem in found.value.problems} == {"seed.yaml"}
     return [problem.message for problem in found.value.problems]
 
@@ -133,7 +133,7 @@ def lived_in(tmp_path):
     (tmp_path / "seed.yaml").write_text(MORE, encoding="utf-8")
     sandbox = Sandbox(seed=tmp_path / "seed.yaml")
     yield Caller(sandbox)
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def test_all_about_a_person_is_planted(lived_in):
@@ -316,7 +316,7 @@ def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
     path = tmp_path / "seed.yaml"
     path.write_bytes(text)
     with pytest.raises(ProblemsFound) as found:
-        load(path.relative_to(tmp_path))
+        load_seed(path.relative_to(tmp_path))
     (problem,) = found.value.problems
     assert f"{problem.source}: {problem.message}".startswith(message)
 
@@ -324,14 +324,14 @@ def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
 def test_a_seed_that_is_not_there(tmp_path):
     """A missing seed is an error that names it."""
     with pytest.raises(LmsconfError, match=r"seed\.yaml: cannot be read: No such file"):
-        load(tmp_path / "seed.yaml")
+        load_seed(tmp_path / "seed.yaml")
 
 
 def test_anchors_save_repetition(tmp_path):
     """What stands behind an anchor may be used again."""
     path = tmp_path / "seed.yaml"
     path.write_text("groups:\n- {name: &name a, members: &all [b]}\n- {name: *name, members: *all}\n", encoding="utf-8")
-    assert load(path) == {"groups": [{"name": "a", "members": ["b"]}] * 2}
+    assert load_seed(path) == {"groups": [{"name": "a", "members": ["b"]}] * 2}
 
 
 SIZES = {
@@ -347,35 +347,35 @@ SIZES = {
 
 def test_a_made_up_workspace_has_the_size_asked_for():
     """A made-up workspace has as many of everything as was asked for, no two with the same name, and can be planted."""
-    values = generate(**SIZES)
+    values = generate_seed(**SIZES)
     counts = {"people": 60, "groups": 14, "smart_groups": 30, "custom_fields": 10, "content": 20, "content_targets": 90}
     counts["participations"] = 70
     assert {section: len(entries) for section, entries in values.items() if section != "certificates"} == counts
     assert 0 < len(values["certificates"]) < 70
     for section in ("custom_fields", "groups", "smart_groups", "content"):
         assert len({entry["name"] for entry in values[section]}) == counts[section]
-    with Store().writing() as ledger:
-        plant(ledger, values)
-        assert ledger.number("SELECT count(*) FROM targets") == 90
+    with Store().write_transaction() as repository:
+        fill_workspace(repository, values)
+        assert repository.number("SELECT count(*) FROM targets") == 90
 
 
 def test_equal_numbers_make_equal_bytes():
     """The same arguments give the same text, and another seed number another."""
-    assert dump(generate(**SIZES)) == dump(generate(**SIZES))
-    assert dump(generate(**SIZES)) != dump(generate(**SIZES, seed=1))
+    assert dump_seed(generate_seed(**SIZES)) == dump_seed(generate_seed(**SIZES))
+    assert dump_seed(generate_seed(**SIZES)) != dump_seed(generate_seed(**SIZES, seed=1))
 
 
 @pytest.mark.parametrize("nothing", list(SIZES))
 def test_any_size_may_be_nothing(nothing):
     """Each size may be zero, and then there are no references to what is not there."""
-    with Store().writing() as ledger:
-        plant(ledger, generate(**SIZES | {nothing: 0}))
+    with Store().write_transaction() as repository:
+        fill_workspace(repository, generate_seed(**SIZES | {nothing: 0}))
 
 
 def test_more_fields_than_there_can_be():
     """An eleventh field cannot be made up."""
     with pytest.raises(ValueError, match="at most 10"):
-        generate(fields=11)
+        generate_seed(fields=11)
 
 
 def test_a_seed_file_reads_as_it_was_written(tmp_path):
@@ -400,6 +400,6 @@ def test_a_seed_file_reads_as_it_was_written(tmp_path):
     ]
     values = {"groups": [{"name": name, "members": []} for name in names]}
     path = tmp_path / "seed.yaml"
-    path.write_text(dump(values), encoding="utf-8", newline="")
-    assert load(path) == values
-    assert yaml.safe_load(dump(values)) == values
+    path.write_text(dump_seed(values), encoding="utf-8", newline="")
+    assert load_seed(path) == values
+    assert yaml.safe_load(dump_seed(values)) == values

@@ -11,7 +11,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import LARGEST_BODY, serve
 
 JOURNEY = [
@@ -117,7 +117,7 @@ def test_a_body_has_a_length_within_bounds(served, header, status):
 
 def test_a_lost_answer_is_a_broken_connection(open_workspace):
     """Where a fault loses the answer, the client sees the connection break, and the change is made."""
-    api = open_workspace(faults=Faults(Fault(operation="manual-groups.create", lose_answer=True)))
+    api = open_workspace(faults=FaultScript(Fault(operation="manual-groups.create", lose_answer=True)))
     headers = {"authorization": "Bearer sandbox"}
     with serve(api.sandbox) as server, pytest.raises(httpx.RemoteProtocolError):
         httpx.post(f"{server.url}/groups", json={"name": "New"}, headers=headers)

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.transport import Sandbox
 
@@ -24,11 +24,11 @@ def test_a_workspace_stays_in_its_file(tmp_path):
     """What one sandbox wrote the next one reads, and ids go on where they were."""
     first = Sandbox(tmp_path / "w.db")
     assert Caller(first).ok("POST", "/groups", {"name": "One"}) == {"groupId": "g-1"}
-    first.shut()
+    first.close_workspace()
     second = Sandbox(tmp_path / "w.db")
     assert Caller(second).ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
     assert groups(Caller(second)) == ["One", "Two"]
-    second.shut()
+    second.close_workspace()
     assert [path.name for path in tmp_path.iterdir()] == ["w.db"]
 
 
@@ -43,9 +43,9 @@ def test_a_workspace_is_for_its_owner_alone(tmp_path):
             "w.db-wal": 0o600,
             "w.db-shm": 0o600,
         }
-        sandbox.shut()
+        sandbox.close_workspace()
         (tmp_path / "w.db").chmod(0o644)
-        Sandbox(tmp_path / "w.db").shut()
+        Sandbox(tmp_path / "w.db").close_workspace()
         assert (tmp_path / "w.db").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
@@ -65,8 +65,8 @@ def test_two_sandboxes_share_a_file(tmp_path):
     one.ok("POST", "/groups", {"name": "One"})
     two.ok("POST", "/groups", {"name": "Two"})
     assert groups(one) == groups(two) == ["One", "Two"]
-    one.sandbox.shut()
-    two.sandbox.shut()
+    one.sandbox.close_workspace()
+    two.sandbox.close_workspace()
 
 
 def test_a_client_that_goes_leaves_the_workspace():
@@ -97,7 +97,7 @@ def test_many_threads_write_at_once(tmp_path, sandboxes):
     assert len({one["groupId"] for one in found}) == 100
     assert {one["name"] for one in found} == {f"{prefix}{number}" for prefix in "abcd" for number in range(25)}
     for sandbox in opened:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 @pytest.mark.parametrize("kept", [":memory:", "w.db"])
@@ -121,7 +121,7 @@ def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
     with pytest.raises(LmsconfError, match="there is no checkpoint 'three'") as error:
         sandbox.restore("three")
     assert error.value.hint == "There are: one, two."
-    sandbox.shut()
+    sandbox.close_workspace()
 
 
 def test_a_restored_file_is_seen_by_others(tmp_path):
@@ -131,8 +131,8 @@ def test_a_restored_file_is_seen_by_others(tmp_path):
     Caller(two).ok("POST", "/groups", {"name": "One"})
     one.restore("empty")
     assert groups(Caller(two)) == []
-    one.shut()
-    two.shut()
+    one.close_workspace()
+    two.close_workspace()
 
 
 def test_what_raises_leaves_no_trace():
@@ -140,14 +140,14 @@ def test_what_raises_leaves_no_trace():
     store = Store()
 
     def begin() -> None:
-        with store.writing() as ledger:
-            ledger.run("INSERT INTO groups (id, kind, name) VALUES ('g-1', 'GROUP', 'One')")
+        with store.write_transaction() as repository:
+            repository.execute("INSERT INTO groups (id, kind, name) VALUES ('g-1', 'GROUP', 'One')")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         begin()
-    with store.reading() as ledger:
-        assert ledger.is_empty()
+    with store.read_transaction() as repository:
+        assert repository.is_empty()
 
 
 def test_what_was_derived_follows_every_change(tmp_path):
@@ -155,18 +155,18 @@ def test_what_was_derived_follows_every_change(tmp_path):
     store, other = Store(tmp_path / "w.db"), Store(tmp_path / "w.db")
     made = []
 
-    def names(ledger):
-        made.append(ledger.column("SELECT name FROM groups ORDER BY name"))
+    def names(repository):
+        made.append(repository.column("SELECT name FROM groups ORDER BY name"))
         return made[-1]
 
     def derived():
-        with store.reading() as ledger:
-            return ledger.derived(names)
+        with store.read_transaction() as repository:
+            return repository.cache_until_write(names)
 
     def add(where, name):
-        with where.writing() as ledger:
-            ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, 'GROUP', ?)", name, name)
-            ledger.derived(names)
+        with where.write_transaction() as repository:
+            repository.execute("INSERT INTO groups (id, kind, name) VALUES (?, 'GROUP', ?)", name, name)
+            repository.cache_until_write(names)
             if name == "undone":
                 raise ValueError(name)
 
@@ -193,8 +193,8 @@ def test_ids_and_clock_are_injected():
     caller = Caller(sandbox)
     assert caller.ok("POST", "/groups", {"name": "a"}) == {"groupId": "g:one"}
     assert caller.ok("POST", "/groups", {"name": "b"}) == {"groupId": "g:two"}
-    with sandbox.store.reading() as ledger:
-        assert ledger.now() == 500
+    with sandbox.store.read_transaction() as repository:
+        assert repository.now() == 500
 
 
 def test_a_file_that_is_no_workspace(tmp_path):
@@ -219,10 +219,10 @@ def test_a_seed_is_planted_once(tmp_path):
     seed.write_text("groups:\n  - name: Coaches\n", encoding="utf-8")
     first = Sandbox(tmp_path / "w.db", seed=seed)
     Caller(first).ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
-    first.shut()
+    first.close_workspace()
     second = Sandbox(tmp_path / "w.db", seed=seed)
     assert groups(Caller(second)) == ["Mentors"]
-    second.shut()
+    second.close_workspace()
 
 
 def test_planting_twice_gives_the_same_workspace():
@@ -230,8 +230,8 @@ def test_planting_twice_gives_the_same_workspace():
 
     def answers() -> list[bytes]:
         sandbox = Sandbox(clock=lambda: 0)
-        with sandbox.store.writing() as ledger:
-            plant(ledger, SEED)
+        with sandbox.store.write_transaction() as repository:
+            fill_workspace(repository, SEED)
         caller = Caller(sandbox)
         paths = ("/users", "/users/extended-info", "/custom-fields", "/groups", "/smart-groups/sg-1", "/content/all")
         return [caller.call("GET", path).content for path in paths]

@@ -29,25 +29,25 @@ class Duplicate(NamedTuple):
     ids: tuple[str, ...]
 
 
-def twins(ledger: Repository) -> list[Duplicate]:
+def twins(repository: Repository) -> list[Duplicate]:
     """Everything that is live more than once."""
     found = []
-    for kind, name in ledger.pairs(_LIVE_TWICE):
+    for kind, name in repository.pairs(_LIVE_TWICE):
         if kind == "FIELD":
-            ids = ledger.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
+            ids = repository.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
         else:
-            ids = ledger.column("SELECT id FROM groups WHERE kind = ? AND name = ? ORDER BY seq", kind, name)
+            ids = repository.column("SELECT id FROM groups WHERE kind = ? AND name = ? ORDER BY seq", kind, name)
         found.append(Duplicate(str(kind), str(name), tuple(ids)))
     return found
 
 
-def delete_idle(ledger: Repository, twin: Duplicate) -> None:
+def delete_idle(repository: Repository, twin: Duplicate) -> None:
     """Leaves the one that is used most, of equals the oldest."""
     table, uses = ("fields", _USES_OF_FIELD) if twin.kind == "FIELD" else ("groups", _USES_OF_GROUP)
-    kept = max(twin.ids, key=lambda id: ledger.number(uses, id))
+    kept = max(twin.ids, key=lambda id: repository.number(uses, id))
     for id in twin.ids:
         if id != kept:
-            ledger.run(f"DELETE FROM {table} WHERE id = ?", id)  # noqa: S608  the names stand above
+            repository.execute(f"DELETE FROM {table} WHERE id = ?", id)  # noqa: S608  the names stand above
             for part, column in _PARTS[table]:
-                ledger.run(f"DELETE FROM {part} WHERE {column} = ?", id)  # noqa: S608  names of ours, values apart
-            ledger.run("DELETE FROM targets WHERE audience = ?", id)
+                repository.execute(f"DELETE FROM {part} WHERE {column} = ?", id)  # noqa: S608  names of ours, values apart
+            repository.execute("DELETE FROM targets WHERE audience = ?", id)

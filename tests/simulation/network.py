@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from lmsconf.sandbox.faults import Fault, Faults
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.transport import Sandbox
 
 from .clock import Clock, HungRun
@@ -22,14 +22,14 @@ LATENCY: Final = 0.4
 _STALE: Final = Fault(stale=True)
 
 
-class StaleReads(Faults):
+class StaleReads(FaultScript):
     """Lets the next reads see the workspace as it was before one write; nothing else goes wrong."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads = 0
 
-    def strike(self, operation: str, *, writes: bool = False) -> Fault | None:
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
         if writes or not self.reads:
             return None
         self.reads -= 1
@@ -73,7 +73,7 @@ class Network(httpx.BaseTransport):
     def reset(self, script: Script) -> None:
         """A new schedule begins."""
         self.script, self.log, self.writes = script, [], 0
-        self.past.reads, self.past.looks_back = 0, False
+        self.past.reads, self.past.has_stale_reads = 0, False
         self._late = []
         self._dead = False
 
@@ -124,14 +124,14 @@ class Network(httpx.BaseTransport):
     def _struck(self, mishap: RequestFault, request: httpx.Request) -> httpx.Response:
         """The answer as the mishap has it, after what it does at the service."""
         answer = httpx.Response(500)
-        self.past.looks_back = self.past.looks_back or bool(mishap.stale)
+        self.past.has_stale_reads = self.past.has_stale_reads or bool(mishap.stale)
         for _ in range({ServiceEffect.ONCE: 1, ServiceEffect.TWICE: 2}.get(mishap.done, 0)):
             answer = self._sandbox.handle_request(request)
         if mishap.done is ServiceEffect.LATE:
             self._late.append((self._clock.seconds + mishap.late, request))
         if mishap.stale and self._is_write(request):
             self.past.reads = mishap.stale
-        self.past.looks_back = False
+        self.past.has_stale_reads = False
         self._clock.sleep(mishap.takes)
         return mishap.show(request, answer)
 

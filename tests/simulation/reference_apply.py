@@ -22,7 +22,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests
@@ -94,8 +94,8 @@ class ReferenceApply:
 
     def portrait(self) -> Portrait:
         """What the workspace holds now."""
-        with self.sandbox.store.reading() as ledger:
-            return portrait(ledger, self.old)
+        with self.sandbox.store.read_transaction() as repository:
+            return portrait(repository, self.old)
 
 
 @cache
@@ -104,9 +104,9 @@ def scene(name: str) -> ReferenceApply:
     clock = Clock()
     network = Network(clock)
     sandbox = Sandbox(token=TOKEN, clock=clock.now, faults=network.past)
-    with sandbox.store.writing() as ledger:
-        plant(ledger, seed())
-        old = ids(ledger)
+    with sandbox.store.write_transaction() as repository:
+        fill_workspace(repository, seed())
+        old = ids(repository)
     network.lead_to(sandbox)
     sandbox.checkpoint(_START)
     with TemporaryDirectory() as folder:
@@ -125,8 +125,8 @@ def scene(name: str) -> ReferenceApply:
     report = workspace.execute(plan, meta={})
     assert report.converged, report
     calls = network.writes
-    with sandbox.store.reading() as ledger:
-        wanted = portrait(ledger, old)
+    with sandbox.store.read_transaction() as repository:
+        wanted = portrait(repository, old)
     return ReferenceApply(
         name=name,
         clock=clock,

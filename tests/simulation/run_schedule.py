@@ -143,10 +143,10 @@ class _Play:
 
     def choose(self) -> tuple[Duplicate, ...]:
         """A person deletes the idle one of each pair of twins; the twins that nobody had told them of."""
-        with self.scene.sandbox.store.writing() as ledger:
-            found = twins(ledger)
+        with self.scene.sandbox.store.write_transaction() as repository:
+            found = twins(repository)
             for twin in found:
-                delete_idle(ledger, twin)
+                delete_idle(repository, twin)
         self.stopped = self.stopped or bool(found)
         return tuple(twin for twin in found if not any(_names(text, twin) for text in self.said))
 

@@ -20,7 +20,7 @@ import pytest
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.seed import plant
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.workspace.connection import Connection
@@ -62,8 +62,8 @@ class ServedWorkspace:
     old: frozenset[str]
 
     def portrait(self) -> Portrait:
-        with self.service.store.reading() as ledger:
-            return portrait(ledger, self.old)
+        with self.service.store.read_transaction() as repository:
+            return portrait(repository, self.old)
 
     def writes(self) -> int:
         return sum(one.writes for one in self.service.log)
@@ -103,9 +103,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorkspace]:
     """The workspace, which has been through the whole apply once and is as it was before."""
     root = tmp_path_factory.mktemp("sigkill")
     service = SandboxService()
-    with service.store.writing() as ledger:
-        plant(ledger, seed())
-        old = ids(ledger)
+    with service.store.write_transaction() as repository:
+        fill_workspace(repository, seed())
+        old = ids(repository)
     service.checkpoint("start")
     with Server(service, latency=_LATENCY) as server:
         (root / "lmsconf.yaml").write_text(_PROJECT.format(url=server.url), encoding="utf-8")
@@ -114,7 +114,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorkspace]:
         undisturbed = ServedWorkspace(root, service, 0, Portrait(), old)
         assert undisturbed.converges()
         yield ServedWorkspace(root, service, undisturbed.writes(), undisturbed.portrait(), old)
-    service.shut()
+    service.close_workspace()
 
 
 @pytest.mark.parametrize("batch", range(_BATCHES))

@@ -54,34 +54,34 @@ class Item(NamedTuple):
 Portrait = Counter[Item]
 
 
-def ids(ledger: Repository) -> frozenset[str]:
+def ids(repository: Repository) -> frozenset[str]:
     """Every id there is by now."""
-    return frozenset().union(*(ledger.known(prefix) for prefix in ("f", "ch", "g")))
+    return frozenset().union(*(repository.existing_ids(prefix) for prefix in ("f", "ch", "g")))
 
 
-def portrait(ledger: Repository, old: frozenset[str]) -> Portrait:
+def portrait(repository: Repository, old: frozenset[str]) -> Portrait:
     """The workspace as it is now. `old`: the ids that are told."""
 
     def told(id: Value) -> Value:
         return id if id in old else "new"
 
     found: list[Item] = []
-    choices = _by_first(ledger.rows(_CHOICES))
-    for id, name, *rest in ledger.rows(_FIELDS):
+    choices = _by_first(repository.rows(_CHOICES))
+    for id, name, *rest in repository.rows(_FIELDS):
         mine = sorted((str(choice), told(at)) for at, choice in choices.get(id, []))
         found.append(Item("custom_field", str(name), (told(id), *rest, *mine)))
-    people = {key: _by_first(ledger.rows(sql)) for key, sql in _PEOPLE_OF.items()}
-    conditions = _conditions(ledger)
-    for kind, id, name in ledger.rows(_GROUPS):
+    people = {key: _by_first(repository.rows(sql)) for key, sql in _PEOPLE_OF.items()}
+    conditions = _conditions(repository)
+    for kind, id, name in repository.rows(_GROUPS):
         lists = (tuple(people[key].get(id, [])) for key in _PEOPLE_OF)
         found.append(Item(f"group {kind}", str(name), (told(id), *lists, tuple(sorted(conditions.get(id, []))))))
-    for content, kind, audience, *rest in ledger.rows(_TARGETS):
+    for content, kind, audience, *rest in repository.rows(_TARGETS):
         target = Item("target", f"{content} -> {kind} {audience}", tuple(rest))
         # When something was made or changed is part of what must not change, where it is not ours.
         found.append(target if target.is_foreign else target._replace(rest=tuple(rest[:3])))
-    found.extend(Item("answer", f"{person} {field}", (said,)) for person, field, said in ledger.rows(_ANSWERS))
-    found.extend(Item("person", str(row[1]), row) for row in ledger.rows("SELECT * FROM people"))
-    found.extend(Item("content", str(row[1]), row) for row in ledger.rows("SELECT * FROM contents"))
+    found.extend(Item("answer", f"{person} {field}", (said,)) for person, field, said in repository.rows(_ANSWERS))
+    found.extend(Item("person", str(row[1]), row) for row in repository.rows("SELECT * FROM people"))
+    found.extend(Item("content", str(row[1]), row) for row in repository.rows("SELECT * FROM contents"))
     return Counter(found)
 
 
@@ -92,13 +92,13 @@ def _by_first(rows: list[tuple[Value, ...]]) -> dict[Value, list[tuple[Value, ..
     return found
 
 
-def _conditions(ledger: Repository) -> dict[Value, list[tuple[object, ...]]]:
+def _conditions(repository: Repository) -> dict[Value, list[tuple[object, ...]]]:
     """Group → its conditions, in names."""
     named: dict[tuple[Value, Value], list[Value]] = {}
-    for group, position, name in ledger.rows(_CONDITION_CHOICES):
+    for group, position, name in repository.rows(_CONDITION_CHOICES):
         named.setdefault((group, position), []).append(name)
     found: dict[Value, list[tuple[object, ...]]] = {}
-    for group, position, field, system in ledger.rows(_CONDITIONS):
+    for group, position, field, system in repository.rows(_CONDITIONS):
         found.setdefault(group, []).append((field, system, tuple(named.get((group, position), []))))
     return found
 

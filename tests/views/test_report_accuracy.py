@@ -63,7 +63,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
         workspace = Applier(settings=settings, connection=link, timing=VirtualClock().timing())
         return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
     finally:
-        sandbox.shut()
+        sandbox.close_workspace()
 
 
 @pytest.mark.parametrize("view", PEOPLES)

@@ -6,26 +6,35 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.sandbox.handlers import (
-    access,
     accounts,
     analytics,
-    answers,
     authentication,
-    certificates,
-    certification,
-    content,
+    certificate_management,
+    content_catalog,
+    content_targets,
+    custom_field_answers,
     custom_fields,
     manual_groups,
-    orders,
+    order_details,
     smart_groups,
-    targets,
+    user_access,
+    user_certificates,
     users,
 )
 from lmsconf.sandbox.request_context import Handler
 
 _GROUPS: Final = (
-    *(authentication, users, accounts, answers, orders, access, certificates, certification),
-    *(manual_groups, smart_groups, custom_fields, content, targets, analytics),
+    *(
+        authentication,
+        users,
+        accounts,
+        custom_field_answers,
+        order_details,
+        user_access,
+        user_certificates,
+        certificate_management,
+    ),
+    *(manual_groups, smart_groups, custom_fields, content_catalog, content_targets, analytics),
 )
 HANDLERS: Final[Mapping[str, Handler]] = {
     operation: handler for group in _GROUPS for operation, handler in group.HANDLERS.items()

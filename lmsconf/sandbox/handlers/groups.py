@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import cast
 
 from lmsconf.sandbox.api_refusal import bad_request
-from lmsconf.sandbox.request_context import Entry, Page, Request, RequestContext
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.request_context import Entry, PageRange, Request, RequestContext
+from lmsconf.sandbox.store import Value, encode_ids
 
 
-def named(desk: RequestContext, kind: str, key: str, page: Page, filter: str = "") -> list[Entry]:
+def list_groups(context: RequestContext, kind: str, key: str, page: PageRange, filter: str = "") -> list[Entry]:
     """Id and name of the groups of a kind, in creation order."""
-    rows = desk.ledger.rows(
+    rows = context.repository.rows(
         "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
         "ORDER BY seq LIMIT ? OFFSET ?",
         kind,
@@ -23,58 +23,58 @@ def named(desk: RequestContext, kind: str, key: str, page: Page, filter: str = "
     return [{key: id, "name": name} for id, name in rows]
 
 
-def create(desk: RequestContext, kind: str, prefix: str, name: str) -> str:
+def create(context: RequestContext, kind: str, prefix: str, name: str) -> str:
     """Create a group; return its id. Names need not be unique."""
-    id = desk.ledger.new_id(prefix)
-    desk.ledger.run("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, kind, name)
+    id = context.repository.new_id(prefix)
+    context.repository.execute("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, kind, name)
     return id
 
 
-def rename(desk: RequestContext, id: str, name: str) -> None:
+def rename(context: RequestContext, id: str, name: str) -> None:
     """Rename a group."""
-    desk.ledger.run("UPDATE groups SET name = ? WHERE id = ?", name, id)
+    context.repository.execute("UPDATE groups SET name = ? WHERE id = ?", name, id)
 
 
-def delete(desk: RequestContext, id: str, kind: str) -> None:
+def delete(context: RequestContext, id: str, kind: str) -> None:
     """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
-    if not desk.ledger.run("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
+    if not context.repository.execute("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
         return
     for table in ("members", "managers", "conditions", "condition_choices"):
-        desk.ledger.run(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names stand above
-    desk.ledger.run("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
+        context.repository.execute(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names stand above
+    context.repository.execute("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
 
 
-def people(desk: RequestContext, table: str, id: str) -> list[Value]:
+def list_people(context: RequestContext, table: str, id: str) -> list[Value]:
     """The user ids in one of a group's lists, `members` or `managers`."""
-    rows = desk.ledger.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
+    rows = context.repository.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
     return [row[0] for row in rows]
 
 
-def user_ids_to_add(desk: RequestContext, request: Request) -> list[str]:
+def user_ids_to_add(context: RequestContext, request: Request) -> list[str]:
     """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size."""
-    limit, count = int(desk.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
+    limit, count = int(context.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
     if count > limit:
         raise bad_request(f"one call adds at most {limit} users, not {count}")
-    return request.texts("userIds")
+    return request.body_texts("userIds")
 
 
-def add(desk: RequestContext, table: str, id: str, people: list[str]) -> None:
+def add_people(context: RequestContext, table: str, id: str, people: list[str]) -> None:
     """Add people to one of a group's lists; existing ones are kept. The dialect decides who can be a manager."""
-    known = desk.known_people(people)
-    if table == "managers" and desk.behaviour("manual-groups.who-can-manage") == "with-right":
-        _check_rights(desk, known)
+    known = context.require_people(people)
+    if table == "managers" and context.behaviour("manual-groups.who-can-manage") == "with-right":
+        _check_rights(context, known)
     rows = [(id, person) for person in known]
-    desk.ledger.add(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
+    context.repository.execute_many(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
 
 
-def _check_rights(desk: RequestContext, people: list[str]) -> None:
+def _check_rights(context: RequestContext, people: list[str]) -> None:
     listed = "SELECT id FROM people WHERE (admin OR manager) AND id IN (SELECT value FROM json_each(?))"
-    able = set(desk.ledger.column(listed, ids_text(people)))
+    able = set(context.repository.column(listed, encode_ids(people)))
     if unable := [id for id in people if id not in able]:
         raise bad_request(f"user {', '.join(map(repr, unable[:5]))} cannot manage a group without the manager right")
 
 
-def remove(desk: RequestContext, table: str, id: str, person: str) -> None:
+def remove_person(context: RequestContext, table: str, id: str, person: str) -> None:
     """Remove one person from one of a group's lists; one who is not in it is no error."""
-    desk.check_person(person)
-    desk.ledger.run(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours
+    context.require_person(person)
+    context.repository.execute(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours

@@ -9,64 +9,64 @@ from lmsconf.sandbox.handlers import groups
 from lmsconf.sandbox.request_context import GROUP, Entry, Handler, Request, RequestContext
 
 
-def listing(desk: RequestContext, request: Request) -> Entry:
+def list_groups(context: RequestContext, request: Request) -> Entry:
     """A page of the groups' ids and names."""
-    return {"groups": groups.named(desk, GROUP, "groupId", desk.page(request))}
+    return {"groups": groups.list_groups(context, GROUP, "groupId", context.requested_page(request))}
 
 
-def create(desk: RequestContext, request: Request) -> Entry:
+def create(context: RequestContext, request: Request) -> Entry:
     """Create a group, with any initial members and managers."""
-    id = groups.create(desk, GROUP, "g", request.text("name"))
-    groups.add(desk, "members", id, request.texts("memberIds"))
-    groups.add(desk, "managers", id, request.texts("managerIds"))
+    id = groups.create(context, GROUP, "g", request.body_text("name"))
+    groups.add_people(context, "members", id, request.body_texts("memberIds"))
+    groups.add_people(context, "managers", id, request.body_texts("managerIds"))
     return {"groupId": id}
 
 
-def delete(desk: RequestContext, request: Request) -> None:
+def delete(context: RequestContext, request: Request) -> None:
     """Delete the group."""
-    groups.delete(desk, _id(desk, request), GROUP)
+    groups.delete(context, _id(context, request), GROUP)
 
 
-def rename(desk: RequestContext, request: Request) -> None:
+def rename(context: RequestContext, request: Request) -> None:
     """Rename the group."""
-    groups.rename(desk, _id(desk, request), request.text("name"))
+    groups.rename(context, _id(context, request), request.body_text("name"))
 
 
-def people(table: str) -> Handler:
+def people_list_handler(table: str) -> Handler:
     """Return a handler that lists the ids in `members` or `managers`."""
-    return lambda desk, request: {"userIds": groups.people(desk, table, _id(desk, request))}
+    return lambda context, request: {"userIds": groups.list_people(context, table, _id(context, request))}
 
 
-def add(table: str) -> Callable[[RequestContext, Request], None]:
+def add_people_handler(table: str) -> Callable[[RequestContext, Request], None]:
     """Return a handler that adds people to that list. Raises Refusal (400) for more than the dialect's batch size."""
 
-    def added(desk: RequestContext, request: Request) -> None:
-        groups.add(desk, table, _id(desk, request), groups.user_ids_to_add(desk, request))
+    def added(context: RequestContext, request: Request) -> None:
+        groups.add_people(context, table, _id(context, request), groups.user_ids_to_add(context, request))
 
     return added
 
 
-def remove(table: str) -> Callable[[RequestContext, Request], None]:
+def remove_person_handler(table: str) -> Callable[[RequestContext, Request], None]:
     """Return a handler that removes one person from that list."""
-    return lambda desk, request: groups.remove(desk, table, _id(desk, request), request.path["userId"])
+    return lambda context, request: groups.remove_person(context, table, _id(context, request), request.path["userId"])
 
 
-def _id(desk: RequestContext, request: Request) -> str:
+def _id(context: RequestContext, request: Request) -> str:
     """The id of an existing group."""
     id = request.path["groupId"]
-    desk.group(id, GROUP)
+    context.require_group(id, GROUP)
     return id
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "manual-groups.list": listing,
+    "manual-groups.list": list_groups,
     "manual-groups.create": create,
     "manual-groups.delete": delete,
     "manual-groups.rename": rename,
-    "manual-groups.managers": people("managers"),
-    "manual-groups.add-managers": add("managers"),
-    "manual-groups.remove-manager": remove("managers"),
-    "manual-groups.members": people("members"),
-    "manual-groups.add-members": add("members"),
-    "manual-groups.remove-member": remove("members"),
+    "manual-groups.managers": people_list_handler("managers"),
+    "manual-groups.add-managers": add_people_handler("managers"),
+    "manual-groups.remove-manager": remove_person_handler("managers"),
+    "manual-groups.members": people_list_handler("members"),
+    "manual-groups.add-members": add_people_handler("members"),
+    "manual-groups.remove-member": remove_person_handler("members"),
 }

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import not_found
-from lmsconf.sandbox.handlers.membership import memberships
-from lmsconf.sandbox.request_context import Entry, Handler, Json, Page, Request, RequestContext
-from lmsconf.sandbox.store import Repository, Value, ids_text
+from lmsconf.sandbox.handlers.smart_group_membership import compute_memberships
+from lmsconf.sandbox.request_context import Entry, Handler, Json, PageRange, Request, RequestContext
+from lmsconf.sandbox.store import Repository, Value, encode_ids
 
 _COLUMNS: Final = (
     "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
@@ -32,20 +32,20 @@ _NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
 _Person = tuple[Value, ...]
 
 
-def listing(desk: RequestContext, request: Request) -> Entry:
+def list_users(context: RequestContext, request: Request) -> Entry:
     """A page of people with their answers; an archived one has `archivedAt`."""
-    page = desk.page(request)
-    people, count = _people(desk, page, *_named(request.filter))
-    answers = _answers(desk, _ids(people))
+    page = context.requested_page(request)
+    people, count = _people(context, page, *_named(request.name_filter))
+    answers = _answers(context, _ids(people))
     entries = [_names(person) | _fields_and_metadata(person, answers) | _archived(person) for person in people]
     return _listing(entries, page, request, count)
 
 
-def extended(desk: RequestContext, request: Request) -> Entry:
+def list_users_with_groups(context: RequestContext, request: Request) -> Entry:
     """A page of people with their groups, the groups they manage, and their rights."""
-    page = desk.page(request)
-    people, count = _people(desk, page, *_named(request.filter))
-    groups = _groups(desk, _ids(people))
+    page = context.requested_page(request)
+    people, count = _people(context, page, *_named(request.name_filter))
+    groups = _groups(context, _ids(people))
     entries = [
         _names(person) | _flags(person) | _applications(person, "availableApplications") | groups(person[0])
         for person in people
@@ -53,33 +53,33 @@ def extended(desk: RequestContext, request: Request) -> Entry:
     return _listing(entries, page, request, count)
 
 
-def search(desk: RequestContext, request: Request) -> Entry:
+def search_users(context: RequestContext, request: Request) -> Entry:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
     body = request.body
-    page = desk.cut(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
-    people, count = _people(desk, page, *_sought(request))
-    answers, with_groups = _answers(desk, _ids(people)), body.get("includeGroups") is True
+    page = context.capped_page(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
+    people, count = _people(context, page, *_sought(request))
+    answers, with_groups = _answers(context, _ids(people)), body.get("includeGroups") is True
     entries = [_names(person) | _fields_and_metadata(person, answers) | _flags(person) for person in people]
     if with_groups:
-        groups = _groups(desk, _ids(people))
+        groups = _groups(context, _ids(people))
         for person, entry in zip(people, entries, strict=True):
             entry |= groups(person[0]) | _applications(person, "availableApplications")
     return {"users": entries, "matchCount": count}
 
 
-def get(desk: RequestContext, request: Request) -> Entry:
+def get_user(context: RequestContext, request: Request) -> Entry:
     """One person with all fields."""
     id = request.path["userId"]
-    rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
+    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
     if not rows:
         raise not_found("user", id)
     person = rows[0]
     return (
         _names(person)
-        | _fields_and_metadata(person, _answers(desk, [id]))
+        | _fields_and_metadata(person, _answers(context, [id]))
         | {"language": person[9], "createdAt": person[7], "integrationIds": {}}
         | (_flags(person) | _applications(person, "applicationIds"))
-        | _groups(desk, [id])(id)
+        | _groups(context, [id])(id)
         | _archived(person)
     )
 
@@ -97,20 +97,26 @@ def _sought(request: Request) -> tuple[str, list[Value]]:
     return rule, values
 
 
-def _people(desk: RequestContext, page: Page, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
+def _people(context: RequestContext, page: PageRange, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
     """A page of the people that match an SQL condition, in creation order, and the number of all matches."""
     where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table fast, but not with a condition
     # The page is selected first, so that skipping does not read whole rows.
-    rows = desk.ledger.rows(
+    rows = context.repository.rows(
         f"SELECT {_COLUMNS} FROM people "  # noqa: S608  names of ours, values apart
         f"WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) ORDER BY seq",
         *(*values, page.limit, page.skip),
     )
-    return rows, desk.ledger.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608  the names are ours
+    return rows, context.repository.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608  the names are ours
 
 
-def _listing(entries: list[Entry], page: Page, request: Request, count: int) -> Entry:
-    return {"users": entries, "skip": page.skip, "limit": page.limit, "filter": request.filter, "matchCount": count}
+def _listing(entries: list[Entry], page: PageRange, request: Request, count: int) -> Entry:
+    return {
+        "users": entries,
+        "skip": page.skip,
+        "limit": page.limit,
+        "filter": request.name_filter,
+        "matchCount": count,
+    }
 
 
 def _ids(people: Iterable[_Person]) -> list[str]:
@@ -140,15 +146,15 @@ def _applications(person: _Person, key: str) -> Entry:
     return {key: json.loads(cast(str, person[11]))}
 
 
-def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
+def _answers(context: RequestContext, people: list[str]) -> dict[Value, Entry]:
     """Person → field name → answer. Of two fields with one name, the newer one's: a map has one value per name."""
     answers: dict[Value, Entry] = {}
     last: tuple[Value, Value] | None = None
-    for person, id, field, type, choice, name, text in desk.ledger.rows(
+    for person, id, field, type, choice, name, text in context.repository.rows(
         "SELECT a.person, f.id, f.name, f.type, a.choice, c.name, a.text FROM answers a "
         "JOIN fields f ON f.id = a.field LEFT JOIN choices c ON c.id = a.choice "
         "WHERE a.person IN (SELECT value FROM json_each(?)) ORDER BY a.person, f.seq, c.position",
-        ids_text(people),
+        encode_ids(people),
     ):
         by_field = answers.setdefault(person, {})
         if last != (person, id):
@@ -159,24 +165,26 @@ def _answers(desk: RequestContext, people: list[str]) -> dict[Value, Entry]:
     return answers
 
 
-def _groups(desk: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
+def _groups(context: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
     """Return a function from a person, one of `people`, to their groups and those they manage."""
-    member_of, manager_of = _member_of(desk, people), _manager_of(desk, people)
+    member_of, manager_of = _member_of(context, people), _manager_of(context, people)
     return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
 
 
-def _manager_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
+def _manager_of(context: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
     """Person → the groups of both kinds that they manage."""
-    return _group_refs(desk, desk.ledger.rows(_MANAGED, ids_text(people)), {})
+    return _group_refs(context, context.repository.rows(_MANAGED, encode_ids(people)), {})
 
 
-def _member_of(desk: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
+def _member_of(context: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
     """Person → their groups, manual groups first."""
-    return _group_refs(desk, desk.ledger.rows(_PUT_INTO, ids_text(people)), memberships(desk, people))
+    return _group_refs(
+        context, context.repository.rows(_PUT_INTO, encode_ids(people)), compute_memberships(context, people)
+    )
 
 
 def _group_refs(
-    desk: RequestContext, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
+    context: RequestContext, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
 ) -> dict[Value, list[Json]]:
     """Pairs of person and group, then more groups by person → the API's group references, in that order."""
     groups: dict[Value, list[Value]] = {}
@@ -184,18 +192,18 @@ def _group_refs(
         groups.setdefault(person, []).append(group)
     for person, more in computed.items():
         groups.setdefault(person, []).extend(more)
-    refs = desk.ledger.derived(_every_group)
+    refs = context.repository.cache_until_write(_every_group)
     return {person: [refs[id] for id in ids] for person, ids in groups.items()}
 
 
-def _every_group(ledger: Repository) -> dict[Value, Json]:
+def _every_group(repository: Repository) -> dict[Value, Json]:
     """The groups of both kinds by id, as the API's group references."""
-    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in ledger.rows(_NAMED_GROUPS)}
+    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in repository.rows(_NAMED_GROUPS)}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "users.list": listing,
-    "users.extended-info": extended,
-    "users.get": get,
-    "users.search": search,
+    "users.list": list_users,
+    "users.extended-info": list_users_with_groups,
+    "users.get": get_user,
+    "users.search": search_users,
 }

@@ -58,7 +58,7 @@ _BROAD: Final = 100
 _KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 
 
-def generate(
+def generate_seed(
     *,
     users: int = 400,
     groups: int = 25,
@@ -93,7 +93,7 @@ def generate(
     }
 
 
-def dump(values: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
+def dump_seed(values: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
     """The values as the text of a seed file, one entry per line."""
     lines: list[str] = []
     for section, entries in values.items():

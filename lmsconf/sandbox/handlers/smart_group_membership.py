@@ -11,7 +11,7 @@ from itertools import compress
 from typing import Final, TypeAlias
 
 from lmsconf.sandbox.request_context import RequestContext
-from lmsconf.sandbox.store import Repository, Value, ids_text
+from lmsconf.sandbox.store import Repository, Value, encode_ids
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice represents any answer to the field."""
@@ -43,16 +43,16 @@ _ANSWERS: Final = """
 """
 
 
-def members(desk: RequestContext, group: str) -> list[str]:
+def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
-    return desk.ledger.column(_OF_GROUP, group)
+    return context.repository.column(_OF_GROUP, group)
 
 
-def memberships(desk: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
+def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
     """Person → their smart groups in creation order, for those of `people` who have answers."""
-    conditions = desk.ledger.derived(_Conditions)
+    conditions = context.repository.cache_until_write(_Conditions)
     given: defaultdict[Value, set[_Answer]] = defaultdict(set)
-    for person, field, choice in desk.ledger.rows(_ANSWERS, ids_text(people)):
+    for person, field, choice in context.repository.rows(_ANSWERS, encode_ids(people)):
         given[person] |= {(field, choice), (field, "")}
     return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
 
@@ -64,15 +64,15 @@ class _Conditions:
     time of counting met conditions one by one.
     """
 
-    def __init__(self, ledger: Repository) -> None:
-        counts = ledger.pairs(_HOW_MANY)
+    def __init__(self, repository: Repository) -> None:
+        counts = repository.pairs(_HOW_MANY)
         self._groups = [group for group, _ in counts]
         number = {group: place for place, group in enumerate(self._groups)}
         depth = max((int(count or 0) for _, count in counts), default=0)
         # A group without a condition at some position always meets it.
         self._free = [sum(1 << number[group] for group, count in counts if int(count or 0) <= p) for p in range(depth)]
         self._meeting: dict[_Answer, list[int]] = {}
-        for field, choice, group, position in ledger.rows(_MEETING):
+        for field, choice, group, position in repository.rows(_MEETING):
             planes = self._meeting.setdefault((field, choice), [0] * depth)
             planes[int(position or 0)] |= 1 << number[group]
 

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import not_found
 from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.store import Value, encode_ids
 
 LARGEST_PAGE: Final = 100
 MEETUP: Final = "MEETUP"
@@ -22,34 +22,36 @@ _VISIBLE_TO: Final = (
 )
 
 
-def listing(desk: RequestContext, request: Request) -> Entry:
+def list_contents(context: RequestContext, request: Request) -> Entry:
     """A page of the catalog, of what the given groups see or of all, with the total."""
-    page = desk.page(request, LARGEST_PAGE)
-    rules, values = ["price > 0"] if request.flag("onlySellable") else [], []
+    page = context.requested_page(request, LARGEST_PAGE)
+    rules, values = ["price > 0"] if request.query_flag("onlySellable") else [], []
     if (groups := request.query.get("groupIds[]")) is not None:
         rules.append(_VISIBLE_TO)
-        values.append(ids_text(cast("list[str]", groups)))
+        values.append(encode_ids(cast("list[str]", groups)))
     where = f"FROM contents WHERE {' AND '.join(rules) or 'TRUE'}"
-    total = desk.ledger.number(f"SELECT count(*) {where}", *values)
-    rows = desk.ledger.rows(f"SELECT {_COLUMNS} {where} ORDER BY seq LIMIT ? OFFSET ?", *values, page.limit, page.skip)
-    return {"courses": _entries(desk, rows), "skip": page.skip, "limit": page.limit, "total": total}
+    total = context.repository.number(f"SELECT count(*) {where}", *values)
+    rows = context.repository.rows(
+        f"SELECT {_COLUMNS} {where} ORDER BY seq LIMIT ? OFFSET ?", *values, page.limit, page.skip
+    )
+    return {"courses": _entries(context, rows), "skip": page.skip, "limit": page.limit, "total": total}
 
 
-def get(desk: RequestContext, request: Request) -> Json:
+def get_content(context: RequestContext, request: Request) -> Json:
     """One item of the catalog."""
     id = request.path["contentId"]
-    rows = desk.ledger.rows(f"SELECT {_COLUMNS} FROM contents WHERE id = ?", id)  # noqa: S608  the names are ours
+    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM contents WHERE id = ?", id)  # noqa: S608  the names are ours
     if not rows:
         raise not_found("content", id)
-    return _entries(desk, rows)[0]
+    return _entries(context, rows)[0]
 
 
-def meetups(desk: RequestContext, request: Request) -> Entry:
+def list_meetups(context: RequestContext, request: Request) -> Entry:
     """The first hundred meetups that the given groups see, by default everyone, the last updated first."""
-    groups = cast("Iterable[str]", request.query.get("groupIds[]", [desk.behaviour("content-targets.everyone")]))
-    rows = desk.ledger.rows(
+    groups = cast("Iterable[str]", request.query.get("groupIds[]", [context.behaviour("content-targets.everyone")]))
+    rows = context.repository.rows(
         f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_VISIBLE_TO} ORDER BY seq LIMIT ?",  # noqa: S608  ours
-        *(MEETUP, ids_text(groups), LARGEST_PAGE),
+        *(MEETUP, encode_ids(groups), LARGEST_PAGE),
     )
     rows.sort(key=lambda row: cast(int, row[5]), reverse=True)
     return {"meetups": [_meetup(row) for row in rows]}
@@ -67,12 +69,12 @@ def _details(row: tuple[Value, ...]) -> Entry:
     return dict(_BARE) | details
 
 
-def _entries(desk: RequestContext, rows: list[tuple[Value, ...]]) -> list[Entry]:
+def _entries(context: RequestContext, rows: list[tuple[Value, ...]]) -> list[Entry]:
     audiences: dict[Value, list[Json]] = {}
-    for content, audience in desk.ledger.rows(
+    for content, audience in context.repository.rows(
         "SELECT content, audience FROM targets "
         "WHERE kind != 'USER' AND content IN (SELECT value FROM json_each(?)) ORDER BY seq",
-        ids_text(str(row[0]) for row in rows),
+        encode_ids(str(row[0]) for row in rows),
     ):
         audiences.setdefault(content, []).append(audience)
     return [_entry(row, audiences.get(row[0], [])) for row in rows]
@@ -95,7 +97,7 @@ def _entry(row: tuple[Value, ...], visible_for: list[Json]) -> Entry:
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "content.list": listing,
-    "content.get": get,
-    "content.meetups": meetups,
+    "content.list": list_contents,
+    "content.get": get_content,
+    "content.meetups": list_meetups,
 }

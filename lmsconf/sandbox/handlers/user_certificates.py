@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.sandbox.handlers.enrollment import has_expired
 from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.store import Value, encode_ids
 
 ACTIVE: Final = "ACTIVE"
 EXPIRED: Final = "EXPIRED"
@@ -20,28 +20,28 @@ _ROWS: Final = """
 _Row = tuple[Value, ...]
 
 
-def listing(desk: RequestContext, request: Request) -> Entry:
+def list_certificates(context: RequestContext, request: Request) -> Entry:
     """The certificates of the given people, or of all: the latest by user id, or all in the flat view."""
     people = request.query.get("userIds[]")
-    shown = _shown(desk, None if people is None else cast("list[str]", people))
-    if request.flag("flatView"):
+    shown = _shown(context, None if people is None else cast("list[str]", people))
+    if request.query_flag("flatView"):
         return {"certificates": [one | {"userId": person} for person, one in shown]}
     shown.sort(key=lambda pair: cast(int, pair[1]["issued"]))
     latest = dict(shown)
     return {"usersWithCertificates": {person: latest[person] for person in sorted(latest)}}
 
 
-def of_user(desk: RequestContext, request: Request) -> Entry:
+def list_user_certificates(context: RequestContext, request: Request) -> Entry:
     """All certificates of one person."""
-    id = desk.person(request)
-    return {"userId": id, "certificates": [one for _, one in _shown(desk, [id])]}
+    id = context.require_path_person(request)
+    return {"userId": id, "certificates": [one for _, one in _shown(context, [id])]}
 
 
-def _shown(desk: RequestContext, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
+def _shown(context: RequestContext, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
     """Person and certificate as the API shows it, in creation order. None: of all people."""
     where, values = ("", ()) if people is None else ("WHERE e.person IN (SELECT value FROM json_each(?))", [people])
-    rows = desk.ledger.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(ids_text, values))
-    now = desk.ledger.now()
+    rows = context.repository.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(encode_ids, values))
+    now = context.repository.now()
     plain = {(row[0], row[1]): _entry(row, now) for row in rows}
     return [(str(row[0]), _with_next(plain[row[0], row[1]], plain.get((row[0], row[7])))) for row in rows]
 
@@ -73,4 +73,7 @@ def _entry(row: _Row, now: int) -> Entry:
     } | {key: value for key, value in optional.items() if value is not None}
 
 
-HANDLERS: Final[Mapping[str, Handler]] = {"user-certificates.list": listing, "user-certificates.of-user": of_user}
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "user-certificates.list": list_certificates,
+    "user-certificates.of-user": list_user_certificates,
+}

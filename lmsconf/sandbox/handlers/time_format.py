@@ -13,7 +13,7 @@ _DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
 _TOO_FAR: Final = 10**15
 
 
-def read_time(value: Json, format: str) -> int:
+def parse_time(value: Json, format: str) -> int:
     """Parse a time. Raises ValueError if it is not in that format."""
     if format == "epoch-ms-number":
         if isinstance(value, int) and abs(value) < _TOO_FAR:
@@ -26,7 +26,7 @@ def read_time(value: Json, format: str) -> int:
     raise ValueError(f"{value!r} is no time in the form {format}")
 
 
-def show_time(instant: int, format: str) -> str:
+def format_time(instant: int, format: str) -> str:
     """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, to the second."""
     if format in ("epoch-ms", "epoch-ms-number"):
         return str(instant)

@@ -10,12 +10,23 @@ from contextlib import contextmanager
 from typing import Final
 
 from lmsconf.sandbox.api_refusal import Refusal
-from lmsconf.sandbox.fixtures_rows import INSERT_CONTENT, INSERT_PERSON, content_row, order_details, person_row
-from lmsconf.sandbox.handlers import custom_fields, orders, smart_groups
-from lmsconf.sandbox.handlers.targets import EVERYONE, USER, assign
+from lmsconf.sandbox.handlers import custom_fields, smart_groups
+from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER, assign_content
+from lmsconf.sandbox.handlers.order_details import store_details
 from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Json, Request, RequestContext
+from lmsconf.sandbox.seed_entry import (
+    Entry,
+    InvalidSeedValue,
+    read_flag,
+    read_instant,
+    read_list,
+    read_mapping,
+    read_mappings,
+    read_text,
+    read_texts,
+)
+from lmsconf.sandbox.seed_rows import INSERT_CONTENT, INSERT_PERSON, content_row, person_row, read_order_details
 from lmsconf.sandbox.store import Value
-from lmsconf.sandbox.validation import Entry, Wrong, flag, instant, listed, mapping, mappings, text_of, texts
 
 _PREFIXES: Final = {
     "people": "u",
@@ -28,181 +39,185 @@ _PREFIXES: Final = {
 _FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
 
 
-class Planting:
+class SeedLoader:
     """A workspace being filled, section by section. Errors are collected in `problems`; loading continues."""
 
-    def __init__(self, desk: RequestContext) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self.problems: list[str] = []
-        self._desk = desk
-        self._ledger = desk.ledger
+        self._context = context
+        self._repository = context.repository
         self._people: dict[str, str] = {}
         self._groups: dict[tuple[str, str], list[str]] = {}
         self._contents: dict[str, list[str]] = {}
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
 
-    def custom_fields(self, entries: Sequence[Entry]) -> None:
+    def load_custom_fields(self, entries: Sequence[Entry]) -> None:
         """Create the fields, and record the ids of their choices by name."""
         for place, entry in enumerate(entries):
-            with self.noting("custom_fields", place):
-                body: dict[str, Json] = {"name": text_of(entry, "name"), "type": text_of(entry, "type")}
+            with self.collect_problems("custom_fields", place):
+                body: dict[str, Json] = {"name": read_text(entry, "name"), "type": read_text(entry, "type")}
                 if body["type"] not in ("CHOICE", "MULTI_SELECT", "TEXT"):
-                    raise Wrong(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
+                    raise InvalidSeedValue(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
                 if "choices" in entry:
-                    body["choices"] = [{"name": name} for name in texts(entry, "choices")]
-                body["description"] = text_of(entry, "description", "")
-                body |= {wire_name: flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
-                made = custom_fields.create(self._desk, Request({}, {}, body))
+                    body["choices"] = [{"name": name} for name in read_texts(entry, "choices")]
+                body["description"] = read_text(entry, "description", "")
+                body |= {wire_name: read_flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
+                made = custom_fields.create(self._context, Request({}, {}, body))
                 self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
 
-    def people(self, entries: Sequence[Entry]) -> None:
+    def load_people(self, entries: Sequence[Entry]) -> None:
         """Create the people with their answers."""
-        now = self._ledger.now()
+        now = self._repository.now()
         rows: list[Sequence[Value]] = []
         answers: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(self.with_ids("people", entries)):
-            with self.noting("people", place):
-                email = text_of(entry, "email")
+        for place, (id, entry) in enumerate(self.pair_with_ids("people", entries)):
+            with self.collect_problems("people", place):
+                email = read_text(entry, "email")
                 if self._people.setdefault(email.casefold(), id) != id:
-                    raise Wrong(f"{email} stands twice")
+                    raise InvalidSeedValue(f"{email} stands twice")
                 rows.append(person_row(id, email, entry, now))
                 answers.extend(self._answers(id, entry))
                 if "order_details" in entry:
-                    orders.store(self._ledger, id, order_details(entry))
-        self._ledger.add(INSERT_PERSON, rows)
-        self._ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
+                    store_details(self._repository, id, read_order_details(entry))
+        self._repository.execute_many(INSERT_PERSON, rows)
+        self._repository.execute_many("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
 
-    def groups(self, entries: Sequence[Entry]) -> None:
+    def load_groups(self, entries: Sequence[Entry]) -> None:
         """Create the manual groups with members and managers."""
         made = self._make_groups("groups", GROUP, entries)
         for list_name in ("members", "managers"):
             self._enrol("groups", list_name, made)
 
-    def smart_groups(self, entries: Sequence[Entry]) -> None:
+    def load_smart_groups(self, entries: Sequence[Entry]) -> None:
         """Create the smart groups with conditions and managers."""
         made = self._make_groups("smart_groups", SMART_GROUP, entries)
         for place, (id, entry) in enumerate(made):
-            with self.noting("smart_groups", place):
-                conditions = [self._condition(one) for one in mappings(entry, "conditions")]
-                smart_groups.write_conditions(self._desk, id, conditions)
+            with self.collect_problems("smart_groups", place):
+                conditions = [self._condition(one) for one in read_mappings(entry, "conditions")]
+                smart_groups.write_conditions(self._context, id, conditions)
         self._enrol("smart_groups", "managers", made)
 
-    def content(self, entries: Sequence[Entry]) -> None:
+    def load_contents(self, entries: Sequence[Entry]) -> None:
         """Create the catalog. A content may declare its programs, listed before or after itself."""
-        now, made = self._ledger.now(), self.with_ids("content", entries)
+        now, made = self._repository.now(), self.pair_with_ids("content", entries)
         for id, entry in made:
             self._contents.setdefault(str(entry.get("name")), []).append(id)
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(made):
-            with self.noting("content", place):
-                programs = [self.content_id(name) for name in texts(entry, "programs")]
+            with self.collect_problems("content", place):
+                programs = [self.find_content_id(name) for name in read_texts(entry, "programs")]
                 rows.append(content_row(id, entry, programs, now))
-        self._ledger.add(INSERT_CONTENT, rows)
+        self._repository.execute_many(INSERT_CONTENT, rows)
 
-    def content_targets(self, entries: Sequence[Entry]) -> None:
+    def load_content_targets(self, entries: Sequence[Entry]) -> None:
         """Assign content."""
         for place, entry in enumerate(entries):
-            with self.noting("content_targets", place):
-                content = self.content_id(text_of(entry, "content"))
-                value = (flag(entry, "mandatory"), instant(entry, "visible_from"), instant(entry, "visible_until"))
-                for audience in listed(entry, "assign_to"):
-                    assign(self._ledger, content, self._audience(audience), value, replace=False)
+            with self.collect_problems("content_targets", place):
+                content = self.find_content_id(read_text(entry, "content"))
+                value = (
+                    read_flag(entry, "mandatory"),
+                    read_instant(entry, "visible_from"),
+                    read_instant(entry, "visible_until"),
+                )
+                for audience in read_list(entry, "assign_to"):
+                    assign_content(self._repository, content, self._audience(audience), value, replace=False)
 
     @contextmanager
-    def noting(self, section: str, place: int) -> Iterator[None]:
+    def collect_problems(self, section: str, place: int) -> Iterator[None]:
         """Convert an error inside the context to a problem of that entry."""
         try:
             yield
-        except (Wrong, Refusal) as wrong:
+        except (InvalidSeedValue, Refusal) as wrong:
             self.problems.append(f"{section}[{place}]: {wrong}")
 
-    def with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+    def pair_with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
         """Pair each entry with its id, declared or new."""
         prefix = _PREFIXES[section]
-        taken = set(self._ledger.known(prefix))
+        taken = set(self._repository.existing_ids(prefix))
         given: list[str | None] = []
         for place, entry in enumerate(entries):
             given.append(None)
-            with self.noting(section, place):
+            with self.collect_problems(section, place):
                 if "id" in entry:
-                    given[-1] = _new(text_of(entry, "id"), taken)
-        made = iter(self._ledger.new_ids(prefix, given.count(None), frozenset(taken)))
+                    given[-1] = _new(read_text(entry, "id"), taken)
+        made = iter(self._repository.new_ids(prefix, given.count(None), frozenset(taken)))
         return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
 
     def _make_groups(self, section: str, kind: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
-        made = self.with_ids(section, entries)
+        made = self.pair_with_ids(section, entries)
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(made):
-            with self.noting(section, place):
-                name = text_of(entry, "name")
+            with self.collect_problems(section, place):
+                name = read_text(entry, "name")
                 self._groups.setdefault((kind, name), []).append(id)
                 rows.append((id, kind, name))
-        self._ledger.add("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", rows)
+        self._repository.execute_many("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", rows)
         return made
 
     def _enrol(self, section: str, list_name: str, groups: list[tuple[str, Entry]]) -> None:
         """Add people to one list of many groups."""
         rows: list[Sequence[Value]] = []
         for place, (id, entry) in enumerate(groups):
-            with self.noting(section, place):
-                rows.extend([(id, self.person_id(email)) for email in texts(entry, list_name)])
-        self._ledger.add(f"INSERT OR IGNORE INTO {list_name} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
+            with self.collect_problems(section, place):
+                rows.extend([(id, self.find_person_id(email)) for email in read_texts(entry, list_name)])
+        self._repository.execute_many(f"INSERT OR IGNORE INTO {list_name} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
 
-    def content_id(self, name: str) -> str:
+    def find_content_id(self, name: str) -> str:
         """The id of the one content of that name."""
         return _only(self._contents.get(name, []), "content", name)
 
-    def person_id(self, email: str) -> str:
+    def find_person_id(self, email: str) -> str:
         """The id of the person with that e-mail."""
         try:
             return self._people[email.casefold()]
         except KeyError:
-            raise Wrong(f"there is nobody with the e-mail {email}") from None
+            raise InvalidSeedValue(f"there is nobody with the e-mail {email}") from None
 
     def _field(self, name: str) -> tuple[str, dict[str, str]]:
         """A field's id, and the ids of its choices by name."""
         if name not in self._fields:
-            raise Wrong(f"there is no custom field {name!r}")
+            raise InvalidSeedValue(f"there is no custom field {name!r}")
         return self._fields[name]
 
     def _choice(self, field: str, name: str) -> str:
         choices = self._field(field)[1]
         if name not in choices:
-            raise Wrong(f"custom field {field!r} has no choice {name!r}")
+            raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
         return choices[name]
 
     def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
         """Rows for a person's answers: a text for a TEXT field, one choice or several for any other."""
         rows: list[Sequence[Value]] = []
-        for name, answer in mapping(entry, "answers").items():
+        for name, answer in read_mapping(entry, "answers").items():
             id, choices = self._field(name)
             if not choices and isinstance(answer, str):
                 rows.append((person, id, "", answer))
             else:
-                for choice in dict.fromkeys([answer] if isinstance(answer, str) else texts({name: answer}, name)):
+                for choice in dict.fromkeys([answer] if isinstance(answer, str) else read_texts({name: answer}, name)):
                     rows.append((person, id, self._choice(name, choice), None))
         return rows
 
     def _condition(self, entry: Entry) -> dict[str, Json]:
         """A condition as the API takes it."""
-        field = text_of(entry, "field")
+        field = read_text(entry, "field")
         condition: dict[str, Json] = {"customFieldId": self._field(field)[0]}
         if "choices" in entry:
-            condition["choiceIds"] = [self._choice(field, name) for name in texts(entry, "choices")]
+            condition["choiceIds"] = [self._choice(field, name) for name in read_texts(entry, "choices")]
         if "system_condition" in entry:
-            condition["systemCondition"] = text_of(entry, "system_condition")
+            condition["systemCondition"] = read_text(entry, "system_condition")
         return condition
 
     def _audience(self, target: object) -> tuple[str, str]:
         """Kind and id of an assignment's target."""
         if target in ("everyone", {"everyone": "true"}, {"everyone": True}):
-            return EVERYONE, self._desk.behaviour("content-targets.everyone")
+            return EVERYONE, self._context.behaviour("content-targets.everyone")
         if isinstance(target, dict) and len(target) == 1:
             [(key, name)] = target.items()
             if key == "user":
-                return USER, self.person_id(str(name))
+                return USER, self.find_person_id(str(name))
             if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
                 return kind, _only(self._groups.get((kind, str(name)), []), key, str(name))
-        raise Wrong(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
+        raise InvalidSeedValue(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
 
 def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
@@ -213,12 +228,14 @@ def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
 def _new(id: str, taken: set[str]) -> str:
     """Reserve an id."""
     if not id or id in taken:
-        raise Wrong(f"id {id!r} stands twice" if id else "id is empty")
+        raise InvalidSeedValue(f"id {id!r} stands twice" if id else "id is empty")
     taken.add(id)
     return id
 
 
 def _only(ids: list[str], kind: str, name: str) -> str:
     if len(ids) != 1:
-        raise Wrong(f"there is no {kind} {name!r}" if not ids else f"there are {len(ids)} of {kind} {name!r}")
+        raise InvalidSeedValue(
+            f"there is no {kind} {name!r}" if not ids else f"there are {len(ids)} of {kind} {name!r}"
+        )
     return ids[0]

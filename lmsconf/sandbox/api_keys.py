@@ -11,7 +11,7 @@ from lmsconf.errors import LmsconfError
 AT_MOST = 3
 
 
-class Keyring:
+class ApiKeys:
     """The active keys. Only digests are stored, so no key can be shown a second time."""
 
     def __init__(self, first: str) -> None:
@@ -30,13 +30,13 @@ class Keyring:
 
     def revoke(self, key: str) -> None:
         """Revoke a key. Raises LmsconfError if it is not active."""
-        if not self.opens(key):
+        if not self.is_active(key):
             raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
         self._digests.remove(_digest(key))
 
-    def opens(self, given: str) -> bool:
+    def is_active(self, key: str) -> bool:
         """Whether this is an active key."""
-        digest = _digest(given)
+        digest = _digest(key)
         return any(hmac.compare_digest(digest, known) for known in self._digests)
 
 

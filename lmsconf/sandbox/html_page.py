@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from lmsconf.sandbox.service import Logged, SandboxService
+from lmsconf.sandbox.service import LoggedRequest, SandboxService
 from lmsconf.sandbox.store import Repository, Value
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
@@ -51,10 +51,10 @@ _SECTIONS: Final = (
 """Title, headings and query of each table; the query must end with the table's name."""
 
 
-def page(service: SandboxService) -> str:
+def render_page(service: SandboxService) -> str:
     """Render the page. All text from the workspace and from calls is escaped; there is no script."""
-    with service.store.reading() as ledger:
-        sections = [_section(ledger, *section) for section in _SECTIONS]
+    with service.store.read_transaction() as repository:
+        sections = [_section(repository, *section) for section in _SECTIONS]
     calls = service.log[-MOST_ROWS:][::-1]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sandbox workspace</title>'
@@ -63,20 +63,20 @@ def page(service: SandboxService) -> str:
     )
 
 
-def _section(ledger: Repository, title: str, headings: Sequence[str], query: str) -> str:
+def _section(repository: Repository, title: str, headings: Sequence[str], query: str) -> str:
     """One table of the workspace: its first rows, and the number of all."""
-    count = ledger.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
-    rows = ledger.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
+    count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
+    rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
     return _table(f"{title}: {_of(len(rows), count)}", headings, map(_row, rows))
 
 
-def _calls(calls: Sequence[Logged], count: int) -> str:
+def _calls(calls: Sequence[LoggedRequest], count: int) -> str:
     """The last calls, the latest first."""
     headings = ("Method", "Path", "Operation", "Status")
     return _table(f"Last calls: {_of(len(calls), count)}", headings, map(_call, calls))
 
 
-def _call(call: Logged) -> str:
+def _call(call: LoggedRequest) -> str:
     status = "lost" if call.status == 0 else str(call.status)
     row = _row((call.method, call.path, call.operation, status))
     return row if 200 <= call.status < 400 else row.replace("<tr>", '<tr class="bad">', 1)

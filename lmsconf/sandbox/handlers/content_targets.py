@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.api_refusal import bad_request, conflict, not_found
-from lmsconf.sandbox.handlers.times import read_time, show_time
+from lmsconf.sandbox.handlers.time_format import format_time, parse_time
 from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext
 from lmsconf.sandbox.store import Repository, Value
 
@@ -23,37 +23,45 @@ _WITH_NAMES: Final = """
 """
 
 
-def listing(desk: RequestContext, request: Request) -> Entry:
+def list_targets(context: RequestContext, request: Request) -> Entry:
     """Every target of one content."""
     content = str(request.query["contentId"])
-    _content(desk, content)
-    return {"targets": [_entry(desk, content, row) for row in desk.ledger.rows(_WITH_NAMES, content)]}
+    _content(context, content)
+    return {"targets": [_entry(context, content, row) for row in context.repository.rows(_WITH_NAMES, content)]}
 
 
-def create(desk: RequestContext, request: Request) -> None:
+def create_target(context: RequestContext, request: Request) -> None:
     """Assign content to one audience; a missing flag is false, a missing time is open.
 
     An existing assignment is replaced, or rejected with 409 if the dialect requires deleting it first.
     """
-    content = request.text("contentId")
-    if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", content):
+    content = request.body_text("contentId")
+    if not context.repository.number("SELECT count(*) FROM contents WHERE id = ?", content):
         raise bad_request(f"there is no content {content!r}")
-    kind, audience = _audience(desk, request)
-    value = (bool(request.body.get("mandatory")), _time(desk, request, "startTime"), _time(desk, request, "finishTime"))
-    assign(
-        desk.ledger, content, (kind, audience), value, replace=desk.behaviour("content-targets.on-existing") == "update"
+    kind, audience = _audience(context, request)
+    value = (
+        bool(request.body.get("mandatory")),
+        _time(context, request, "startTime"),
+        _time(context, request, "finishTime"),
+    )
+    assign_content(
+        context.repository,
+        content,
+        (kind, audience),
+        value,
+        replace=context.behaviour("content-targets.on-existing") == "update",
     )
 
 
-def delete(desk: RequestContext, request: Request) -> None:
+def delete_target(context: RequestContext, request: Request) -> None:
     """Delete an assignment."""
-    key = (request.text("contentId"), request.text("targetType"), request.text("targetId"))
-    if not desk.ledger.run("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
+    key = (request.body_text("contentId"), request.body_text("targetType"), request.body_text("targetId"))
+    if not context.repository.execute("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
         raise not_found("target", " ".join(key))
 
 
-def assign(
-    ledger: Repository,
+def assign_content(
+    repository: Repository,
     content: str,
     audience: tuple[str, str],
     value: tuple[bool, int | None, int | None],
@@ -61,8 +69,8 @@ def assign(
     replace: bool,
 ) -> None:
     """Store a whole assignment. Raises Refusal (409) if it exists and `replace` is false."""
-    now = ledger.now()
-    renewed = ledger.run(
+    now = repository.now()
+    renewed = repository.execute(
         "UPDATE targets SET mandatory = ?, start = ?, finish = ?, updated_at = ? "
         "WHERE content = ? AND kind = ? AND audience = ? AND ?",
         *value,
@@ -73,7 +81,7 @@ def assign(
     )
     if renewed:
         return
-    made = ledger.run(
+    made = repository.execute(
         "INSERT OR IGNORE INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         *(content, *audience, *value, now, now),
@@ -82,38 +90,38 @@ def assign(
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 
-def _content(desk: RequestContext, id: str) -> None:
-    if not desk.ledger.number("SELECT count(*) FROM contents WHERE id = ?", id):
+def _content(context: RequestContext, id: str) -> None:
+    if not context.repository.number("SELECT count(*) FROM contents WHERE id = ?", id):
         raise not_found("content", id)
 
 
-def _audience(desk: RequestContext, request: Request) -> tuple[str, str]:
+def _audience(context: RequestContext, request: Request) -> tuple[str, str]:
     """Kind and id of the body's target: a user, a group of either kind, or everyone."""
     if "userId" in request.body:
-        return USER, desk.known_people([request.text("userId")])[0]
-    id = request.text("targetId")
-    if id == desk.behaviour("content-targets.everyone"):
+        return USER, context.require_people([request.body_text("userId")])[0]
+    id = request.body_text("targetId")
+    if id == context.behaviour("content-targets.everyone"):
         return EVERYONE, id
-    for kind in desk.ledger.column("SELECT kind FROM groups WHERE id = ?", id):
+    for kind in context.repository.column("SELECT kind FROM groups WHERE id = ?", id):
         return kind, id
     raise bad_request(f"there is no group {id!r}")
 
 
-def _time(desk: RequestContext, request: Request, key: str) -> int | None:
+def _time(context: RequestContext, request: Request, key: str) -> int | None:
     """The instant under `key`; None: open, if the key is missing or has the value that the dialect uses to clear it."""
-    value, opens = request.body.get(key), desk.behaviour("content-targets.clear-time")
+    value, opens = request.body.get(key), context.behaviour("content-targets.clear-time")
     if key not in request.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
         return None
     try:
-        return read_time(value, desk.behaviour("content-targets.time-format"))
+        return parse_time(value, context.behaviour("content-targets.time-format"))
     except (ValueError, OverflowError) as error:
         raise bad_request(f"{key}: {error}") from error
 
 
-def _entry(desk: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
+def _entry(context: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
     """A target as the API shows it. An open side of the window is omitted."""
     audience, kind, content_type, mandatory, start, finish, created_at, updated_at, name = row
-    format, now = desk.behaviour("content-targets.time-format"), desk.ledger.now()
+    format, now = context.behaviour("content-targets.time-format"), context.repository.now()
     times = {"startTime": start, "finishTime": finish, "createdAt": created_at, "updatedAt": updated_at}
     entry: Entry = {
         "targetId": audience,
@@ -127,11 +135,11 @@ def _entry(desk: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
         and (finish is None or now < cast(int, finish)),
         "updatedBy": _BY,
     }
-    return entry | {key: show_time(cast(int, time), format) for key, time in times.items() if time is not None}
+    return entry | {key: format_time(cast(int, time), format) for key, time in times.items() if time is not None}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "content-targets.list": listing,
-    "content-targets.create": create,
-    "content-targets.delete": delete,
+    "content-targets.list": list_targets,
+    "content-targets.create": create_target,
+    "content-targets.delete": delete_target,
 }

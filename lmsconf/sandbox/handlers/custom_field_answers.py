@@ -9,30 +9,32 @@ from typing import Final
 from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.request_context import Handler, Json, Request, RequestContext
-from lmsconf.sandbox.store import Value, ids_text
+from lmsconf.sandbox.store import Value, encode_ids
 
 WRAPPER: Final = "customFields"
 _KEY: Final = "users.update-custom-field-choice"
 
 
-def update(desk: RequestContext, request: Request) -> None:
+def update_answers(context: RequestContext, request: Request) -> None:
     """Set or clear the answers in the body. Omitted ones are kept or cleared, according to the dialect."""
-    person = desk.person(request)
-    answers = _answers(desk, request)
-    types = dict(desk.ledger.pairs("SELECT id, type FROM fields"))
-    if desk.behaviour(f"{_KEY}.omitted") == "clear":
-        desk.ledger.run("DELETE FROM answers WHERE person = ?", person)
+    person = context.require_path_person(request)
+    answers = _answers(context, request)
+    types = dict(context.repository.pairs("SELECT id, type FROM fields"))
+    if context.behaviour(f"{_KEY}.omitted") == "clear":
+        context.repository.execute("DELETE FROM answers WHERE person = ?", person)
     for field, value in answers.items():
         if field not in types:
             raise bad_request(f"there is no custom field {field!r}")
-        rows = list(_rows(desk, field, str(types[field]), value))
-        desk.ledger.run("DELETE FROM answers WHERE person = ? AND field = ?", person, field)
-        desk.ledger.add("INSERT INTO answers VALUES (?, ?, ?, ?)", [(person, field, *row) for row in rows])
+        rows = list(_rows(context, field, str(types[field]), value))
+        context.repository.execute("DELETE FROM answers WHERE person = ? AND field = ?", person, field)
+        context.repository.execute_many(
+            "INSERT INTO answers VALUES (?, ?, ?, ?)", [(person, field, *row) for row in rows]
+        )
 
 
-def _answers(desk: RequestContext, request: Request) -> Mapping[str, Json]:
+def _answers(context: RequestContext, request: Request) -> Mapping[str, Json]:
     """Field id → answer: the body itself, or its one wrapper key."""
-    if desk.behaviour(f"{_KEY}.shape") == "map":
+    if context.behaviour(f"{_KEY}.shape") == "map":
         return request.body
     wrapped = request.body.get(WRAPPER)
     if not isinstance(wrapped, Mapping) or len(request.body) > 1:
@@ -40,37 +42,37 @@ def _answers(desk: RequestContext, request: Request) -> Mapping[str, Json]:
     return wrapped
 
 
-def _rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+def _rows(context: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """Choice and text of each row of an answer. Raises Refusal (400) for a value that the type does not allow."""
     if value is None or value in ("", []):
-        return _no_rows(desk, field, type, value)
+        return _no_rows(context, field, type, value)
     if type == "TEXT":
         if not isinstance(value, str):
             raise bad_request(f"custom field {field!r} takes a text")
         return [("", value)]
-    choices = _choices(field, _takes_a_list(desk, type), value)
+    choices = _choices(field, _takes_a_list(context, type), value)
     if type == "CHOICE" and len(choices) > 1:
         raise bad_request(f"custom field {field!r} takes one choice")
-    known = desk.ledger.column(
-        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))", field, ids_text(choices)
+    known = context.repository.column(
+        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))", field, encode_ids(choices)
     )
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
     return [(choice, None) for choice in choices]
 
 
-def _no_rows(desk: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
+def _no_rows(context: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """No row, if the dialect clears an answer of that type with this value. Raises Refusal (400) otherwise."""
-    form = desk.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
-    empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(desk, type)) else ""
+    form = context.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
+    empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(context, type)) else ""
     wanted = None if form == "null" else empty
     if value != wanted:
         raise bad_request(f"custom field {field!r} is cleared with {json.dumps(wanted)}, not {json.dumps(value)}")
     return []
 
 
-def _takes_a_list(desk: RequestContext, type: str) -> bool:
-    return type == "MULTI_SELECT" or (type == "CHOICE" and desk.behaviour(f"{_KEY}.value") == "list")
+def _takes_a_list(context: RequestContext, type: str) -> bool:
+    return type == "MULTI_SELECT" or (type == "CHOICE" and context.behaviour(f"{_KEY}.value") == "list")
 
 
 def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
@@ -83,6 +85,6 @@ def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "users.update-custom-field-choice": update,
-    "users.custom-field-choice": custom_fields.listing,
+    "users.update-custom-field-choice": update_answers,
+    "users.custom-field-choice": custom_fields.list_fields,
 }

@@ -21,7 +21,7 @@ _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 _TRUTH: Final = {"true": True, "false": False}
 
 
-class Checker:
+class RequestValidator:
     """Validates one operation's requests. The body's schema is compiled once."""
 
     def __init__(self, operation: Operation) -> None:
@@ -29,7 +29,7 @@ class Checker:
         self._allowed = {name: values for name, schema in operation.path_schemas.items() if (values := _values(schema))}
         self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
 
-    def check(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
+    def validate(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
         """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
         for name, values in self._allowed.items():
             if path[name] not in values:

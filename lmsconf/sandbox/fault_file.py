@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.sandbox.faults import ALWAYS, Fault, Faults, Spoilt
-from lmsconf.sandbox.text_only_yaml import problem, read
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, Spoilt
+from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
 
 _KEYS: Final = tuple(one.name for one in fields(Fault))
 _LONGEST_DELAY: Final = 3600.0
 _Entry = Mapping[str, object]  # every scalar is text
 
 
-def load(path: Path) -> Faults:
-    """Load the script of a file. Raises as `faults` does."""
-    return Faults(*faults(path))
+def load_fault_script(path: Path) -> FaultScript:
+    """Load the script of a file. Raises as `parse_faults` does."""
+    return FaultScript(*parse_faults(path))
 
 
-def faults(path: Path) -> list[Fault]:
+def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
-    entries = read(path, "faults") or []
+    entries = read_yaml(path, "faults") or []
     if not isinstance(entries, list):
-        raise ProblemsFound([problem("faults", str(path), "it holds no list of faults")])
+        raise ProblemsFound([file_problem("faults", str(path), "it holds no list of faults")])
     problems: list[str] = []
     script: list[Fault] = []
     for place, entry in enumerate(entries):
@@ -39,7 +39,7 @@ def faults(path: Path) -> list[Fault]:
         except ValueError as error:
             problems.append(f"[{place}]: {error}")
     if problems:
-        raise ProblemsFound([problem("faults", str(path), message) for message in problems])
+        raise ProblemsFound([file_problem("faults", str(path), message) for message in problems])
     return script
 
 
